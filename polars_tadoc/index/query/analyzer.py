@@ -35,7 +35,7 @@ MANY = 64
 """Words from which on it pays to sort them before they are looked for."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # frozen ones take three times as long to make
 class QueryWords:
     """The words of a batch of queries, without those that the morphism deletes.
 
@@ -58,7 +58,7 @@ class QueryWords:
     @classmethod
     def of(cls, words: pl.Series) -> QueryWords:
         """Take strings for words, one query each."""
-        data, ends = _bytes(words)
+        data, ends = bytes_of(words)
         return cls.numbered(data, _spans(ends), np.arange(len(words) + 1))
 
     @classmethod
@@ -156,7 +156,7 @@ class Analyzer:
     def analyze(self, queries: str | pl.Series) -> QueryWords:
         """Cut queries into words, and apply the morphism to each distinct one; a null query has none."""
         if self.tokenizer.has_classes:
-            words, is_mapped = self._cut(*_bytes(queries))
+            words, is_mapped = self._cut(*bytes_of(queries))
         else:
             cut = PhraseWords.cut(
                 (queries,) if isinstance(queries, str) else tuple(queries.fill_null("")), self.tokenizer
@@ -176,10 +176,19 @@ class Analyzer:
         offsets = np.append(0, np.cumsum(stays))[words.offsets]
         return QueryWords(offsets, mapped.words[words.words][stays], mapped.data, mapped.spans)
 
+    @cached_property
+    def cutting(self) -> tuple[Any, ...]:
+        """What :func:`analyze_words` takes of a tokenizer with classes, and of the morphism."""
+        classes, morphism = characters.classes(self.tokenizer.name), self.morphism
+        maps, lowers = morphism is None or morphism.normalize is None, morphism is not None and morphism.lowercase
+        stop = sought_strings(frozenset() if morphism is None else morphism.deleted)
+        return classes.page_of, classes.pages, int(classes.firsts), int(classes.widths), maps, lowers, *stop
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Analyzer, (self.tokenizer, self.morphism)
+
     def _cut(self, data: UInt8, ends: Int64) -> tuple[QueryWords, bool]:
         """Cut queries into words, and tell whether the morphism was applied: most need no strings for that."""
-        classes, morphism = characters.classes(self.tokenizer.name), self.morphism
-        maps = morphism is None or morphism.normalize is None
         size = len(data)
         lowered, room, numbers = (
             np.empty(size, np.uint8),
@@ -188,28 +197,13 @@ class Analyzer:
         )
         offsets = np.empty(len(ends), np.int64)
         words, spans = numbers[:size], numbers[size:]
-        count, distinct, is_mapped = analyze_words(
-            data,
-            ends,
-            classes.page_of,
-            classes.pages,
-            int(classes.firsts),
-            int(classes.widths),
-            maps,
-            morphism is not None and morphism.lowercase,
-            *sought_strings(frozenset() if morphism is None else morphism.deleted),
-            lowered,
-            room,
-            words,
-            offsets,
-            spans,
-        )
-        return QueryWords(offsets, words[:count], lowered, spans[: 2 * distinct]), is_mapped or morphism is None
+        count, distinct, is_mapped = analyze_words(data, ends, *self.cutting, lowered, room, words, offsets, spans)
+        return QueryWords(offsets, words[:count], lowered, spans[: 2 * distinct]), is_mapped or self.morphism is None
 
 
 def has_quotes(texts: str | pl.Series) -> bool:
     """Tell whether any of some texts holds a double quote; of one query an expression would take longer than all."""
-    return '"' in texts if isinstance(texts, str) else bool((_bytes(texts)[0] == ord('"')).any())
+    return '"' in texts if isinstance(texts, str) else bool((bytes_of(texts)[0] == ord('"')).any())
 
 
 @lru_cache(maxsize=16)
@@ -225,7 +219,7 @@ def _spans(ends: Int64) -> Int64:
     return spans
 
 
-def _bytes(strings: str | pl.Series) -> tuple[UInt8, Int64]:
+def bytes_of(strings: str | pl.Series) -> tuple[UInt8, Int64]:
     """Return the UTF-8 bytes of strings, one after another, and where each starts; null is as if empty."""
     if isinstance(strings, str):
         encoded = strings.encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from polars_tadoc.index.query.plan import Plan
 from polars_tadoc.index.query.prepared import Prepared, prepare_segment
 from polars_tadoc.index.query.rank import Found, Part, merge, replaced
 from polars_tadoc.index.query.request import Request
-from polars_tadoc.kernels.postings.coded import Lists, Queries
+from polars_tadoc.kernels.postings.coded import Lists, Postings, Queries
 
 Bool = npt.NDArray[np.bool_]
 UInt32 = npt.NDArray[np.uint32]
@@ -80,15 +81,14 @@ def _in_segment(
 ) -> tuple[npt.NDArray[np.int64], UInt32, npt.NDArray[np.float32]]:
     """Search one segment; returns what the kernel does, in host memory."""
     kernels = engine.kernels
-    with closing(ready.bring(queries)) as brought:  # an error's traceback must not hold what it holds
-        parts = [
-            [
-                kernels.to_host(array)
-                for array in kernels.search(
-                    postings, ready.norms, ready.bounds, part, k, require_all, allowed=allowed, extra=extra
-                )
-            ]
-            for postings, part in brought
-        ]
-    counts, documents, scores = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+
+    def search(postings: Postings, part: Queries) -> Any:
+        found = kernels.search(postings, ready.norms, ready.bounds, part, k, require_all, allowed, extra)
+        return [kernels.to_host(array) for array in found]
+
+    if isinstance(ready.postings, Postings):
+        counts, documents, scores = search(ready.postings, queries)
+        return counts, documents, scores
+    with closing(ready.postings.bring(queries)) as brought:  # an error's traceback must not hold what it holds
+        counts, documents, scores = map(np.concatenate, zip(*(search(*one) for one in brought), strict=True))
     return counts, documents, scores

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.index.collection import Collection
-from polars_tadoc.index.query.analyzer import QueryWords, has_quotes
+from polars_tadoc.index.query.analyzer import QueryWords, bytes_of, has_quotes
 from polars_tadoc.index.query.phrases import Phrases, phrase_lists, take_phrases
-from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, weigh_words
+from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, plan_words, weigh_words
 from polars_tadoc.kernels.postings.coded import Lists, Queries
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.runtime.cached_property import cached_property
@@ -22,12 +22,13 @@ MAX_TABLE = 1 << 16
 """Documents of an index up to which weights are kept by document frequency: most queries then compute none."""
 
 Bool = npt.NDArray[np.bool_]
+UInt32 = npt.NDArray[np.uint32]
 Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Plan:
     """Queries as entries: the distinct words and phrases of each, in the order in which scores are summed.
 
@@ -49,6 +50,8 @@ class Plan:
         int64 by distinct word or phrase: documents that hold it.
     analyzed, phrases
         The distinct words, and the phrases, which are numbered on after them; None where there are none.
+    lists
+        uint32 by entry: its list in the only segment; None where there are several, or one of the entries has none.
 
     """
 
@@ -61,6 +64,7 @@ class Plan:
     frequencies: Int64
     analyzed: QueryWords
     phrases: Phrases | None
+    lists: UInt32 | None = None
 
     @property
     def size(self) -> int:
@@ -79,10 +83,10 @@ class Plan:
 
     def queries(self, segment: int, require_all: bool, chosen: Bool | None = None) -> Queries:
         """Return the queries as lists of a segment; those not chosen, or that cannot find anything, have none."""
+        if self.lists is not None and chosen is None:
+            return Queries(self.offsets, self.lists, self.weights)
         lists = self.numbers[segment][self.items]
         has = lists >= 0
-        if has.all() and chosen is None:
-            return Queries(self.offsets, lists.astype(np.uint32), self.weights)
         if require_all and not has.all():
             lacking = np.zeros(self.size, np.bool_)
             lacking[self.owners[~has]] = True
@@ -95,6 +99,8 @@ class Plan:
 
 def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str) -> Plan:
     """Find the words and phrases of queries in all segments, and weigh them by their documents in the whole index."""
+    if isinstance(texts, str) and len(index.segments) == 1 and (one := _plan_one(index, texts, scoring)) is not None:
+        return one
     with naming_normalize(call):
         phrases = take_phrases(texts, index.analyzer, call) if has_quotes(texts) else None
         words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
@@ -111,6 +117,33 @@ def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str)
         frequencies = np.append(frequencies, np.sum(sizes, axis=0, dtype=np.int64))
         extra = [*lists]
     return _weighed(index, scoring, offsets, items.copy(), numbers, extra, frequencies, words, phrases)
+
+
+def _plan_one(index: Collection, text: str, scoring: Scoring) -> Plan | None:
+    """Plan a query of words for the only segment in one kernel; None where it takes more."""
+    if '"' in text or index.documents > MAX_TABLE or not index.analyzer.tokenizer.has_classes:
+        return None
+    segment, (weights, bases), (data, ends) = index.segments[0], _table(scoring, index.documents), bytes_of(text)
+    size = len(data)
+    room, lowered = np.zeros(12 * size + 8, np.int64), np.empty(size, np.uint8)
+    entry_weights, lists = np.empty(size, np.float32), np.empty(size, np.uint32)
+    totals = np.zeros(1, np.float32) if scoring.has_base else _NO_TOTALS
+    known = *index.analyzer.cutting, *segment.sought, segment.live_frequencies, weights, bases
+    count, found, is_whole = plan_words(data, ends, *known, lowered, room, entry_weights, lists, totals)
+    if not is_whole:
+        return None
+    return Plan(
+        room[6 * size + 2 : 6 * size + 4],
+        room[:count],
+        entry_weights[:count],
+        [room[2 * size : 2 * size + found]],
+        totals if scoring.has_base else None,
+        [None],
+        room[size : size + found],
+        QueryWords(ends, room[:0], lowered, room[3 * size : 3 * size + 2 * found]),
+        None,
+        lists[:count],
+    )
 
 
 def _weighed(

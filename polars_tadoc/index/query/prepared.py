@@ -7,7 +7,7 @@ GPU in the engine's cache, with the postings. Postings that are too large for it
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from polars_tadoc.engine.choose import Engine
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.segment import Segment
-from polars_tadoc.kernels.postings.coded import Postings, Queries
+from polars_tadoc.kernels.postings.coded import Postings
 from polars_tadoc.kernels.postings.protocol import ListCache
 from polars_tadoc.scoring.bm25 import Scoring
 
@@ -50,21 +50,6 @@ class Prepared:
     """float32 by document."""
     bounds: Any
     """float32 by block, or None where the search does without."""
-
-    def bring(self, queries: Queries) -> Generator[tuple[Postings, Queries], None, None]:
-        """Give the postings that queries are searched in, for as many queries at a time as there is room.
-
-        Yields
-        ------
-        (Postings, Queries)
-            Arrays of the engine, and the next queries with numbers of lists among these. What is there may change as
-            soon as the next item is asked for. Close the generator where it is not used up: others wait for it.
-
-        """
-        if isinstance(self.postings, Postings):
-            yield self.postings, queries
-        else:
-            yield from self.postings.bring(queries)
 
 
 def prepare_segment(index: Collection, number: int, scoring: Scoring, engine: Engine, bounded: bool) -> Prepared:

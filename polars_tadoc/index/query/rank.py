@@ -31,7 +31,7 @@ class Part(NamedTuple):
     """By query and rank."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Found:
     """The best documents of queries, by query, then by score falling, equal ones by document.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -257,7 +257,7 @@ class PostingCache:
         resident: npt.NDArray[np.bool_] = self._slots[lists] >= 0
         return resident
 
-    def bring(self, queries: Queries) -> Iterator[tuple[Postings, Queries]]:
+    def bring(self, queries: Queries) -> Generator[tuple[Postings, Queries], None, None]:
         """Bring the lists of queries to the device, for as many queries at a time as there is room.
 
         Nobody else can change what is there until the next item is asked for: launch the search before. One query

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +14,7 @@ from polars_tadoc.kernels.postings.coded import Postings, Queries
 class ListCache(Protocol):
     """Postings of which only some lists are resident at a time."""
 
-    def bring(self, queries: Queries) -> Iterator[tuple[Postings, Queries]]:
+    def bring(self, queries: Queries) -> Generator[tuple[Postings, Queries], None, None]:
         """Make the lists of queries resident, for as many queries at a time as there is room."""
         ...
 

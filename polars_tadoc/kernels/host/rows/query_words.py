@@ -12,6 +12,7 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes
 from polars_tadoc.runtime.compiled import njit
 
 UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
@@ -350,3 +351,89 @@ def weigh_words(
             i = stop
         entry_offsets[query + 1] = at
     return at
+
+
+@njit(nogil=True)
+def plan_words(
+    data: UInt8,
+    ends: Int64,
+    page_of: Any,
+    pages: Any,
+    firsts: int,
+    widths: int,
+    maps: bool,
+    lowers: bool,
+    stop_offsets: Any,
+    stop_terms: Any,
+    stop_keys: Any,
+    term_offsets: Any,
+    terms: Any,
+    keys: Any,
+    frequencies: Any,
+    weights: Float64,
+    bases: Float64,
+    lowered: UInt8,
+    room: Int64,
+    entry_weights: Float32,
+    lists: UInt32,
+    totals: Float32,
+) -> tuple[int, int, bool]:
+    """Plan one query in an index of one segment: :func:`analyze_words`, :func:`find_lists`, :func:`weigh_words`.
+
+    Parameters
+    ----------
+    data, ends, page_of, pages, firsts, widths, maps, lowers, stop_offsets, stop_terms, stop_keys, lowered
+        As for :func:`analyze_words`.
+    term_offsets, terms, keys, frequencies
+        As for :func:`find_lists`.
+    weights, bases
+        As for :func:`weigh_words`, by document frequency.
+    room
+        Zeros: twelve times the bytes, and 8. Filled, so many bytes each: entries, the documents that hold each word,
+        its number among the terms, and, twice as many, where the first word of each number starts and ends.
+    entry_weights, lists
+        Filled, by entry: its weight, and the number of its list.
+    totals
+        As for :func:`weigh_words`.
+
+    Returns
+    -------
+    (int, int, bool)
+        How many entries and distinct words there are, and whether the lists are those of the query: words were mapped,
+        and each has a list.
+
+    """
+    size = len(data)
+    entries, held, numbers = room[:size], room[size : 2 * size], room[2 * size : 3 * size]
+    distinct, words, rest = room[3 * size : 5 * size], room[5 * size : 6 * size], room[6 * size :]
+    offsets, entry_offsets, work = rest[:2], rest[2:4], rest[4:]
+    count, found, mapped = analyze_words(
+        data, ends, page_of, pages, firsts, widths, maps, lowers, stop_offsets, stop_terms, stop_keys, lowered, work,
+        words, offsets, distinct,
+    )  # fmt: skip
+    if not mapped:
+        return 0, 0, False
+    order = work[:found]
+    for word in range(found):
+        order[word] = word
+    spans, held = distinct[: 2 * found], held[:found]
+    find_lists(lowered, spans, order, term_offsets, terms, keys, frequencies, numbers[:found], held)
+    at = weigh_words(
+        offsets,
+        words[:count],
+        lowered,
+        spans,
+        held,
+        weights,
+        bases,
+        held,
+        entry_offsets,
+        entries,
+        entry_weights,
+        totals,
+    )
+    for entry in range(at):
+        if held[entries[entry]] == 0:
+            return at, found, False
+        lists[entry] = numbers[entries[entry]]
+    return at, found, True
