@@ -93,10 +93,10 @@ def recompress(column: pl.Series, **options: Unpack[RecompressOptions]) -> pl.Se
         A payload or a row is damaged.
     LimitExceededError
         The rows have more words than ``Config(expansion_limit=)``, or more than memory or one grammar can hold.
-    ValueError
-        Unknown method or engine.
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
+    ValueError
+        Unknown method or engine.
 
     Examples
     --------

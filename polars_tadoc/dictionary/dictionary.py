@@ -20,6 +20,7 @@ from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_bool, require_integer, require_path
 from polars_tadoc.runtime.array_types import UInt8, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
@@ -306,6 +307,7 @@ class Dictionary:
             ids = ids.zip_with(text.is_not_null(), pl.Series([None], dtype=pl.UInt32))
         return ids.alias(words.name)  # type: ignore[no-any-return]
 
+    @documented_by(ids)
     @ends_on_interrupt
     def words(self, ids: pl.Series, *, engine: str | None = None) -> pl.Series:
         """Return the words of ids.
@@ -314,8 +316,6 @@ class Dictionary:
         ----------
         ids
             Series of integers.
-        engine
-            "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
         Returns
         -------
@@ -330,8 +330,6 @@ class Dictionary:
             A number is not an id, or ``engine`` is unknown.
         InvalidDictionaryError
             The file was loaded unverified, and is damaged: a word is not UTF-8.
-        EngineUnavailableError
-            ``engine="gpu"`` cannot run here.
 
         Examples
         --------

@@ -297,11 +297,11 @@ class TadocFrame:
             A column has a type that Parquet lacks (Python objects, 128-bit integers), or ``path`` is not a path.
         ValueError
             ``path`` is an address with an unknown scheme.
+        ModuleNotFoundError
+            An object store needs the package ``obstore``: ``pip install "polars-tadoc[cloud]"``.
         OSError
             The path is a folder or a device, or its folder does not exist, raised before any row is read; an object
             store cannot be reached.
-        ModuleNotFoundError
-            An object store needs the package ``obstore``: ``pip install "polars-tadoc[cloud]"``.
 
         Examples
         --------
