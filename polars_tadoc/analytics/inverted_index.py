@@ -117,12 +117,16 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
             return partials[0]
         words, maps = unify([part.words for part in partials])
         offsets, rows = ([getattr(part, name) for part in partials] for name in ("offsets", "rows"))
-        return Postings(words, *join_lists(len(words), maps, offsets, rows))
+        places = [words.rank[own] for own in maps]  # so that the result need not move a list
+        return Postings(words.in_order, *join_lists(len(words), places, offsets, rows))
 
     def result(self, total: Postings, labels: Labels) -> InvertedIndex:
         """Sort the words, and replace rows by labels."""
         ids = total.words.by_rank
-        ids = ids[np.diff(total.offsets)[ids] >= min(self.min_count, np.iinfo(np.int64).max)]
+        kept = np.diff(total.offsets)[ids] >= min(self.min_count, np.iinfo(np.int64).max)
+        if total.words.in_order is total.words and kept.all():
+            return InvertedIndex(labels, total.words, ids, total.offsets, total.rows)
+        ids = ids[kept]
         return InvertedIndex(labels, total.words, ids, *gather_lists(total.offsets, total.rows, ids))
 
 

@@ -15,6 +15,7 @@ from polars_tadoc.kernels.host.records.gather_views import gather_views
 from polars_tadoc.kernels.host.records.number_words import number_words
 from polars_tadoc.kernels.host.records.sort_words import code_point_order
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32
+from polars_tadoc.runtime.arrow_memory import lent
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.cached_property import cached_property
 
@@ -112,6 +113,16 @@ class Vocabulary:
         """Word ids in code point order, uint32."""
         return code_point_order(self.strings)
 
+    @cached_property
+    def in_order(self) -> Vocabulary:
+        """The same words numbered in code point order; the vocabulary itself if it is."""
+        if self.ascending.all():
+            return self
+        made = Vocabulary(self.strings.take(lent(self.by_rank)))
+        made.rank = made.by_rank = np.arange(len(self), dtype=np.uint32)
+        made.ascending = np.ones(len(self) - 1, np.bool_)
+        return made
+
     def rank_of(self, ids: UInt32) -> UInt32:
         """Return ranks that order the given words by code point; ranks the whole vocabulary only for many words."""
         if "rank" in self.__dict__ or 4 * len(ids) >= len(self):
@@ -147,7 +158,7 @@ def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[UInt32]]
 
 
 _unified: ByteLRU[tuple[Vocabulary, list[UInt32]]] = ByteLRU(
-    lambda: settings().host_cache_bytes, lambda found: found[0].nbytes + sum(own.nbytes for own in found[1])
+    lambda: settings().host_cache_bytes, lambda found: 2 * found[0].nbytes + sum(own.nbytes for own in found[1])
 )
 """Common vocabularies, with their orders, by the keys of those that they were made of."""
 

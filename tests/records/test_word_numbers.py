@@ -134,3 +134,12 @@ def test_join_lists(owners: list[int], maps: list[list[int]], in_turn: bool, dat
     assert (starts.dtype, made.dtype) == (np.int64, np.uint32)
     for number in range(5):
         assert made[starts[number] : starts[number + 1]].tolist() == sorted(expected[number])
+
+
+@given(words=st.lists(WORDS, unique=True, max_size=30))
+def test_words_in_order(words: list[str]) -> None:
+    vocabulary = Vocabulary(strings(words)).in_order
+    assert vocabulary.strings.to_pylist() == sorted(words)
+    assert vocabulary.rank.tolist() == vocabulary.by_rank.tolist() == list(range(len(words)))
+    assert vocabulary.ascending.tolist() == [True] * max(0, len(words) - 1)
+    assert vocabulary.in_order.strings.equals(vocabulary.strings)
