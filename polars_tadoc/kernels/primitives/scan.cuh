@@ -68,17 +68,17 @@ __device__ __forceinline__ Number take_room(Number* taken, bool wants)
 
 // Sum over the threads before this one; `all` is the sum over all of them. Every thread calls it, once per kernel
 // or with a barrier in between.
-template <u32 THREADS>
+template <u32 BLOCK_THREADS>
 __device__ __forceinline__ u32 block_before(u32 own, u32& all)
 {
-    __shared__ u32 warps[THREADS / 32];
+    __shared__ u32 warps[BLOCK_THREADS / 32];
     const u32 in_warp = lanes_before(own);
     if (threadIdx.x % 32 == 31)
         warps[threadIdx.x / 32] = in_warp + own;
     __syncthreads();
     u32 before = 0;
     all = 0;
-    for (u32 warp = 0; warp < THREADS / 32; ++warp) {
+    for (u32 warp = 0; warp < BLOCK_THREADS / 32; ++warp) {
         if (warp < threadIdx.x / 32)
             before += warps[warp];
         all += warps[warp];
