@@ -22,11 +22,11 @@ demo: $(BIN)/.package
 
 # What every change runs: all but tests marked slow, each property with 15 examples.
 test: $(BIN)/.installed
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not slow" --hypothesis-profile=quick
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow" --hypothesis-profile=quick
 
 # Every test, each property with 60 examples.
 test-all: $(BIN)/.installed
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 trials: $(BIN)/.installed
 	$(BIN)/python -W error -m tests.trials

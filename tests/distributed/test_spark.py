@@ -18,6 +18,7 @@ from benchmarks import corpora
 from benchmarks.near_copies import NearCopies
 from polars_tadoc.distributed import spark
 from polars_tadoc.errors import ColumnMissingError
+from tests.package.test_doc_code import code, run
 from tests.spark_cases import cases, rows
 from tests.spark_session import spark_session
 
@@ -180,6 +181,17 @@ def test_names_of_columns_are_no_paths(session: Any) -> None:
     assert spark.inverted_index(df, "the.text", id="id.of").count() == 2
     made = spark.compress(df, "the.text")
     assert spark.inverted_index(made, "the.text", id="id.of").count() == 2
+
+
+def test_the_documented_programs(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pages = [("https://docs.a", "to be or not to be"), ("https://b", "to do")]
+    session.createDataFrame(pages, "url string, text string").write.parquet(str(tmp_path / "pages"))
+    blocks = [block.replace("s3a://lake", str(tmp_path)) for block in code("distributed")[:3]]
+    names = run(blocks[:2], {"session": session})
+    assert session.read.parquet(str(tmp_path / "index")).count() == 5
+    run(blocks[2:], names)
+    assert sorted(names["lf"].tadoc.decompress("text").collect().rows()) == sorted(pages)
 
 
 def test_examples_run(session: Any) -> None:

@@ -80,7 +80,6 @@ def answer(case: Case, parts: list[list[pa.RecordBatch]], packed: bool, shards: 
     return pa.Table.from_batches(made, case.schema).to_pylist()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @given(data=st.data())
 @settings(max_examples=10)

@@ -39,6 +39,7 @@ from polars_tadoc.errors import (
 )
 from polars_tadoc.records.records import Layout, Records
 from tests import workers_faults
+from tests.package.test_doc_code import code, run
 
 CALLS: dict[str, dict[str, Any]] = {
     "word_count": {},
@@ -219,6 +220,14 @@ class TestCompress:
         assert two.word_count(files, "text").collect().rows() == [("aa", 3), ("bb", 1), ("cc", 1)]
         rows = two.inverted_index(files, "text").collect().filter(pl.col("word") == "cc")
         assert rows.row(0)[1] == [5]
+
+    def test_the_documented_program(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "pages").symlink_to(folder / "text")
+        names = run([code("distributed")[3].replace("gpus=4", "cpus=1")], {})
+        assert_frame_equal(names["tadoc"].scan_packed("pages.tadoc").tadoc.decompress().collect(), texts())
+        wanted = pl.read_parquet("pages").tadoc.compress("text").tadoc.sequence_count(n=3)  # type: ignore[attr-defined]
+        assert_frame_equal(pl.read_parquet("trigrams.parquet"), wanted)
 
     def test_files_by_relative_paths(self, two: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Workers are in the folder that this process was in when they were started."""

@@ -1,0 +1,144 @@
+"""``make test`` runs every public call, kernel and documented example; tests lie where the package has its modules.
+
+What a tier runs is known where the whole tree is collected: a run of some files skips these checks.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.kernels.test_kernel_protocols import members
+
+TESTS = ROOT / "tests"
+SURFACES: dict[str, dict[str, object]] = json.loads((TESTS / "surfaces.json").read_text("utf-8"))
+CLASSES = {"DataFrame": "TadocFrame", "LazyFrame": "TadocLazyFrame", "Series": "TadocSeries", "Expr": "TadocExpr"}
+CALLS = [(surface, name) for surface, calls in SURFACES.items() for name in calls]
+OTHER_FOLDERS = {"fuzz", "package", "trials"}
+TIERS = {"", "not slow"}
+"""What `make test-all` and `make test` choose by marker."""
+
+OF_WORKERS = {
+    "__init__": "test_arguments",
+    "close": "test_closed",
+    "compress": "test_gives_the_rows_back",
+    "twig_filter": "test_twigs",
+}
+"""Tests of what is no analytic; analytics are cases of ``test_equals_one_process``."""
+OF_SPARK = {"compress": "test_cells_are_files_of_packed_rows", "unpack": "test_cells_are_files_of_packed_rows"}
+"""Tests of what is no analytic; what tasks of analytics do are cases of ``test_the_answer_is_that_of_one_process``.
+Spark itself is slow to start: ``test_spark.py`` is of ``make test-all``."""
+
+HOST_KERNELS = {
+    "grammars.append": "test_append::test_text_comes_back",
+    "grammars.checks": "test_grammar::test_says_what_is_wrong",
+    "grammars.parquet_pages": "test_bombs",
+    "grammars.payload": "test_payload::test_round_trip",
+    "grammars.statistics": "test_statistics",
+    "records.by_count": "test_spill",
+    "records.gather_views": "test_spill",
+    "records.merge_words": "test_spill::test_merge_words",
+    "records.packed_keys": "test_spill",
+    "records.records": "test_records",
+    "records.sort_keys": "test_spill",
+    "rows.content_hash": "test_content_hash",
+    "rows.expand": "test_decompress",
+    "rows.extract": "test_extract::test_takes_words_of_the_text",
+    "rows.mersenne": "test_content_hash",
+    "rows.phrase_words": "test_phrases",
+    "rows.phrases": "test_phrases",
+    "rows.query_words": "test_query_words::test_find_terms",
+    "rows.snippets": "test_snippets",
+    "rows.term_counts": "test_bm25",
+    "rows.word_map": "test_image::test_mapped_rows",
+    "xml.xml_events": "test_twig_events",
+    "xml.xml_names": "test_twig_set",
+    "xml.xml_prolog": "test_twig_events",
+    "xml.xml_roots": "test_twig_words",
+}
+"""By module: the file, or the test, that holds its kernels to a definition. Kernels of an engine are those of
+``test_kernel_protocols.py``."""
+
+
+@pytest.fixture(scope="module")
+def quick(request: pytest.FixtureRequest) -> list[str]:
+    """Tests that ``make test`` runs, as pytest names them."""
+    config = request.config
+    if config.args != config.getini("testpaths") or config.option.keyword or config.option.markexpr not in TIERS:
+        pytest.skip("only some tests are collected: run `make test`")
+    return [item.nodeid for item in request.session.items if item.get_closest_marker("slow") is None]
+
+
+def test_every_public_call(quick: list[str]) -> None:
+    """Each has an example that runs; those of workers and Spark, whose examples start processes, have tests."""
+    examples = {name.split("::")[1] for name in quick if name.startswith("polars_tadoc/")}
+    names = {name.partition("::")[2].split("::")[-1] for name in quick if name.startswith("tests/distributed/")}
+    tests = names | {name.split("[")[0] for name in names}
+    missing = []
+    for surface, call in CALLS:
+        if surface == "Workers":
+            held = OF_WORKERS.get(call, f"test_equals_one_process[{{'cpus': 2}}-{call}]") in tests
+        elif surface == "Spark":
+            held = OF_SPARK.get(call, f"test_the_answer_is_that_of_one_process[{call}]") in tests
+        else:
+            owner = CLASSES.get(surface, surface)
+            end = f".{call}" if surface == "functions" else f".{owner}.{call}"
+            held = any(name.endswith(end) for name in examples)
+        missing += [] if held else [f"{surface}: {call}"]
+    assert missing == []
+
+
+def test_every_kernel(quick: list[str]) -> None:
+    tests = {name.split("/")[-1].replace(".py::", "::") for name in quick}
+    compared = "test_kernel_protocols::test_engine_equals_the_reference"
+    assert [one for one in members() if f"{compared}[cpu-{one}]" not in tests] == []
+    run = {name.split("[")[0] for name in tests} | {name.split("::")[0] for name in tests}
+    assert [module for module, test in HOST_KERNELS.items() if test not in run] == []
+
+
+def test_every_kernel_of_the_host_has_its_test() -> None:
+    host = ROOT / "polars_tadoc" / "kernels" / "host"
+    modules = {
+        ".".join(path.relative_to(host).with_suffix("").parts)
+        for path in host.rglob("*.py")
+        if path.name != "__init__.py" and "reference" not in path.stem
+    }
+    assert modules == set(HOST_KERNELS)
+
+
+def test_every_documented_example(quick: list[str]) -> None:
+    """Pages and docstrings with prompts are doctests; scripts are run; code without prompts: ``test_doc_code.py``."""
+    missing = []
+    for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        name = path.relative_to(ROOT).as_posix()
+        missing += [name] if ">>> " in path.read_text("utf-8") and f"{name}::{path.name}" not in quick else []
+    for path in (ROOT / "examples").glob("*.py"):
+        name = f"tests/package/test_examples.py::test_example[{path.stem}]"
+        missing += [] if name in quick else [name]
+    for path in (ROOT / "polars_tadoc").rglob("*.py"):
+        name = path.relative_to(ROOT).as_posix()
+        if name != "polars_tadoc/distributed/spark.py":  # test_spark.py runs its examples
+            run = {one.split("::")[1] for one in quick if one.startswith(f"{name}::")}
+            missing += [f"{name}: {count - len(run)}" for count in [_examples(path)] if count > len(run)]
+    assert missing == []
+
+
+def _examples(path: Path) -> int:
+    """How many docstrings of a module show examples."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef
+    nodes = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, kinds)]
+    return sum(">>> " in (ast.get_docstring(node) or "") for node in nodes)
+
+
+def test_tests_lie_where_the_package_has_them() -> None:
+    files = list(TESTS.rglob("test_*.py"))
+    assert [path.name for path in files if path.parent == TESTS] == []
+    assert [name for name, count in Counter(path.name for path in files).items() if count > 1] == []
+    folders = {path.parent.relative_to(TESTS) for path in files}
+    own = {folder for folder in folders if folder.parts[0] not in OTHER_FOLDERS}
+    assert [folder for folder in own if not (ROOT / "polars_tadoc" / folder).is_dir()] == []
