@@ -8,7 +8,7 @@ from polars_tadoc.runtime.cache import ByteLRU
 
 
 class Grammars(ByteLRU[Grammar]):
-    """Decoded grammars, whose vocabularies know the key: what is made of several of them is kept, too."""
+    """Cache of decoded grammars; vocabularies get the key, by which merged ones are cached, too."""
 
     def put(self, key: str, value: Grammar) -> Grammar:
         """Store a grammar and return it."""

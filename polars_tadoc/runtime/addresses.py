@@ -1,6 +1,6 @@
 """Loads and stores at raw addresses, for strings that Arrow keeps in several buffers.
 
-The addresses come from Arrow arrays that the caller keeps alive; nothing here checks bounds.
+The addresses come from Arrow arrays that the caller keeps alive; no bounds are checked.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ store_u64 = _store(64, types.uint64)
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]``; any index is harmless."""
+    """Prefetch the cache line of ``array[index]``; any index is allowed."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -73,7 +73,7 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def prefetch_address(typing_context: Any, address: Any) -> Any:
-    """Ask for the cache line at an address; any address is harmless."""
+    """Prefetch the cache line at an address; any address is allowed."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         i32 = ir.IntType(32)
@@ -162,10 +162,10 @@ def high_bits(typing_context: Any, address: Any) -> Any:
 
 @intrinsic
 def range_bits(typing_context: Any, address: Any, firsts: Any, widths: Any) -> Any:
-    """Of the 64 bytes at an address, bit i tells whether byte i lies in one of four ranges.
+    """Of the 64 bytes at an address, bit i tells whether byte i is in one of four ranges.
 
-    Byte k of ``firsts`` and of ``widths`` are where range k begins and how many values it holds. LLVM makes
-    vector instructions of it on any processor.
+    Byte k of ``firsts`` and ``widths`` is the first value and the size of range k. LLVM compiles it to vector
+    instructions on any processor.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -218,18 +218,18 @@ def _atomic(operation: str) -> Any:
 
 
 atomic_add = _atomic("add")
-"""``atomic_add(array, index, value)``: add to an integer that other threads change too; returns what it was."""
+"""``atomic_add(array, index, value)``: atomically add to an integer; returns the old value."""
 
 atomic_min = _atomic("umin")
-"""The same for the smaller of both."""
+"""Atomic minimum, likewise."""
 
 atomic_or = _atomic("or")
-"""The same for the bits of either."""
+"""Atomic bitwise or, likewise."""
 
 
 @intrinsic
 def move(typing_context: Any, array: Any, target: Any, source: Any, count: Any) -> Any:
-    """Move ``count`` items within an array; the stretches may overlap."""
+    """Move ``count`` items within an array; the ranges may overlap."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -243,7 +243,7 @@ def move(typing_context: Any, array: Any, target: Any, source: Any, count: Any) 
 
 @intrinsic
 def copy_bytes(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
-    """Copy bytes from an address to another; the stretches do not overlap."""
+    """Copy bytes from one address to another; the ranges must not overlap."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte_pointer = ir.IntType(8).as_pointer()

@@ -1,8 +1,7 @@
-"""Arrow memory: reads Polars' strings where they stand, allocates what Polars is to own.
+"""Arrow memory: reads Polars' strings in place, and allocates buffers that Polars will own.
 
-Polars frees buffers on its own threads, sometimes while the interpreter waits for it with the GIL held. A
-buffer that NumPy owns needs the GIL to be freed: the two would wait for each other. So whatever goes to
-Polars lies in Arrow's own memory.
+Polars frees buffers on its own threads, sometimes while the interpreter waits for it with the GIL held. A buffer that
+NumPy owns needs the GIL to be freed, which would be a deadlock. So buffers for Polars are in Arrow's own memory.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import polars as pl
 import pyarrow as pa
 
 ARROW_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
-"""What PyArrow raises of data that is damaged; the last where names are no text."""
+"""PyArrow's errors for damaged data; the last one if names are not UTF-8."""
 
 
 def allocate(count: int, dtype: npt.DTypeLike) -> tuple[pa.Buffer, npt.NDArray[Any]]:
-    """Allocate an Arrow buffer, contents undefined; returns it and an array over it."""
+    """Allocate an uninitialised Arrow buffer; return it and an array over it."""
     size = np.dtype(dtype).itemsize * count
     buffer = pa.allocate_buffer(size)
     _ask_for_large_pages(buffer.address, size)
@@ -33,14 +32,14 @@ _LARGE_PAGE = 2 << 20
 
 
 def _ask_for_large_pages(address: int, size: int) -> None:
-    """Let Linux fill fresh memory page by large page: the first touch of a page is most of what writing a result costs.
+    """Let Linux use huge pages for fresh memory: first touches of pages are most of the cost of writing a result.
 
-    It does nothing where the system has no such pages, or gives them to all.
+    Does nothing if the system has no huge pages, or uses them everywhere.
     """
     first = -(-address // _LARGE_PAGE) * _LARGE_PAGE
     last = (address + size) // _LARGE_PAGE * _LARGE_PAGE
     if last > first and hasattr(mmap, "MADV_HUGEPAGE"):
-        _madvise()(first, last - first, mmap.MADV_HUGEPAGE)  # its failure does no harm
+        _madvise()(first, last - first, mmap.MADV_HUGEPAGE)  # failure does no harm
 
 
 @cache
@@ -51,14 +50,14 @@ def _madvise() -> Any:
 
 
 def buffer_under(array: npt.NDArray[Any]) -> pa.Buffer | None:
-    """Return the Arrow buffer that an array is the whole of, as :func:`allocate` makes it; None where it is of none."""
+    """Return the Arrow buffer of an array made by :func:`allocate`; None for other arrays."""
     buffer = array.base
     whole = isinstance(buffer, pa.Buffer) and (buffer.address, buffer.size) == (array.ctypes.data, array.nbytes)
     return buffer if whole else None
 
 
 def lent(array: npt.NDArray[Any]) -> pa.Array:
-    """View an array's numbers as Arrow's, for Arrow's own calls: nothing of it may come to Polars.
+    """View an array's numbers as an Arrow array, for Arrow's own calls: it must not be passed to Polars.
 
     ``pyarrow.array`` would import pandas.
     """
@@ -74,7 +73,7 @@ def owned(array: npt.NDArray[Any]) -> pa.Buffer:
 
 
 def view(array: pa.Array) -> npt.NDArray[Any]:
-    """Look at the numbers of an Arrow array that holds some, and no nulls, without a copy.
+    """View the numbers of an Arrow array without nulls, without a copy.
 
     ``array.to_numpy()`` imports pandas, during which a keyboard interrupt is lost.
     """
@@ -92,12 +91,12 @@ def binary_views(
     Returns
     -------
     (uint64 array, uint32 array, object)
-        Addresses, lengths, and the Arrow array that owns the bytes: keep it while addresses are used.
-        A null counts as empty.
+        Addresses, lengths, and the Arrow array that owns the bytes: keep it while addresses are used. A null has
+        length 0.
 
     """
     nothing: Any = "" if series.dtype == pl.String else b""
-    filled = series.fill_null(nothing) if series.null_count() else series  # which copies, needed or not
+    filled = series.fill_null(nothing) if series.null_count() else series  # it copies, needed or not
     array: Any = filled.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
     count = len(array)
     if count == 0:
@@ -107,35 +106,36 @@ def binary_views(
     lengths = views[:, 0].copy()  # of one row, too: kernels are compiled for arrays that can be written
     inline = np.uint64(buffers[1].address + 16 * array.offset + 4) + np.arange(count, dtype=np.uint64) * np.uint64(16)
     data = np.array([0 if buffer is None else buffer.address for buffer in buffers[2:]] or [0], np.uint64)
-    long = lengths > 12  # shorter ones stand in the view itself
+    long = lengths > 12  # shorter ones are stored in the view itself
     outside = data[np.where(long, views[:, 2], 0)] + views[:, 3]
     return np.where(long, outside, inline), lengths, array
 
 
 def frame_of(table: pa.Table) -> pl.DataFrame:
-    """Give a table that came from a file, and was validated, to Polars.
+    """Convert a table from a file, after validation, to Polars.
 
     Raises
     ------
     pyarrow.ArrowInvalid
-        Polars does not have its types; or its schema is damaged, at which Polars panics.
+        Polars lacks its types; or its schema is damaged, which makes Polars panic.
 
     """
     try:
         frame = cast(pl.DataFrame, pl.from_arrow(table))
-        frame.columns = table.column_names  # Polars gives a column without a name one
+        frame.columns = table.column_names  # Polars names a column without a name
     except (pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, TypeError) as error:
-        raise pa.ArrowInvalid(f"its columns are none that Polars has: {error}") from None
+        raise pa.ArrowInvalid(f"Polars does not support its columns: {error}") from None
     return frame
 
 
 def copied_strings(words: pl.Series) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Copy a String series into Arrow's older form.
+    """Copy a String series into Arrow's offset form.
 
     Returns
     -------
     (uint8 array, int64 array)
-        The bytes of all strings and eight spare ones, and where each string starts; a null's bytes may be any.
+        The bytes of all strings plus eight bytes of padding, and the offset of each string; bytes of nulls are
+        arbitrary.
 
     """
     strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())

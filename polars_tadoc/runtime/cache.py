@@ -1,4 +1,4 @@
-"""Least-recently-used stores with a byte budget."""
+"""Least-recently-used caches with a byte budget."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Value = TypeVar("Value")
 
 
 class ByteLRU(Generic[Value]):
-    """Keeps values by key until their bytes pass the budget; then the least recently used go.
+    """Caches values by key; when their bytes exceed the budget, drops the least recently used.
 
     Parameters
     ----------
     budget
-        Called for the budget in bytes at each insertion.
+        Returns the budget in bytes; called at each insertion.
     size
         Bytes of a value.
 
@@ -51,7 +51,7 @@ class ByteLRU(Generic[Value]):
             return found[0]
 
     def put(self, key: str, value: Value) -> Value:
-        """Store a value (one larger than the whole budget is not kept) and return it."""
+        """Store a value (unless it is larger than the whole budget) and return it."""
         size = self._size(value)
         with self._changing() as gone:
             self._take(key, gone)
@@ -61,9 +61,9 @@ class ByteLRU(Generic[Value]):
         return value
 
     def discard(self, key: str) -> None:
-        """Forget a value, if it is there: now, or with the next call where another thread is at the values.
+        """Drop a value, if it is cached: now, or in the next call if another thread is changing the cache.
 
-        Finalizers may call it at any time, also in a thread that is at the values itself, or holds locks of others.
+        Finalizers may call it at any time, also in a thread that is changing the cache, or holds other locks.
         """
         gone: list[object] = []
         self._discarded.append(key)
@@ -74,7 +74,7 @@ class ByteLRU(Generic[Value]):
                 self._lock.release()
 
     def clear(self) -> None:
-        """Forget every value."""
+        """Drop every value."""
         with self._changing() as gone:
             gone += self._values.values()
             self._values.clear()
@@ -82,10 +82,10 @@ class ByteLRU(Generic[Value]):
 
     @contextmanager
     def _changing(self) -> Iterator[list[object]]:
-        """Hold the lock; what is to go is put into a list, and goes when the lock is free: it may wait for others."""
+        """Hold the lock; dropped values go into a list, freed after the lock, because that may wait for others."""
         gone: list[object] = []
         with self._lock:
-            self._take_discarded(gone)  # and nothing that is put now
+            self._take_discarded(gone)  # but not values added now
             yield gone
             self._settle(gone)
 

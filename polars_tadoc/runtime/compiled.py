@@ -1,4 +1,4 @@
-"""Compiles kernels: the one door through which they reach Numba, so that all machine code is kept in the same way."""
+"""Compiles kernels: all kernels pass through here to Numba, so that all machine code is cached in the same way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polars_tadoc.runtime.machine_code.cache import KernelCache
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:
-    """Compile a function when it is first called, as ``numba.njit`` does, and keep its machine code."""
+    """Compile a function on its first call, like ``numba.njit``, and cache its machine code."""
 
     def decorate(function: Any) -> Any:
         dispatcher: Any = nb.njit(**options)(function)
@@ -23,7 +23,7 @@ def njit(**options: Any) -> Callable[[Any], Any]:
 
 
 def callback(signature: Any, function: Callable[..., None]) -> Any:
-    """Compile a function for a signature, as ``numba.cfunc`` does, and keep its machine code."""
+    """Compile a function for a signature, like ``numba.cfunc``, and cache its machine code."""
     made: Any = CFunc(function, (signature.args, signature.return_type), locals={}, options={})
     made._cache = KernelCache(function, is_callback=True)  # type: ignore[arg-type]
     made.compile()

@@ -1,17 +1,17 @@
-"""Lets kernels see Ctrl-C while they run, so that they end within a fraction of a second.
+"""Lets kernels notice Ctrl-C while they run, so that they end within a fraction of a second.
 
-Python notes a signal and runs its handler between two bytecodes: not before a kernel returns. So a handler in machine
-code goes before Python's: it calls the one that was there, then adds one to a counter that kernels read with
-:func:`interrupts`. A kernel that may run for long reads it every few milliseconds and returns as soon as it differs
-from what it was when the kernel began; :class:`polled` then raises ``KeyboardInterrupt``, so that nobody uses what such
-a kernel left half done. The counter only grows: nobody resets it, and what an interrupt has ended stays ended.
+Python records a signal and runs its handler between two bytecodes: not before a kernel returns. So a handler in machine
+code runs before Python's: it calls the previous handler, then increments a counter that kernels read with
+:func:`interrupts`. A long kernel reads it every few milliseconds and returns as soon as it differs from its value at
+the start; :class:`polled` then raises ``KeyboardInterrupt``, so that the incomplete result is never used. The counter
+only grows and is never reset: whatever an interrupt has ended stays ended.
 
-Only Python's own handler (``signal.default_int_handler``) is preceded: where a program handles interrupts itself, it
-decides, and its handler runs between kernels. ``signal.signal`` takes our handler away again, so :func:`arm` looks
-before calls whether it is there, twenty times a second at most (13 microseconds in a sandboxed container).
+Only Python's own handler (``signal.default_int_handler``) is preceded: a program that handles interrupts itself
+decides, and its handler runs between kernels. ``signal.signal`` removes our handler, so :func:`arm` checks before calls
+whether it is installed, at most twenty times a second (13 microseconds in a sandboxed container).
 
-Polars' handler makes waits of the main thread go on after a signal (``SA_RESTART``): an interrupt was not noticed
-before the wait's end. :func:`arm` undoes that, as Python would have it (PEP 475).
+Polars' handler restarts waits of the main thread after a signal (``SA_RESTART``): an interrupt was noticed only after
+the wait. :func:`arm` undoes that, as in Python (PEP 475).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _BETWEEN_LOOKS = 0.05
-"""Seconds in which the handler is taken to be where it was."""
+"""Seconds between checks that the handler is installed."""
 
 _HANDLERS = 3
 _state = np.zeros(1 + _HANDLERS, np.uint64)
-"""Interrupts so far; for each handler of ours, the address of the one that it precedes."""
+"""Number of interrupts; for each of our handlers, the address of the one that it precedes."""
 
-llvm.add_symbol("tadoc_interrupts", _state.ctypes.data)  # compiled code finds it by name, from the cache too
+llvm.add_symbol("tadoc_interrupts", _state.ctypes.data)  # compiled code finds it by name, also code from the cache
 
 
 def _state_at(context: Any, builder: Any) -> Any:
@@ -62,7 +62,7 @@ def _place(context: Any, builder: Any, index: int) -> Any:
 
 @intrinsic
 def interrupts(typing_context: Any) -> Any:
-    """Return how many interrupts there were; a load that no compiler takes out of a loop."""
+    """Return the number of interrupts; a load that compilers do not move out of loops."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.load_atomic(_place(context, builder, 0), ordering="monotonic", align=8)
@@ -72,7 +72,7 @@ def interrupts(typing_context: Any) -> Any:
 
 def _passes_on(own: int) -> Any:
     def pass_on(typing_context: Any, number: Any, info: Any, context: Any) -> Any:
-        """Call the handler that was there before, then count the interrupt: who sees the count finds Python told."""
+        """Call the previous handler, then count the interrupt: when the count changes, Python knows of it."""
 
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             word = ir.IntType(64)
@@ -102,9 +102,9 @@ def _handle_2(number: int, info: int, context: int) -> None:
 
 
 class _Hook:
-    """Our handlers, and the system's calls that put one in place.
+    """Our handlers, and the system calls that install them.
 
-    One that precedes a handler never precedes another: handlers of others that came after ours may call it.
+    A handler of ours precedes the same handler forever: handlers installed after ours may still call it.
     """
 
     def __init__(self) -> None:
@@ -117,12 +117,12 @@ class _Hook:
             system = ctypes.CDLL(None)
             if hasattr(system, "sigaction") and hasattr(system, "siginterrupt"):
                 self._system = system
-        # struct sigaction begins with the handler's address on Linux and macOS; the rest is handed back as it came
+        # struct sigaction begins with the handler's address on Linux and macOS; the rest is passed back unchanged
         self._action = ctypes.create_string_buffer(512)
         self._address = ctypes.c_uint64.from_buffer(self._action)
 
     def arm(self) -> None:
-        """See to it that interrupts are counted, unless the program has a handler of its own."""
+        """Make sure that interrupts are counted, unless the program has its own handler."""
         now = time.monotonic()
         if now - self._looked < _BETWEEN_LOOKS or self._system is None:
             return
@@ -133,7 +133,7 @@ class _Hook:
             if self._system.sigaction(int(signal.SIGINT), None, self._action):
                 return
             there = self._address.value
-            if there in self._by_preceded.values() or there in (0, 1):  # 0 and 1: none, and to be ignored
+            if there in self._by_preceded.values() or there in (0, 1):  # 0: default, 1: ignored
                 return
             own = self._by_preceded.get(there) or self._next(there)
             if own:
@@ -142,19 +142,19 @@ class _Hook:
                 self._system.siginterrupt(int(signal.SIGINT), 1)
 
     def _next(self, preceded: int) -> int:
-        """Return the address of a handler that has not been in place yet, 0 where all have."""
+        """Return the address of an unused handler, 0 if all are used."""
         if len(self._compiled) == _HANDLERS:
             return 0
         handle = (_handle_0, _handle_1, _handle_2)[len(self._compiled)]
         compiled = callback(types.void(types.uint64, types.uint64, types.uint64), handle)
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(compiled))  # a signal may come when modules are gone
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(compiled))  # a signal may arrive after modules are freed
         self._compiled.append(compiled)
         _state[len(self._compiled)] = preceded
         self._by_preceded[preceded] = int(compiled.address)
         return int(compiled.address)
 
     def forget_lock(self) -> None:
-        """Begin with a free lock: a forked child lacks the thread that may have held it."""
+        """Reset the lock: a forked child lacks the thread that may have held it."""
         self._lock = threading.Lock()
 
 
@@ -165,39 +165,39 @@ arm = _hook.arm
 
 
 def count() -> int:
-    """Return how many interrupts there were."""
+    """Return the number of interrupts."""
     return int(_state[0])
 
 
 def cancel(since: int) -> None:
-    """End what runs as an interrupt does, if none has come: for waits that end with an error while kernels run."""
+    """End running work like an interrupt does, unless one has arrived: for waits that fail while kernels run."""
     if since == count():
         _state[0] += 1
 
 
 class _Work(threading.local):
-    """What a thread other than the main one knows of the call that it works for.
+    """The call that a thread other than the main one works for.
 
-    The main thread keeps nothing: there Python raises by itself, anywhere, also where something would be put back.
+    The main thread stores nothing: Python raises there by itself, anywhere, even where a value would be restored.
     """
 
     since: int | None = None
-    """Interrupts that had come when the call began."""
+    """Number of interrupts at the call's start."""
 
 
 _work = _Work()
 
 
 class interruptible:  # noqa: N801 (used as a function)
-    """A call's work: it ends with ``KeyboardInterrupt`` if an interrupt came, also where something swallowed it.
+    """A call's work: it ends with ``KeyboardInterrupt`` if an interrupt arrived, even if the exception was swallowed.
 
-    Other errors that an interrupt led to become ``KeyboardInterrupt`` too, and an interrupt that Python, or Polars, has
-    told of and Python would tell again is told once. Not around a ``yield``.
+    Other errors caused by an interrupt become ``KeyboardInterrupt``, too; an interrupt that Python or Polars has
+    raised already is not raised twice. Do not use it around a ``yield``.
 
     Parameters
     ----------
     since
-        For a thread that works for another: what :func:`began` gave there.
+        For a thread that works for another: the value of :func:`began` there.
 
     """
 
@@ -229,7 +229,7 @@ class interruptible:  # noqa: N801 (used as a function)
 
 
 def ends_on_interrupt(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Make all of a function's work :class:`interruptible`."""
+    """Make a whole function :class:`interruptible`."""
 
     @wraps(function)
     def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
@@ -240,26 +240,26 @@ def ends_on_interrupt(function: Callable[Arguments, Result]) -> Callable[Argumen
 
 
 def _tell() -> None:
-    """Let Python run the handlers of signals that came; it does so where a loop turns."""
+    """Let Python run pending signal handlers, which it does in loops."""
     for _ in range(2):
         pass
 
 
 def began() -> int:
-    """Return how many interrupts there were when this thread's call began."""
+    """Return the number of interrupts at the start of this thread's call."""
     return count() if _work.since is None else _work.since
 
 
 def check() -> None:
-    """Raise ``KeyboardInterrupt`` if an interrupt has come since this thread's call began."""
+    """Raise ``KeyboardInterrupt`` if an interrupt has arrived since the start of this thread's call."""
     if _work.since is not None and _work.since != _state[0]:
         raise KeyboardInterrupt
 
 
 class polled:  # noqa: N801 (used as a decorator)
-    """A kernel that returns early when an interrupt comes: its caller then gets ``KeyboardInterrupt`` in its place.
+    """A kernel that returns early on an interrupt; its caller then gets ``KeyboardInterrupt`` instead of the result.
 
-    Kernels call it as what it is made of, and have to return early themselves.
+    Kernels call the undecorated function, and must return early themselves.
     """
 
     def __init__(self, kernel: Callable[..., Any]) -> None:

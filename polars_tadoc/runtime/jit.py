@@ -1,4 +1,4 @@
-"""How kernels that allocate nothing are compiled, and how they call what is compiled apart from them."""
+"""Compiles kernels that allocate nothing, and calls between separately compiled functions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from numba.extending import intrinsic
 from polars_tadoc.runtime.compiled import callback, njit
 
 kernel = njit(nogil=True, _nrt=False)
-"""Compiles a function that allocates nothing: it takes arrays without counting references, a third of the time."""
+"""Compiles a function that allocates nothing: without reference counts of arrays, in a third of the time."""
 
 inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""The same for functions that only kernels call: they compile sooner."""
+"""The same for functions that only kernels call: they compile faster."""
 
 
-_compiled: dict[Callable[..., None], Any] = {}  # kept: the code lives as long as what holds it
+_compiled: dict[Callable[..., None], Any] = {}  # the code lives as long as its owner
 _lock = threading.Lock()
 
 
 def address_of(function: Callable[..., None], arguments: int) -> np.uint64:
-    """Compile a function of so many uint64 by itself and return its address, for kernels to :func:`call`.
+    """Compile a function of ``arguments`` uint64 separately and return its address, for kernels to :func:`call`.
 
-    Numba optimises whatever a kernel calls again together with each kernel; what many call is compiled once this way.
+    Numba optimises a callee again in each kernel that calls it; functions with many callers are compiled once like
+    this.
     """
-    with _lock:  # two threads must not compile it twice, of which one would be dropped
+    with _lock:  # two threads must not compile it twice: one result would be freed
         if function not in _compiled:
             _compiled[function] = callback(types.void(*[types.uint64] * arguments), function)
         return np.uint64(_compiled[function].address)
@@ -37,7 +38,7 @@ def address_of(function: Callable[..., None], arguments: int) -> np.uint64:
 
 @intrinsic
 def call(typing_context: Any, address: Any, *arguments: Any) -> Any:
-    """Call the function at an address with uint64."""
+    """Call the function at an address with uint64 arguments."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, *given = [builder.extract_value(values[1], k - 1) if k else values[0] for k in range(1 + len(own))]

@@ -1,7 +1,7 @@
-"""Runs one kernel over several chunks at once.
+"""Runs one kernel on several chunks in parallel.
 
-The kernels release the GIL, so plain threads do: Numba's own parallel loops would cost seconds of
-compilation each and its default threading layer may not be entered from Polars' worker threads.
+Kernels release the GIL, so plain threads suffice: Numba's own parallel loops would cost seconds of compilation each,
+and its default threading layer must not be entered from Polars' worker threads.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    # a forked child has the pool but not its threads: it would wait for them forever
+    # a forked child has the pool but not its threads, and would wait forever
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 WAITED = 0.1
-"""Seconds after which a wait looks for interrupts: some systems wake no waiting thread for them."""
+"""Seconds between checks for interrupts while waiting: some systems do not wake a waiting thread for them."""
 
 
 def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply ``function`` to each item on the thread pool; results in the items' order.
 
-    Returns or raises only when no item is being worked on any more: kernels read at addresses whose owners
-    the caller holds. An interrupt ends the items that run and those that wait, those of the other threads included.
+    Returns or raises only when no item is running any more: kernels read at addresses whose owners the caller holds.
+    An interrupt ends running and waiting items, also those of other threads.
     """
     if len(items) <= 1 or thread_count() == 1:
         return [_checked(function, item) for item in items]
@@ -51,7 +51,7 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
     since = began()
     tasks = _Tasks(function, items, since)
     try:
-        with suppress(RuntimeError):  # when the interpreter ends, pools take nothing more
+        with suppress(RuntimeError):  # pools accept nothing more when the interpreter ends
             for k in range(len(items)):
                 _pool(thread_count()).submit(tasks.run, k)
                 tasks.submitted = k + 1
@@ -68,10 +68,10 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
 
 
 class _Tasks(Generic[Item, Result]):
-    """Items that threads of a pool work on, for one that waits.
+    """Items processed by threads of a pool, for one waiting thread.
 
-    It waits for queues in machine code, not for futures: an interrupt within their conditions, which are Python,
-    would leave locks that the threads need.
+    It waits for queues in machine code, not for futures: an interrupt within their conditions, which are Python, would
+    leave locks held that the threads need.
     """
 
     def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], since: int) -> None:
@@ -85,7 +85,7 @@ class _Tasks(Generic[Item, Result]):
         self._woken: SimpleQueue[int] = SimpleQueue()
 
     def run(self, k: int) -> None:
-        """Work on an item, unless that is not wanted any more."""
+        """Process an item, unless the tasks were stopped."""
         self._begun.append(k)
         try:
             if not self._stopped:
@@ -99,13 +99,13 @@ class _Tasks(Generic[Item, Result]):
             self._woken.put(k)
 
     def wait(self) -> None:
-        """Wait until all items that were submitted are done."""
+        """Wait until all submitted items are done."""
         while len(self._ended) < self.submitted:
             with suppress(Empty):
                 self._woken.get(timeout=WAITED)
 
     def stop(self) -> None:
-        """Let nothing begin any more, and wait for what has begun; an interrupt meanwhile comes after that."""
+        """Prevent further items from starting, and wait for running ones; raises an interrupt afterwards."""
         self._stopped, interrupt = True, None
         while len(self._ended) < len(self._begun):
             try:
@@ -118,9 +118,9 @@ class _Tasks(Generic[Item, Result]):
             raise interrupt
 
     def first_error(self) -> BaseException:
-        """Return the error of the first item that has one; items before one that has failed have all begun."""
+        """Return the error of the first failed item; all items before it have started."""
         error = self.errors[min(self.errors)]
-        self.errors.clear()  # its traceback names this
+        self.errors.clear()  # its traceback references this
         return error
 
 
@@ -130,9 +130,10 @@ def _checked(function: Callable[[Item], Result], item: Item) -> Result:
 
 
 def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Apply ``function`` to items that each keep all threads busy: threads that never wait for another do more.
+    """Apply ``function`` to items that each keep all threads busy: threads that never wait for each other are faster.
 
-    As many items at once as there are threads, each on one thread; what is left over one by one, on all of them.
+    Runs as many items at once as there are threads, one thread each; then the remaining ones one by one, on all
+    threads.
     """
 
     def apply(item: Item) -> Result:
@@ -147,7 +148,7 @@ def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list
 def even_chunks(size: int, smallest: int = 1 << 15, each: int = 1) -> list[tuple[int, int]]:
     """Cut ``range(size)`` into ``each`` chunks per thread, none smaller than ``smallest`` unless it is the only one.
 
-    More chunks than one level out work that lies unevenly.
+    More than one chunk per thread balances uneven work.
     """
     count = max(1, min(each * thread_count(), size // smallest))
     edges = [size * i // count for i in range(count + 1)]

@@ -1,6 +1,6 @@
-"""Gives a new file or folder the owner, group and permissions of the one that it replaces, and never more than those.
+"""Gives a new file or folder the owner, group and permissions of the one that it replaces, and never more.
 
-A file is private (0600, a folder 0700) while it is written.
+While it is written, a file is private (0600, a folder 0700).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _OTHERS, _GROUP = 0o007, 0o070
 
 
 def take_over(old: Path, new: Path) -> None:
-    """Give a file or folder what another one has, before it takes its name.
+    """Copy owner, group and permissions of a file or folder to its replacement.
 
-    The owner and the group are kept where this user may give files to them. Where the group is another one, it gets
-    no more than everybody had.
+    The owner and the group are copied if this user may do so. If the group differs, it gets only the permissions of
+    others.
     """
     status = old.stat()
     _give(new, status.st_uid, status.st_gid)
@@ -35,9 +35,9 @@ def take_over(old: Path, new: Path) -> None:
         mode &= ~(stat.S_ISUID | stat.S_ISGID)
     entries = _access_list(old)
     if made.st_gid != status.st_gid or entries is not None:
-        mode = mode & ~_GROUP | (mode & _OTHERS) << 3  # with a list, these bits are the most that any of it has
+        mode = mode & ~_GROUP | (mode & _OTHERS) << 3  # with an access list, these bits are the maximum of its entries
     if entries is None or made.st_gid != status.st_gid:
-        _remove_access_list(new)  # one that it has from its folder
+        _remove_access_list(new)  # one inherited from its folder
         _set(new, mode)
     else:
         _set(new, mode)
@@ -46,9 +46,9 @@ def take_over(old: Path, new: Path) -> None:
 
 
 def take_over_files(old: Path, new: Path) -> None:
-    """Give the files of a folder what those of the same names have in another; the rest what is common to all of those.
+    """Copy permissions to a folder's files: from files of the same names in another, else those common to all of them.
 
-    Files of a folder without any files keep what they were made with.
+    Does nothing if the other folder has no files.
     """
     known = {file.name: file for file in old.iterdir() if file.is_file()}
     common = reduce(lambda mode, file: mode & file.stat().st_mode, known.values(), _MODE)
@@ -60,27 +60,27 @@ def take_over_files(old: Path, new: Path) -> None:
 
 
 def make_private_folder(path: Path) -> int:
-    """Make a folder that only this user may use, and return the mode that it would have had.
+    """Make a folder for this user only, and return the mode that it would have had.
 
     Raises
     ------
     FileExistsError
-        There is something already.
+        The path exists.
 
     """
     path.mkdir()
-    mode = stat.S_IMODE(path.stat().st_mode)  # by the umask, which cannot be asked for, and the folder's own rules
+    mode = stat.S_IMODE(path.stat().st_mode)  # from the umask, which cannot be read safely, and the folder's own rules
     path.chmod(mode & ~(_GROUP | _OTHERS))
     return mode
 
 
 def set_mode(path: Path, mode: int) -> None:
-    """Set a mode, where the file system has them."""
+    """Set a mode, if the file system supports it."""
     _set(path, mode)
 
 
 def _set(path: Path, mode: int) -> None:
-    with suppress(OSError):  # where it cannot be set it stays private
+    with suppress(OSError):  # it stays private if that fails
         path.chmod(mode)
 
 
@@ -94,7 +94,7 @@ def _give(path: Path, owner: int, group: int) -> None:
 
 
 def _xattr(name: str) -> Any:
-    """Return a function of ``os`` that Linux alone has."""
+    """Return a function of ``os`` that exists on Linux only."""
     found = getattr(os, name, None)
     if found is None:
         raise OSError(f"this system has no {name}")

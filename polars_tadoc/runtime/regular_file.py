@@ -1,10 +1,10 @@
-"""Opens and creates files where others may have put something else: a FIFO, a device, a socket or a link.
+"""Opens and creates files where other processes may have put a FIFO, a device, a socket or a link.
 
 Opening a FIFO waits for a writer, and reading a device may never end. So files are opened without waiting, and only
 regular ones are read.
 
-Links are followed where a user names the file or its folder: an index may consist of links into a store of files. They
-are not followed (``follow=False``) where this package chose the name: spilled runs, checkpoints, left-over files.
+Links are followed if the user names the file or its folder: an index may consist of links into a store of files. They
+are not followed (``follow=False``) if this package chose the name: spilled runs, checkpoints, leftovers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import LimitExceededError, NotAFileError
 
 JSON_SHARE = 16
-"""Text of JSON takes about so many times its size in memory once it is parsed."""
+"""Memory of parsed JSON as a multiple of its text, approximately."""
 
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -41,23 +41,23 @@ def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
     Raises
     ------
     NotAFileError
-        It is something else; without ``follow`` also where it is a link.
+        The path is something else, or a link without ``follow``.
     IsADirectoryError, FileNotFoundError, PermissionError
-        It is a folder, is not there, or may not be read.
+        The path is a folder, does not exist, or cannot be read.
 
     """
     return os.fdopen(descriptor_of(path, follow=follow), "rb")
 
 
 def is_regular(path: Path) -> bool:
-    """Tell a regular file, or a link to one, from a folder; it is not opened.
+    """Tell a regular file, or a link to one, from a folder, without opening it.
 
     Raises
     ------
     NotAFileError
-        It is something else, or a link to itself.
+        The path is something else, or a link to itself.
     FileNotFoundError, PermissionError
-        It is not there, or may not be looked at.
+        The path does not exist, or cannot be examined.
 
     """
     try:
@@ -72,7 +72,7 @@ def is_regular(path: Path) -> bool:
 
 def descriptor_of(path: Path, *, follow: bool = True, folders: bool = False) -> int:
     """Open a regular file, or with ``folders`` a folder, for reading and return its descriptor; errors as above."""
-    _require_regular(path, os.stat(path, follow_symlinks=follow), folders)  # opening a device may already do something
+    _require_regular(path, os.stat(path, follow_symlinks=follow), folders)  # even opening a device may have effects
     try:
         descriptor = os.open(path, os.O_RDONLY | _NOT_WAITING | (0 if follow else _NO_LINK))
     except OSError as error:
@@ -96,7 +96,7 @@ def _require_regular(path: Path, status: os.stat_result, folders: bool) -> None:
 
 
 def read_json_text(path: Path, call: str, *, follow: bool = True) -> bytes:
-    """Read a whole file that holds JSON.
+    """Read a whole JSON file.
 
     Raises
     ------
@@ -127,12 +127,12 @@ def arrow_file(path: Path, *, follow: bool = True) -> pa.NativeFile:
 
 
 def create_private(path: Path) -> int:
-    """Make an empty file that only this user may read, in place of a file or link; returns a descriptor to write.
+    """Create an empty file that only this user can read, replacing a file or link; return a descriptor to write.
 
     Raises
     ------
     FileExistsError
-        Something else has the name.
+        The path is something else.
 
     """
     with suppress(FileNotFoundError):
@@ -143,7 +143,7 @@ def create_private(path: Path) -> int:
 
 
 def private_arrow_file(path: Path) -> pa.NativeFile:
-    """Make a file as :func:`create_private` does, for PyArrow to write."""
+    """Create a file like :func:`create_private`, for PyArrow to write."""
     descriptor = create_private(path)
     try:
         return pa.OSFile(_name_of(descriptor, path), "wb")
@@ -152,7 +152,7 @@ def private_arrow_file(path: Path) -> pa.NativeFile:
 
 
 def _name_of(descriptor: int, path: Path) -> str:
-    """Return a name of an open file, by which PyArrow opens that file and no other; Linux alone has one."""
+    """Return a path of an open file by which PyArrow opens the same file; only Linux has one."""
     name = f"/proc/self/fd/{descriptor}"
     with suppress(OSError):
         if os.path.samestat(os.stat(name), os.fstat(descriptor)):
@@ -161,6 +161,6 @@ def _name_of(descriptor: int, path: Path) -> str:
 
 
 def is_owned(status: os.stat_result) -> bool:
-    """Tell whether a file or folder is this user's; on Windows, which has no such numbers, whether it is there."""
+    """Tell whether this user owns a file or folder; on Windows, which has no user ids, always true."""
     geteuid: Any = getattr(os, "geteuid", None)
     return geteuid is None or bool(status.st_uid == geteuid())

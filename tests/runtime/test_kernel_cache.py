@@ -114,7 +114,7 @@ def test_it_is_done_without(plant: object, site: Path, tmp_path: Path) -> None:
         tmp_path.chmod(0o777)  # others could put another folder in its place
     told = run(IMPORT, site, tmp_path)
     assert len(told) == 1
-    assert "is kept nowhere, and made again in each process" in told[0]
+    assert "is not cached, and compiled again in each process" in told[0]
     assert list(other.iterdir()) == []
     assert not path.is_dir() or list(path.iterdir()) == []
 

@@ -1,5 +1,5 @@
-"""Machine code of kernels, kept between processes by what the kernels are made of and shipped with wheels.
+"""Machine code of kernels, cached between processes by the kernels' content, and shipped with wheels.
 
-:mod:`content` gives a kernel's key, :mod:`targets` the processors that code runs on, :mod:`folders` the folders that
-hold it, :mod:`entries` the format of its files, and :mod:`cache` joins them for Numba.
+:mod:`content` computes a kernel's key, :mod:`targets` names processors, :mod:`folders` finds the cache folders,
+:mod:`entries` defines the format of their files, and :mod:`cache` connects them to Numba.
 """

@@ -1,6 +1,6 @@
-"""Compiles kernels before anybody waits for them, in several processes.
+"""Compiles kernels ahead of use, in several processes.
 
-``python -m polars_tadoc warmup`` compiles all that is listed for this processor into the user's cache folder;
+``python -m polars_tadoc warmup`` compiles all listed kernels for this processor into the user's cache folder;
 ``python -m polars_tadoc.runtime.machine_code.build`` does it for levels of processors, into the package, for wheels.
 """
 
@@ -29,12 +29,12 @@ from polars_tadoc.runtime.machine_code.cache import KernelCache
 from polars_tadoc.runtime.machine_code.entries import Entry
 
 _WORK = Path(__file__).parents[3] / "build" / "machine_code"
-"""What builds have compiled: the next one compiles what has changed."""
+"""Cache of builds: the next one compiles only changes."""
 _CHILD = "polars_tadoc.runtime.machine_code.build"
 
 
 def compile_listed(share: int, shares: int, path: Path | None = None) -> int:
-    """Compile one share of a list, as far as it is not there, and return how many specialisations failed."""
+    """Compile one share of a list, except cached entries, and return the number of failed specialisations."""
     from polars_tadoc.runtime.compiled import callback
 
     failed = 0
@@ -46,14 +46,14 @@ def compile_listed(share: int, shares: int, path: Path | None = None) -> int:
                 one.compile(arguments)
             else:
                 callback(types.void(*arguments), one)
-        except Exception as error:  # another version of the kernel than was listed: what calls it compiles it
+        except Exception as error:  # the kernel differs from the listed one: its callers compile it
             failed += 1
             print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
     return failed
 
 
 def compile_all(processes: int, variables: dict[str, str], *options: str) -> None:
-    """Compile all that is listed in so many processes with variables of the environment and options of this module.
+    """Compile everything listed in ``processes`` processes, with environment variables and options of this module.
 
     Raises
     ------
@@ -73,20 +73,20 @@ def compile_all(processes: int, variables: dict[str, str], *options: str) -> Non
 
 
 def warm_up(processes: int, only_demo: bool = False) -> None:
-    """Compile for this processor what is neither shipped nor in the user's cache folder: all, or what the demo runs."""
+    """Compile for this processor what is neither shipped nor cached: everything, or only what the demo runs."""
     started = time.perf_counter()
     compile_all(processes, {}, *(["--demo"] if only_demo else []))
     print(f"kernels are compiled, in {folders.writable()}; took {time.perf_counter() - started:.0f} s")
 
 
 def ship(levels: list[str], processes: int) -> None:
-    """Compile for levels into the package, in place of what it held."""
+    """Compile for levels into the package, replacing its machine code."""
     shutil.rmtree(folders.SHIPPED, ignore_errors=True)
     for level in levels:
         started = time.perf_counter()
         options = []
         if level == targets.ARM:
-            targets.compile_for_arm()  # entries are looked up under its name
+            targets.compile_for_arm()  # the key of its entries
             options = ["--arm"]
         target = folders.SHIPPED / level
         target.mkdir(parents=True)
@@ -101,7 +101,7 @@ def ship(levels: list[str], processes: int) -> None:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """Copy an entry for everybody to read, as the package is: inner kernels are part of those that call them."""
+    """Copy an entry, readable for all like the package; inner kernels are part of their callers."""
     entry = entries.read(path)
     kernels = _kernels_of(path, entry) if entry else []
     if entry and kernels and not any(map(signatures.is_inner, kernels)):
@@ -110,7 +110,7 @@ def _copy(path: Path, target: Path) -> None:
 
 
 def _kernels_of(path: Path, entry: Entry) -> list[Any]:
-    """Return the kernels that an entry is the code of, as they are now."""
+    """Return the current kernels of an entry."""
     known = signatures.kernels().get(f"{entry.module.rpartition('.')[2]}.{entry.qualname}", [])
     functions = [(one, getattr(one, "py_func", one)) for one in known if not isinstance(one, type)]
     is_callback = entry.is_callback
@@ -120,14 +120,14 @@ def _kernels_of(path: Path, entry: Entry) -> list[Any]:
 
 
 def _platform(levels: list[str]) -> str:
-    """Return the platform tag of a wheel; on Linux any glibc that Numba itself runs on will do."""
+    """Return the platform tag of a wheel; on Linux, any glibc supported by Numba."""
     if sys.platform != "linux":
         return re.sub(r"[-.]", "_", sysconfig.get_platform())
     return f"manylinux2014_{'aarch64' if levels == [targets.ARM] else 'x86_64'}"
 
 
 def recorded(within: Iterable[Path]) -> dict[str, list[list[Any]]]:
-    """Return what cache folders hold of the kernels as they are now, encoded."""
+    """Return the cached specialisations of the current kernels, encoded."""
     found, left_out = {}, Counter()  # type: ignore[var-annotated]
     for path in sorted(path for folder in within for path in folder.glob(f"*/*{entries.SUFFIX}")):
         entry = entries.read(path)
@@ -147,7 +147,7 @@ def recorded(within: Iterable[Path]) -> dict[str, list[list[Any]]]:
 
 
 def missing() -> list[str]:
-    """Return what the user's cache folders hold and the list does not."""
+    """Return cached specialisations that the list lacks."""
     listed = signatures.read()
     return [
         f"{name} {json.dumps(form)}"
@@ -158,7 +158,7 @@ def missing() -> list[str]:
 
 
 def record_demo(demo: str) -> None:
-    """Run the demo with nothing compiled, and list what it compiles."""
+    """Run the demo with an empty cache, and list what it compiles."""
     with tempfile.TemporaryDirectory() as work:
         target = {"NUMBA_CACHE_DIR": work, "NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "+64bit"}
         subprocess.run([sys.executable, demo], check=True, env={**os.environ, **target}, stdout=subprocess.DEVNULL)
@@ -172,7 +172,7 @@ def main() -> int:
     parser.add_argument("--levels", nargs="+", default=own, choices=[*targets.LEVELS, targets.ARM])
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--record", action="store_true", help="add what the cache folder holds to the list")
-    parser.add_argument("--check", action="store_true", help="fail where the cache folder holds what isn't listed")
+    parser.add_argument("--check", action="store_true", help="fail if the cache folder has entries that are not listed")
     parser.add_argument("--share", nargs=2, type=int, help=argparse.SUPPRESS)
     parser.add_argument("--record-demo", metavar="PROGRAM", help="list what a program compiles, for `warmup --demo`")
     parser.add_argument("--demo", action="store_true", help=argparse.SUPPRESS)

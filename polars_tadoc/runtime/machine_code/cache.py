@@ -1,8 +1,8 @@
-"""Gives Numba the machine code of a kernel by what the kernel is made of, and keeps what Numba compiles.
+"""Looks up a kernel's machine code for Numba by the kernel's content, and caches what Numba compiles.
 
-It's looked up in the package, as wheels ship it, then in the user's folders. Code for a level runs on any processor
-of that level; what is compiled here is for this very processor, because Numba compiles for no other without a setting
-that would be the whole process's.
+Look-ups use the package first (shipped with wheels), then the user's folders. Code for a level runs on any processor of
+that level; code compiled here is for this very processor, because Numba compiles for others only by a setting of the
+whole process.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
 
 
 class KernelCache(caching._Cache):  # type: ignore[misc]
-    """Machine code of one function; a folder that cannot be read or written is done without."""
+    """The cache of one function; unreadable and unwritable folders are skipped."""
 
     def __init__(self, function: FunctionType, *, is_callback: bool = False) -> None:
         self._function, self._is_callback, self._is_enabled = function, is_callback, True
-        sources_of(function.__module__)  # read now, while the files are what Python imports
+        sources_of(function.__module__)  # read now, while the files are those that Python imports
 
     @property
     def cache_path(self) -> str:
-        """Where new machine code goes."""
+        """The folder of new machine code."""
         return str(folders.writable() or "")
 
     def enable(self) -> None:
-        """Look code up and keep it, as from the beginning."""
+        """Look up and cache code, as initially."""
         self._is_enabled = True
 
     def disable(self) -> None:
-        """Neither look code up nor keep it."""
+        """Neither look up nor cache code."""
         self._is_enabled = False
 
     def flush(self) -> None:
-        """Do nothing: a key stands for one content, and what is under it is never out of date."""
+        """Do nothing: a key identifies one content, so entries are never out of date."""
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """Return what was compiled before for a signature; None where nothing was."""
+        """Return the cached code of a signature; None if there is none."""
         context.refresh()
         described = context.codegen().magic_tuple()
         if not self._is_enabled or (key := self._key(signature)) is None:
@@ -61,7 +61,7 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
                 continue
             try:
                 found = compiler.CompileResult._rebuild(context, *entry.code)
-            except Exception:  # another Numba's, in spite of its number
+            except Exception:  # another Numba's, in spite of its version
                 continue
             if not path.is_relative_to(folders.SHIPPED):
                 folders.touch(path)
@@ -70,7 +70,7 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
         return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        """Keep what was compiled for a signature."""
+        """Cache the code of a signature."""
         if not self._is_enabled or (key := self._key(signature)) is None or not _can_be_kept(data):
             return
         folder = folders.writable()
@@ -102,7 +102,7 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
         return f"{name[:60]}-{digest}{entries.SUFFIX}"
 
     def _key(self, signature: Any) -> str | None:
-        """Return the key of one specialisation; None where it can't be kept."""
+        """Return the key of one specialisation; None if it cannot be cached."""
         return self._key_of(sigutils.normalize_signature(signature))
 
     def _key_of(self, signature: tuple[tuple[Any, ...], Any]) -> str | None:
@@ -119,7 +119,7 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
             return None
 
     def is_current(self, path: Path, entry: Entry) -> bool:
-        """Tell whether a file is what this function, as it is now, would be looked up as."""
+        """Tell whether a file is the entry of this function's current content."""
         key = self._key_of(entry.signature)
         return key is not None and path.name == self._file(key, path.parent.name)
 
@@ -128,7 +128,7 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
         return self._function.__module__, self._function.__qualname__, self._is_callback
 
     def _is_for(self, entry: Entry, signature: Any) -> bool:
-        """Tell whether an entry is what it was looked up as: names of types may be equal where types differ."""
+        """Tell whether an entry has the expected types: different types may have equal names."""
         given, returned = sigutils.normalize_signature(signature)
         own = (entry.module, entry.qualname, entry.is_callback)
         return own == self._identity and entry.signature == (tuple(given), returned)
@@ -139,7 +139,7 @@ def _can_be_kept(compiled: Any) -> bool:
     if dynamic or any(not lifted.can_cache for lifted in compiled.lifted):
         reason = "dynamic globals (addresses, large global arrays)" if dynamic else "lifted code"
         name = compiled.fndesc.qualname
-        warnings.warn(f"the machine code of {name} cannot be kept: it uses {reason}", NumbaWarning, stacklevel=2)
+        warnings.warn(f"the machine code of {name} cannot be cached: it uses {reason}", NumbaWarning, stacklevel=2)
         return False
     return True
 
@@ -161,7 +161,7 @@ _announced: list[bool] = []
 
 
 def _announce() -> None:
-    """Say once in a process why it takes so long."""
+    """Print once per process why the call takes long."""
     if not _announced and sys.stderr is not None:
         _announced.append(True)
         sys.stderr.write(COMPILING)

@@ -1,12 +1,12 @@
-"""What a kernel is made of, as one key: its source and bytecode, and those of everything that it depends on.
+"""The content key of a kernel: a hash of its source and bytecode, and those of everything that it depends on.
 
-Numba tells by a file's time and size whether machine code is current, and not at all for what a kernel calls in other
-files. This key is the same for equal content, wherever and whenever it was written. It covers
+Numba decides by a file's time and size whether machine code is current, and ignores other files that a kernel calls.
+This key is equal for equal content, wherever and whenever it was written. It covers
 
-- the source of the kernel's module and of all modules of kernels that this one imports, directly or not: types,
-  intrinsics and whatever else is made when a module is imported;
+- the source of the kernel's module and of all modules of kernels that it imports, directly or not: types, intrinsics
+  and everything else made by importing a module;
 - bytecode, options, and values of globals and closures, of the kernel and of each function that it reaches by name:
-  what differs between two processes of the same source (a number of the environment), and modules without a source.
+  differences between processes with the same source (a number from the environment), and modules without a source.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 
 ROOTS = ("polars_tadoc.kernels", "polars_tadoc.runtime")
-"""Folders of modules that kernels and what they are made with lie in."""
+"""Folders of kernel modules and the modules that they are made with."""
 CACHING = ("polars_tadoc.runtime.machine_code", "polars_tadoc.runtime.compiled")
-"""Modules that keep machine code, and so have no part in it."""
+"""Modules that cache machine code, and so are not part of it."""
 
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n#]*)"
@@ -48,7 +48,7 @@ def content_of(function: FunctionType) -> str:
     Raises
     ------
     UnknownContentError
-        A closure holds a value that has no key; the machine code can't be kept.
+        A closure holds a value that has no key; the machine code cannot be cached.
 
     """
     parts, modules = set(), set()
@@ -65,7 +65,7 @@ def content_of(function: FunctionType) -> str:
 
 
 def named_in(function: FunctionType) -> set[str]:
-    """Return the names that a function uses, and those of the functions that it reaches: all that it may call."""
+    """Return the names that a function uses, and those of the functions that it reaches."""
     used = {name for one in _nested(function.__code__) for name in (*one.co_names, *one.co_freevars)}
     with suppress(UnknownContentError):
         used |= {one.__name__ for one in _part_of(function).functions}
@@ -80,7 +80,7 @@ class _Part(NamedTuple):
 
 @cache
 def _part_of(function: FunctionType) -> _Part:
-    """Return the key of what a function itself consists of, and the functions that it reaches by name."""
+    """Return the key of a function itself, and the functions that it reaches by name."""
     code = function.__code__
     found: list[FunctionType] = []
     names = {name for one in _nested(code) for name in one.co_names}
@@ -97,7 +97,7 @@ def _part_of(function: FunctionType) -> _Part:
 
 
 def _key_of(value: Any, functions: list[FunctionType]) -> str | None:
-    """Return the key of a value, None where it has none; functions among it are listed for their own keys."""
+    """Return the key of a value, None if it has none; functions in it are listed for their own keys."""
     if isinstance(value, _SIMPLE):
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -153,9 +153,9 @@ def _key_of_code(code: CodeType) -> str:
 
 @cache
 def sources_of(module: str) -> dict[str, str]:
-    """Return a hash of the source of a module, and of each of its package's kernels that it imports, by name.
+    """Return a hash of the source of a module, and of each kernel module of the package that it imports, by name.
 
-    A module without a source, as in frozen applications, has none: then bytecode alone is looked at.
+    A module without a source, as in frozen applications, has no hash: then only bytecode is compared.
     """
     found: dict[str, str] = {}
     left = [module]
@@ -181,7 +181,7 @@ class _Source(NamedTuple):
 
 @cache
 def _read(name: str) -> _Source | None:
-    """Return the source of a module; read once, as it is when kernels of it are first decorated."""
+    """Return the source of a module; read once, when its kernels are first decorated."""
     try:
         spec = importlib.util.find_spec(name)
         text = spec.loader.get_source(name)  # type: ignore[union-attr]

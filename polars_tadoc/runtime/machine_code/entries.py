@@ -1,4 +1,4 @@
-"""The file of one compiled specialisation: a checksum, then a pickle; whoever may write it can run code."""
+"""The file of one compiled specialisation: a checksum, then a pickle; anyone who can write it can run code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUFFIX = ".kernel"
 
 
 class Entry(NamedTuple):
-    """A specialisation: where its function is, what it takes and returns, and Numba's reduced form of the code."""
+    """A specialisation: place of its function, its types, and Numba's reduced form of the code."""
 
     module: str
     qualname: str
@@ -29,14 +29,14 @@ class Entry(NamedTuple):
 
 
 def reduced(compiled: Any) -> Any:
-    """Return Numba's reduced form without the listing of types: it's for reading, and names folders of this machine."""
+    """Return Numba's reduced form without the listing of types, which is for reading and contains local paths."""
     return tuple("" if isinstance(one, str) else one for one in compiled._reduce())
 
 
 def unlinked(entry: Entry) -> Entry:
-    """Return an entry without the LLVM code that callers are linked with: half of it, for what no kernel calls.
+    """Return an entry without the LLVM code for linking callers: half of it, for functions that no kernel calls.
 
-    Numba takes from that code the names of what the machine code defines, so they stay.
+    Numba takes the names of the machine code's definitions from that code, so they stay.
     """
     (name, kind, (machine_code, linked)), *rest = entry.code
     module = llvm.parse_bitcode(linked)
@@ -49,7 +49,7 @@ def unlinked(entry: Entry) -> Entry:
 
 
 def read(path: Path) -> Entry | None:
-    """Return the entry of a file; None where there is none, or one that is damaged or of another version."""
+    """Return the entry of a file; None if it is missing, damaged or of another version."""
     try:
         data = path.read_bytes()
         digest, body = data[len(FORMAT) : len(FORMAT) + 32], data[len(FORMAT) + 32 :]
@@ -61,12 +61,12 @@ def read(path: Path) -> Entry | None:
 
 
 def write(path: Path, entry: Entry) -> None:
-    """Write the file of an entry, at once for whoever reads it.
+    """Write the file of an entry atomically.
 
     Raises
     ------
     OSError
-        It cannot be written.
+        The file cannot be written.
 
     """
     body = zlib.compress(dumps(tuple(entry)), 6)

@@ -1,6 +1,6 @@
-"""Which folders hold machine code: the package's own, and the user's, where only trusted users may write.
+"""The folders of machine code: the package's own, and the user's, to which only trusted users can write.
 
-An entry is a pickle: whoever can write to the folder can run code.
+An entry is a pickle: anyone who can write to the folder can run code.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from polars_tadoc.runtime.regular_file import is_owned
 
 NAME = "polars_tadoc-kernels"
 SHIPPED = Path(__file__).parents[1] / "_compiled"
-"""Comes with a wheel and is only read; whoever may write here may write the package."""
+"""Part of the wheel, read only; anyone who can write here can write the package."""
 _BESIDE = SHIPPED.parent / "__pycache__" / NAME
 _DAYS = 24 * 60 * 60
 _KEPT = 30 * _DAYS
-"""Entries that nobody read for so long are deleted."""
+"""Seconds after which unread entries are deleted."""
 
 
 def candidates() -> list[Path]:
-    """Return the user's folders, the preferred one first; none of them need exist."""
-    with suppress(RuntimeError):  # no home folder can be told
+    """Return the user's folders, the preferred one first; they may not exist."""
+    with suppress(RuntimeError):  # the home folder is unknown
         return [Path(AppDirs(appname=NAME, appauthor=False).user_cache_dir), _BESIDE]
     return [_BESIDE]
 
 
 def _named() -> Path | None:
-    """Return the folder in ``NUMBA_CACHE_DIR``; None where there is none that others can't write to."""
+    """Return the folder in ``NUMBA_CACHE_DIR``; None if it is unset or others can write to it."""
     if not config.CACHE_DIR:
         return None
     folder = Path(config.CACHE_DIR) / NAME
@@ -50,7 +50,7 @@ def _named() -> Path | None:
 
 @lru_cache(maxsize=1)
 def readable() -> tuple[Path, ...]:
-    """Return the user's folders that are there and that others can't write to."""
+    """Return the user's existing folders to which others cannot write."""
     named = _named()
     if named:
         return (named,)
@@ -61,7 +61,7 @@ def readable() -> tuple[Path, ...]:
 
 @lru_cache(maxsize=1)
 def writable() -> Path | None:
-    """Return the folder for what is compiled now; warns where it's a temporary one, or there is none."""
+    """Return the folder for new code; warns if it is temporary or there is none."""
     named = _named()
     for folder in ([named] if named else []) + candidates():
         with suppress(OSError):
@@ -72,7 +72,7 @@ def writable() -> Path | None:
                 return folder
     temporary = private_folder()
     warn(
-        "is kept nowhere, and made again in each process, which takes up to a minute"
+        "is not cached, and compiled again in each process, which takes up to a minute"
         if temporary is None
         else f"is kept in {temporary}"
     )
@@ -80,7 +80,7 @@ def writable() -> Path | None:
 
 
 def _is_trusted(folder: Path) -> bool:
-    """Tell whether a folder is this user's or root's, and nobody else may write to it."""
+    """Tell whether a folder is this user's or root's, and no other user can write to it."""
     try:
         status = folder.lstat()
     except OSError:
@@ -92,7 +92,7 @@ def _is_trusted(folder: Path) -> bool:
 
 @lru_cache(maxsize=2)
 def private_folder(make: bool = True) -> Path | None:
-    """Return a temporary folder that nobody but this user can write to, made if need be; None where there is none."""
+    """Return a temporary folder to which only this user can write, created if necessary; None if that fails."""
     with suppress(OSError):
         parent = Path(tempfile.gettempdir()).resolve()
         folder = parent / f"{NAME}-{os.geteuid() if hasattr(os, 'geteuid') else 'user'}"
@@ -108,7 +108,7 @@ def private_folder(make: bool = True) -> Path | None:
 
 
 def _is_safe(folder: Path) -> bool:
-    """Tell whether others can neither rename nor replace what this user has in a folder."""
+    """Tell whether others can neither rename nor replace this user's files in a folder."""
     status = folder.stat()
     if not hasattr(os, "geteuid"):
         return True
@@ -117,14 +117,14 @@ def _is_safe(folder: Path) -> bool:
 
 
 def touch(path: Path) -> None:
-    """Note that an entry is in use, once a day at most."""
+    """Mark an entry as used, at most once a day."""
     with suppress(OSError):
         if time.time() - path.stat().st_mtime > _DAYS:
             os.utime(path)
 
 
 def _delete_old(folder: Path) -> None:
-    """Delete entries that nobody read for a month: keys of content change with each edit and version."""
+    """Delete entries that were not read for a month: keys of content change with each edit and version."""
     now = time.time()
     for path in (*folder.glob(f"*/*{SUFFIX}"), *folder.glob("*/*.tmp")):
         with suppress(OSError):
@@ -136,7 +136,7 @@ _warned: list[str] = []
 
 
 def warn(what: str) -> None:
-    """Warn about the folders, once in a process."""
+    """Warn about the folders, once per process."""
     if not _warned:
         _warned.append(what)
         warnings.warn(

@@ -1,8 +1,8 @@
-"""Which specialisations of kernels there are, as a list that is kept with the source and that builds compile from.
+"""The list of kernel specialisations, stored with the source, from which builds compile.
 
-A line of ``signatures.json`` names a kernel by its file and name, and what it takes. Folders are left out, so that the
-list stands when files move. ``python -m polars_tadoc.runtime.machine_code.build --record`` writes it, from the cache
-that tests and examples have filled.
+A line of ``signatures.json`` names a kernel by file and function, and its argument types. It has no folders, so moved
+files need no change. ``python -m polars_tadoc.runtime.machine_code.build --record`` writes it from the cache, after
+tests and examples have filled it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from polars_tadoc.runtime.machine_code.content import ROOTS, named_in
 
 LIST = Path(__file__).with_name("signatures.json")
 DEMO = LIST.with_name("demo.json")
-"""What the demo runs, of these."""
+"""The list of what the demo runs."""
 _SCALARS = (types.Integer, types.Float, types.Boolean, types.NoneType)
 
 
 class UnknownTypeError(Exception):
-    """A signature holds a type that the list cannot."""
+    """A signature has a type that the list cannot represent."""
 
 
 @cache
 def modules() -> list[Any]:
-    """Import and return all modules of kernels that can be imported here: those of CUDA need CuPy."""
+    """Import and return all kernel modules that can be imported here: those of CUDA need CuPy."""
     found = []
     for root in ROOTS:
         for one in pkgutil.walk_packages(importlib.import_module(root).__path__, f"{root}."):
@@ -44,7 +44,7 @@ def modules() -> list[Any]:
 
 
 def _name_of(value: Any) -> str:
-    """Return what a kernel is listed as, or a tuple that it takes; in full what is outside this folder."""
+    """Return the listed name of a kernel or of a named tuple type; the full name outside this folder."""
     if not value.__module__.startswith(ROOTS):
         return f"{value.__module__}.{value.__qualname__}"
     return f"{value.__module__.rpartition('.')[2]}.{value.__qualname__}"
@@ -52,11 +52,11 @@ def _name_of(value: Any) -> str:
 
 @cache
 def kernels() -> dict[str, list[Any]]:
-    """Return the kernels, and the plain functions beside them, by file and name; files of one name are rare."""
+    """Return the kernels, and the plain functions beside them, by file and name; file names are almost unique."""
     found: dict[str, list[Any]] = {}
     for value in {id(value): value for module in modules() for value in vars(module).values()}.values():
         inside = vars(value).get("__wrapped__") if hasattr(value, "__dict__") else None
-        if isinstance(inside, Dispatcher):  # one that ends on interrupts
+        if isinstance(inside, Dispatcher):  # wrapped to end on interrupts
             value = inside
         function = value.py_func if isinstance(value, Dispatcher) else value
         if callable(function) and str(getattr(function, "__module__", "")).startswith("polars_tadoc."):
@@ -66,24 +66,24 @@ def kernels() -> dict[str, list[Any]]:
 
 
 def is_inner(kernel: Any) -> bool:
-    """Tell whether only kernels can call a kernel: it's compiled into each of them."""
+    """Tell whether only kernels call a kernel: it is compiled into each of them."""
     return bool(getattr(kernel, "targetoptions", {}).get("no_cpython_wrapper"))
 
 
 @cache
 def called() -> frozenset[str]:
-    """Return the names of all that kernels call, and of some that none calls."""
+    """Return the names of everything that kernels call, and of some functions that none calls."""
     functions = {getattr(one, "py_func", one) for kernels_of_name in kernels().values() for one in kernels_of_name}
     return frozenset(name for one in functions if isinstance(one, FunctionType) for name in named_in(one))
 
 
 def encode(kind: Any) -> Any:
-    """Return what JSON can hold of a type.
+    """Return a JSON value for a type.
 
     Raises
     ------
     UnknownTypeError
-        There is none for it.
+        The type has none.
 
     """
     if isinstance(kind, types.Literal):
@@ -103,7 +103,7 @@ def encode(kind: Any) -> Any:
 
 
 def decode(form: Any) -> Any:
-    """Return the type of what :func:`encode` has made."""
+    """Return the type of a value of :func:`encode`."""
     if isinstance(form, str):
         name, *rest = form.split()
         dtype = getattr(types, "boolean" if name == "bool" else name)
@@ -128,13 +128,13 @@ def _class_of(name: str) -> Any:
 
 
 def read(path: Path | None = None) -> dict[str, list[list[Any]]]:
-    """Return a list, by default of all: what each kernel takes, encoded."""
+    """Return a list, by default of all: the argument types of each kernel, encoded."""
     found: dict[str, list[list[Any]]] = json.loads((path or LIST).read_text("utf-8"))
     return found
 
 
 def write(listed: dict[str, list[list[Any]]], path: Path | None = None) -> None:
-    """Write a list, a line for each specialisation."""
+    """Write a list, one line per specialisation."""
     lines = []
     for name in sorted(listed):
         forms = sorted({json.dumps(form) for form in listed[name]})
@@ -143,7 +143,7 @@ def write(listed: dict[str, list[list[Any]]], path: Path | None = None) -> None:
 
 
 def specialisations(path: Path | None = None) -> Iterator[tuple[str, Any, list[Any]]]:
-    """Yield name, kernel and encoded arguments of all that a list holds, as far as it is still there."""
+    """Yield name, kernel and encoded arguments of everything in a list that still exists."""
     known = kernels()
     for name, forms in read(path).items():
         for one in known.get(name, []):

@@ -1,4 +1,4 @@
-"""Which processors machine code runs on: this very one, or all from a level upwards."""
+"""The processors that machine code runs on: this very one, or all from a level upwards."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _V2 = frozenset(["cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"])
 _V3 = _V2 | frozenset(["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"])
 _V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
 LEVELS = {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2}
-"""Levels of the x86-64 psABI, highest first, by what LLVM calls their features."""
+"""Levels of the x86-64 psABI, highest first, with LLVM's names of their features."""
 ARM = "aarch64"
-"""The one level of ARM processors: what all of 64 bits have."""
+"""The only level of ARM processors: the features of all 64-bit ones."""
 
 _OPTIONS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "EXTEND_VARIABLE_LIFETIMES")
-"""Settings of Numba that change the machine code that it makes."""
+"""Numba's settings that change the machine code."""
 
 
 def environment_of(level: str) -> dict[str, str]:
-    """Return variables under which a new process compiles for a level."""
+    """Return environment variables with which a new process compiles for a level."""
     processor, features = ("generic", "+neon") if level == ARM else (level, "+64bit")
     return {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": features, "NUMBA_DISABLE_INTEL_SVML": "1"}
 
 
 def targets_of(described: tuple[str, str, str]) -> tuple[str, list[str]]:
-    """Return the name of what this process compiles for, and of the levels that run here, best first.
+    """Return the name of this process's target, and of the levels that run here, best first.
 
     Takes Numba's own description: triple, processor, features.
     """
@@ -48,14 +48,14 @@ def targets_of(described: tuple[str, str, str]) -> tuple[str, list[str]]:
 
 
 def compile_for_arm() -> None:
-    """Let this process, whatever it runs on, compile for ARM processors; it can't run what it compiles."""
+    """Compile for ARM processors in this process, which may be unable to run the code."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     llvm.get_process_triple = lambda: "aarch64-unknown-linux-gnu"
 
 
 def compiler() -> str:
-    """Describe what compiles, leaving out the processor; Numba's patches change neither files nor calls."""
+    """Describe the compiler, without the processor; Numba's patch releases change neither files nor calls."""
     options = {name: str(getattr(config, name, None)) for name in _OPTIONS}
     versions = [".".join(version.split(".")[:2]) for version in (nb.__version__, _llvmlite())]
     python = (sys.implementation.name, *sys.version_info[:2], getattr(sys, "abiflags", ""))
