@@ -17,5 +17,9 @@ else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return accessor(name)
 
+    def __dir__() -> list[str]:
+        """List the accessors' classes too, for the reference pages."""
+        return [*globals(), *CLASSES]
+
 
 __all__ = ["TadocExpr", "TadocFrame", "TadocLazyFrame", "TadocSeries"]
