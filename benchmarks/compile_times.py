@@ -24,8 +24,12 @@ def table(names: list[str]) -> None:
     spent: dict[str, dict[str, float]] = defaultdict(dict)
     with event.install_recorder("numba:compile") as recorder:
         for name, kernel, form in signatures.specialisations():
-            if hasattr(kernel, "py_func") and (not names or any(one in name for one in names)):
+            if not hasattr(kernel, "py_func") or not (not names or any(one in name for one in names)):
+                continue
+            try:
                 kernel.compile(tuple(signatures.decode(one) for one in form))
+            except Exception as error:  # the kernel has changed since it was listed
+                print(f"{name} cannot be compiled: {type(error).__name__}")
     within: list[tuple[float, float]] = []  # start, seconds of what was compiled meanwhile
     for at, one in recorder.buffer:
         if one.is_start:

@@ -192,11 +192,10 @@ def main() -> int:
         return bool(missing())
     elif given.record:
         listed = signatures.read() if signatures.LIST.exists() else {}
-        known = signatures.kernels()
+        kept = {name: [form for form in forms if signatures.fits(name, form)] for name, forms in listed.items()}
         added = recorded(folders.readable())
-        signatures.write(
-            {name: listed.get(name, []) + added.get(name, []) for name in {*listed, *added} if name in known}
-        )
+        found = {name: kept.get(name, []) + added.get(name, []) for name in {*kept, *added}}
+        signatures.write({name: forms for name, forms in found.items() if forms})
         print(f"{sum(map(len, signatures.read().values()))} specialisations of {len(signatures.read())} kernels")
     else:
         ship(given.levels, given.processes)

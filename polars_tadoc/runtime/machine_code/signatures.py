@@ -127,6 +127,16 @@ def _class_of(name: str) -> Any:
     return found
 
 
+def fits(name: str, form: list[Any]) -> bool:
+    """Tell whether a kernel still takes so many arguments, of types that are still there."""
+    functions = [getattr(one, "py_func", one) for one in kernels().get(name, [])]
+    try:
+        [decode(one) for one in form]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+    return any(isinstance(one, FunctionType) and one.__code__.co_argcount == len(form) for one in functions)
+
+
 def read(path: Path | None = None) -> dict[str, list[list[Any]]]:
     """Return a list, by default of all: the argument types of each kernel, encoded."""
     found: dict[str, list[list[Any]]] = json.loads((path or LIST).read_text("utf-8"))
