@@ -184,11 +184,11 @@ class Pool:
                 self._workers[place] = self._start(name)
             for one in self._workers.values():
                 one.wait_until_ready()
-        except WorkerGoneError as gone:
+        except BaseException as error:
+            self.abandon()  # they have nothing to finish, and would first import everything
             self.close()
-            raise WorkerLostError(f"Workers: a worker could not be started: {gone}") from None
-        except BaseException:
-            self.close()
+            if isinstance(error, WorkerGoneError):
+                raise WorkerLostError(f"Workers: a worker could not be started: {error}") from None
             raise
 
     def __len__(self) -> int:

@@ -466,3 +466,20 @@ def interrupted(started: subprocess.Popen[str], how: signal.Signals, folder: Pat
     started.send_signal(how)
     assert started.wait(30) != 0
     wait_until(lambda: not any(Path(f"/proc/{number}").exists() for number in numbers))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+def test_an_interrupt_while_workers_start_ends_them_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They import for seconds before they see that nobody calls them any more."""
+    started: list[WorkerProcess] = []
+
+    def interrupted(worker: WorkerProcess) -> None:
+        started.append(worker)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WorkerProcess, "wait_until_ready", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Workers(cpus=2)
+    (worker,) = started
+    assert not worker.alive
+    assert worker._process.returncode == -signal.SIGKILL
