@@ -1,4 +1,4 @@
-"""The index that users hold: segments of postings, what is known of their documents, how queries become words."""
+"""The index that users hold: segments of postings, documents with ids and metadata, and the analyzer of queries."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from polars_tadoc.storage.object_store import Access
 class Index(Collection):
     """A search index, made by :func:`polars_tadoc.build_index`; it never changes.
 
-    For users are the methods, and of the attributes ``documents``, ``terms``, ``postings``, ``nbytes``, ``ids``,
-    ``metadata`` and ``codec``. All others belong to the package and may change with any release.
+    Public are the methods and the attributes ``documents``, ``terms``, ``postings``, ``nbytes``, ``ids``, ``metadata``
+    and ``codec``. All other attributes may change with any release.
 
     Examples
     --------
@@ -71,51 +71,51 @@ class Index(Collection):
     ) -> pl.DataFrame:
         """Find the best documents for each query of a batch, by BM25.
 
-        Queries are cut into words as the column's text was, and words are normalised as the index's were: what it
-        leaves out of texts, it leaves out of queries.
+        Queries are cut into words by the column's tokenizer and normalised as the index's words were: stop words of
+        the index are dropped from queries, too.
 
-        A part in double quotes is a phrase, as in ``'"out of memory" killer'``: its words one after another, whatever
-        stands between them. It is scored as if it were a word, and ``mode`` takes it for one.
+        A part in double quotes is a phrase, as in ``'"out of memory" killer'``: its words must be consecutive, with any
+        separators between them. It is scored as one word and counts as one for ``mode``.
 
         Parameters
         ----------
         queries
-            One query as a string, or several as a list, a String series or an Arrow array. A null one finds nothing.
+            One query as a string, or several as a list, a String series or an Arrow array. A null query has no results.
         k
-            At most so many documents for each query.
+            Maximum number of documents per query.
         mode
-            "or": documents that hold any word of the query; "and": those that hold all; "and_or": "and", but "or" for
-            queries that have fewer than ``k`` such documents.
+            "or": documents that contain any word of the query; "and": those that contain all words; "and_or": "and",
+            then "or" for queries with fewer than ``k`` such documents.
         scoring
             Form of BM25: "robertson", "lucene", "atire", "bm25+" or "bm25l" (Kamphuis et al., ECIR 2020), or
             "wakatsuki" (see :func:`bm25_weights`).
         k1
-            How slowly repetition saturates, from 0 to 1e9.
+            Saturation of repeated words, from 0 to 1e9.
         b
-            How much long documents are held back, from 0 to 1.
+            Penalty for long documents, from 0 to 1.
         delta
-            For "bm25+" and "bm25l": what a word is worth in any document, from 0 to 1e9.
+            For "bm25+" and "bm25l": lower bound of a word's contribution, from 0 to 1e9.
         filter
-            Which documents may be found: a Boolean for each (series, list or NumPy array), or a Polars expression over
-            the index's metadata.
+            Documents to search: a Boolean for each (series, list or NumPy array), or a Polars expression over the
+            index's metadata.
         engine
-            "auto", "cpu" or "gpu"; by default what ``tadoc.Config`` says. All give the same scores, bit for bit.
+            "auto", "cpu" or "gpu"; default: ``tadoc.Config``. All give the same scores, bit for bit.
 
         Returns
         -------
         DataFrame
             ``query: UInt32`` (number in the batch), ``rank: UInt32`` (from 1), ``id`` (of the ids' type) and ``score:
-            Float32``, in the order of query and rank. Of equal scores the earlier document comes first; under "bm25+"
-            and "bm25l" documents are ranked before what every document gets is added.
+            Float32``, ordered by query and rank. Documents with equal scores are in document order. With "bm25+" and
+            "bm25l", documents are ranked before the constant that every document gets is added.
 
         Raises
         ------
         TypeError
-            ``queries`` are no strings, or another argument is of a wrong type.
+            ``queries`` are not strings, or another argument has the wrong type.
         ValueError
-            There is no such ``mode``, ``scoring`` or ``engine``, a number is out of range, a query is no text or opens
-            a double quote and does not close it, there is a phrase and the index was built with ``store=False``, or
-            ``filter`` has not one value for each document or cannot be computed.
+            ``mode``, ``scoring`` or ``engine`` is unknown, a number is out of range, a query is not valid text or has
+            an unclosed double quote, a query has a phrase and the index was built with ``store=False``, or ``filter``
+            does not have one value per document or cannot be computed.
         ColumnMissingError
             ``filter`` names a column that the metadata does not have.
         EngineUnavailableError
@@ -192,32 +192,32 @@ class Index(Collection):
         b: float = 0.75,
         delta: float = 0.5,
     ) -> pl.DataFrame:
-        """Show what a document's score for a query is made of.
+        """Show the contribution of each word to a document's score for a query.
 
         Parameters
         ----------
         query
             One query, as for :meth:`search`.
         id
-            What the document is called.
+            The document's id.
         scoring, k1, b, delta
             As for :meth:`search`.
 
         Returns
         -------
         DataFrame
-            A row for each distinct word or phrase (in quotes): ``word: String``, ``count: UInt32`` (how often the
-            document holds it), ``document_frequency: UInt32``, ``idf: Float64`` (null where no document holds it),
-            ``weight: Float32`` (the most that it can add) and ``score: Float32`` (what it adds). For "bm25+" and
-            "bm25l" a last row without a word has what the query adds to all documents that it finds. Added up in
-            Float32 in this order, ``score`` is that of :meth:`search`, bit for bit.
+            A row for each distinct word or phrase (in quotes): ``word: String``, ``count: UInt32`` (occurrences in the
+            document), ``document_frequency: UInt32``, ``idf: Float64`` (null if no document contains it), ``weight:
+            Float32`` (its maximum contribution) and ``score: Float32`` (its contribution). For "bm25+" and "bm25l" a
+            last row without a word has the constant that every result gets. The sum of ``score`` in Float32, in this
+            order, is the score of :meth:`search`, bit for bit.
 
         Raises
         ------
         TypeError
-            ``query`` is no string, the id is of another type than the index's, or a constant is no number.
+            ``query`` is not a string, the id has another type than the index's ids, or a constant is not a number.
         ValueError
-            No document has the id (the message names near ones), or several have; or as :meth:`search`.
+            No document has the id (the message names similar ones), or several have it; or as :meth:`search`.
 
         Examples
         --------
@@ -239,37 +239,37 @@ class Index(Collection):
         before: str = "**",
         after: str = "**",
     ) -> pl.DataFrame:
-        """Add to results the stretch of each document that answers the query best, with the words found marked.
+        """Add to each result the passage of its document that matches the query best, with the matches marked.
 
-        It is the stretch of so many words in which the query's distinct words and phrases are worth most; of equal ones
-        that with most of them, then the first. Text is as it was, with its case and gaps.
+        It is the passage of ``words`` words with the highest total weight of distinct words and phrases of the query;
+        then the one with most matches; then the first. Text keeps its case and separators.
 
         Parameters
         ----------
         results
-            What :meth:`search` gave, or what was left of it after filters and joins: columns ``query`` and ``id``.
-            Where several documents have an id the first is taken.
+            Result of :meth:`search`, possibly filtered and joined: columns ``query`` and ``id``. If several documents
+            have an id, the first is taken.
         queries
             The queries that were searched for.
         words
             Length of a snippet in words, from 1 to 1,000.
         before, after
-            What is put around each word or phrase that was found.
+            Text before and after each match.
 
         Returns
         -------
         DataFrame
-            The results with ``snippet: String``; "…" stands where text is left out.
+            The results with ``snippet: String``; "…" marks omitted text.
 
         Raises
         ------
         TypeError
-            ``results`` is no DataFrame, an argument of a wrong type, or ids are of another type than the index's.
+            ``results`` is not a DataFrame, an argument has the wrong type, or ids have another type than the index's.
         ColumnMissingError
             The results have no column ``query`` or ``id``.
         ValueError
-            A result is of a query or a document that is not there, ``words`` is out of range, a double quote is not
-            closed, or the index was built with ``store=False``.
+            A result names an unknown query or document, ``words`` is out of range, a double quote is not closed, or
+            the index was built with ``store=False``.
         InvalidGrammarError
             A row is damaged.
 
@@ -295,14 +295,14 @@ class Index(Collection):
         strategy: str = "auto",
         engine: str | None = None,
     ) -> Index:
-        """Make an index with more documents; this one stays as it is, and both share what they have in common.
+        """Return an index with more documents; this one does not change, and both share common parts.
 
-        With a frame ``df.tadoc.append_to(index, "text", id="name")`` says the same.
+        For a frame, ``df.tadoc.append_to(index, "text", id="name")`` does the same.
 
-        A search gives what it would give on an index built of all documents at once, with the same scores. New
-        documents are a segment of their own, and every search reads all segments: where the new segment is at least as
-        large as the last one, the two are merged, so that a million appended documents lie in at most about twenty.
-        Call :meth:`compact` when searches matter more than further appends.
+        Searches return the same results and scores as on an index built of all documents at once. New documents are a
+        segment of their own, and every search reads all segments. If the new segment is at least as large as the last
+        one, the two are merged, so a million appended documents are in about twenty segments at most. Call
+        :meth:`compact` when searches matter more than further appends.
 
         Parameters
         ----------
@@ -361,10 +361,10 @@ class Index(Collection):
         return self._changed(change.append(self._content, column, id, metadata, upsert, strategy, engine))
 
     def delete(self, ids: Any) -> Index:
-        """Make an index without some documents; this one stays as it is, and both share their postings.
+        """Return an index without some documents; this one does not change, and both share postings.
 
         Documents are only marked as deleted, until :meth:`compact` or an :meth:`append` that merges their segment.
-        Searches leave them out of everything, statistics too: scores are those of an index that never had them.
+        Searches ignore them, also in statistics: scores are those of an index that never had them.
 
         Parameters
         ----------
@@ -404,15 +404,15 @@ class Index(Collection):
         return self._changed(change.delete(self._content, ids))
 
     def compact(self) -> Index:
-        """Make an index of the same documents in one segment, without anything of deleted ones.
+        """Return an index of the same documents in one segment, without deleted ones.
 
-        It is, array for array, what :func:`polars_tadoc.build_index` makes of these documents, but it is made of the
-        postings: faster, and also without the text. At its peak it takes 8 bytes for each posting beside the indices.
+        The result equals, array for array, that of :func:`polars_tadoc.build_index` on these documents, but is computed
+        from the postings: faster, and without the text. Peak memory beside both indexes is 8 bytes per posting.
 
         Returns
         -------
         Index
-            The new index; this one where there is nothing to do.
+            The new index; this one if there is nothing to do.
 
         Raises
         ------
@@ -443,36 +443,35 @@ class Index(Collection):
         filter: FilterLike = None,
         engine: str | None = None,
     ) -> Server:
-        """Answer a stream of queries on all CPU threads, and on the GPU beside them where there is one.
+        """Answer a stream of queries on all CPU threads, and on the GPU at the same time if there is one.
 
-        Each query goes to the engine that is predicted to be faster; one that has nothing to do takes work of the
-        other (Ding et al., WWW 2009, section 9). The GPU takes several queries at once.
+        Each query goes to the engine with the lower predicted time; an idle engine takes work from the other (Ding et
+        al., WWW 2009, section 9). The GPU takes several queries at once.
 
         Parameters
         ----------
         k, mode, scoring, k1, b, delta, filter
             As :meth:`search`'s, for all queries.
         deadline
-            Seconds within which a query must be answered; one that no engine can answer in time any more is given up,
-            and its future says so. None: queries wait as long as they must.
+            Seconds within which a query must be answered. A query that no engine can answer in time is dropped, and its
+            future raises ``DeadlineMissedError``. None: no deadline.
         engine
-            "auto": CPU and GPU, or the CPU alone where there is no GPU; "cpu" or "gpu": that one; by default what
-            ``tadoc.Config`` says.
+            "auto": CPU and GPU, or the CPU alone without a GPU; "cpu" or "gpu": that one; default: ``tadoc.Config``.
 
         Returns
         -------
         Server
             With ``submit(query)``, which returns a ``concurrent.futures.Future`` of the frame that :meth:`search`
-            returns for that query, ``statistics()`` and ``close()``. As a context manager it is closed at the end,
-            after all queries are answered.
+            returns for that query, ``statistics()`` and ``close()``. As a context manager it closes at the end, after
+            all queries are answered.
 
         Raises
         ------
         TypeError
-            An argument is of a wrong type.
+            An argument has the wrong type.
         ValueError
-            There is no such ``mode``, ``scoring`` or ``engine``, a number is out of range, or ``filter`` has not one
-            value for each document or cannot be computed.
+            ``mode``, ``scoring`` or ``engine`` is unknown, a number is out of range, or ``filter`` does not have one
+            value per document or cannot be computed.
         EngineUnavailableError
             ``engine="gpu"`` cannot run here.
 

@@ -11,20 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 
 from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.index.segment import Segment, SoughtTerms, sought_terms
-from polars_tadoc.kernels.host.rows.query_words import analyze_words, copy_words, find_lists, number_words, word_keys
+from polars_tadoc.kernels.host.rows.query_words import analyze_words, find_lists, number_words, word_keys
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import FEW, Morphism
-from polars_tadoc.records.labelled_results import from_arrow
 from polars_tadoc.rows.phrase_words import PhraseWords
-from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.cached_property import cached_property
 
 Bool = npt.NDArray[np.bool_]
@@ -95,15 +92,6 @@ class QueryWords:
         find_lists(self.data, self.spans, self._order, *segment.sought, segment.live_frequencies, numbers, totals)
         return numbers
 
-    def series(self) -> pl.Series:
-        """Return the distinct words as a String series."""
-        offset_buffer, offsets = allocate(self.distinct + 1, np.int64)
-        offsets[0] = 0
-        np.cumsum(self.spans[1::2] - self.spans[::2], out=offsets[1:])
-        data_buffer, copied = allocate(int(offsets[-1]), np.uint8)
-        copy_words(self.data, self.spans, offsets, copied)
-        return from_arrow("word", pa.LargeStringArray.from_buffers(self.distinct, offset_buffer, data_buffer))
-
     @cached_property
     def _order(self) -> Int64:
         """The order in which words are looked for: many of them by their first bytes, which is twice as fast."""
@@ -168,7 +156,7 @@ class Analyzer:
             few = self.morphism.few_images(words.strings())
             mapped, deleted = QueryWords.of_strings(few), np.array([image is None for image in few], np.bool_)
         else:
-            images = self.morphism.images(words.series())
+            images = self.morphism.images(pl.Series("word", words.strings(), pl.String))
             mapped, deleted = QueryWords.of(images), images.is_null().to_numpy()
         gone = np.zeros(mapped.distinct, np.bool_)
         gone[mapped.words[deleted]] = True

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from polars_tadoc.kernels.host.rows.query_words import (
     UNKNOWN,
     analyze_words,
-    copy_words,
     fill_keys,
     find_lists,
     find_terms,
@@ -45,10 +44,6 @@ def test_number_words(words: list[bytes]) -> None:
     assert numbers.tolist() == [expected[word] for word in words]
     pairs = own[: 2 * distinct].reshape(-1, 2)
     assert [data[start:stop].tobytes() for start, stop in pairs] == list(expected)
-    offsets = np.append(0, np.cumsum(pairs[:, 1] - pairs[:, 0])).astype(np.int64)
-    copied = np.empty(offsets[-1], np.uint8)
-    copy_words(data, pairs.reshape(-1), offsets, copied)
-    assert copied.tobytes() == b"".join(expected)
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(

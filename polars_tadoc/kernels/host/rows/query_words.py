@@ -79,15 +79,6 @@ def _compare(left: Any, start: int, stop: int, right: Any, first: int, last: int
 
 
 @njit(nogil=True)
-def copy_words(data: UInt8, spans: Int64, offsets: Int64, copied: UInt8) -> None:
-    """Copy words one after another; ``offsets`` says where each goes."""
-    for word in range(len(offsets) - 1):
-        start, at = spans[2 * word], offsets[word]
-        for i in range(offsets[word + 1] - at):
-            copied[at + i] = data[start + i]
-
-
-@njit(nogil=True)
 def first_bytes(data: Any, start: int, stop: int) -> Any:
     """Return the first eight bytes of a word, 0 beyond its end, such that numbers stand in the order of words."""
     key = np.uint64(0)
