@@ -24,9 +24,9 @@ demo: $(BIN)/.package
 test: $(BIN)/.installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow" --hypothesis-profile=quick
 
-# Every test, each property with 60 examples.
+# Every test, each property with 60 examples; then the slowest.
 test-all: $(BIN)/.installed
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations=40
 
 trials: $(BIN)/.installed
 	$(BIN)/python -W error -m tests.trials

@@ -259,7 +259,10 @@ class TestLostWorkers:
     """Whoever dies, at whatever it was, the result is the same."""
 
     @pytest.mark.parametrize("after", [0, 1, 3])
-    @pytest.mark.parametrize("call", ["word_count", "sequence_count", "term_vector"])
+    @pytest.mark.parametrize(
+        "call",
+        ["word_count", *(pytest.param(call, marks=pytest.mark.slow) for call in ("sequence_count", "term_vector"))],
+    )
     def test_a_killed_worker_changes_nothing(
         self, two: Workers, folder: Path, tmp_path: Path, after: int, call: str
     ) -> None:
