@@ -390,7 +390,7 @@ class TestErrors:
         with pytest.raises(FileNotFoundError, match=r"word_count: .*nothing: no Parquet file found"):
             two.word_count(folder / "nothing")
         with pytest.raises(
-            TypeError, match="word_count: workers read Parquet files: give their paths, not a DataFrame"
+            TypeError, match="word_count: workers read Parquet files; give their paths, not a DataFrame"
         ):
             two.word_count(texts())  # type: ignore[arg-type]
         with pytest.raises(NotCompressedError, match=r"holds text, .*a\.parquet packed rows"):
