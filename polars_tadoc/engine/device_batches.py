@@ -106,7 +106,7 @@ class DeviceBatches:
                     f'{unit} and everything read with it; use engine="auto", which runs it on the CPU'
                 )
             else:
-                more = f"to the CPU, with the {rows - stop:,} rows after it"
+                more = f"on the CPU, with the {rows - stop:,} rows after it"
                 self._say(f"one row of {size:,} {unit} and everything read with it", why, more)
                 engine, most, has_failed = CPU, MOST, False
                 waiting = [(first, rows)]
@@ -150,7 +150,7 @@ class DeviceBatches:
 
     def leave_to_cpu(self, what: str, error: DeviceMemoryError) -> None:
         """Warn that the CPU does a part of the work, whichever engine was asked for."""
-        self._say(what, str(error.__cause__ or error).rstrip("."), "to the CPU")
+        self._say(what, str(error.__cause__ or error).rstrip("."), "on the CPU")
 
     def _say(self, what: str, why: str, where: str) -> None:
         if not self._has_warned:

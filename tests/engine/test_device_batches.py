@@ -151,7 +151,7 @@ def test_warning() -> None:
     with pytest.warns(DeviceMemoryWarning, match=r"a call: " + MEND.format(where="in batches of at most 15")) as caught:
         stretches([10] * 6, 20)
     assert "for 6 rows of 60 symbols at once" in str(caught[0].message)
-    with pytest.warns(DeviceMemoryWarning, match=MEND.format(where="to the CPU, with the 2 rows after it")) as caught:
+    with pytest.warns(DeviceMemoryWarning, match=MEND.format(where="on the CPU, with the 2 rows after it")) as caught:
         stretches([30, 1, 1], 20)
     assert "for one row of 30 symbols and everything read with it" in str(caught[0].message)
 
@@ -255,7 +255,7 @@ def test_a_grammar_too_large_goes_to_the_cpu(call: str) -> None:
     engine: Any = tight_engine(100)
     engine.kernels.has_room_for_rules = False
     expected = pl.DataFrame(CALLS[call](column, {}))
-    with chosen(engine), pytest.warns(DeviceMemoryWarning, match=r"to the CPU, with the 2 rows after it") as caught:
+    with chosen(engine), pytest.warns(DeviceMemoryWarning, match=r"on the CPU, with the 2 rows after it") as caught:
         assert pl.DataFrame(CALLS[call](column, {})).equals(expected)
     assert len(caught) == 1
 

@@ -133,7 +133,7 @@ def test_a_full_device_is_named_or_left_to_the_cpu(monkeypatch: pytest.MonkeyPat
         warnings.simplefilter("ignore", DeviceMemoryWarning)
         with pytest.raises(DeviceMemoryError, match=r'word_count: engine="gpu": .*Out of memory allocating .*one row'):
             tadoc.word_count(column(), engine="gpu")
-    with room(1 << 16), pytest.warns(DeviceMemoryWarning, match="to the CPU") as caught:
+    with room(1 << 16), pytest.warns(DeviceMemoryWarning, match="on the CPU") as caught:
         assert pl.DataFrame(tadoc.word_count(column(), engine="auto")).equals(expected("word_count"))
     assert len(caught) == 1
 
