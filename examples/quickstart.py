@@ -74,7 +74,7 @@ def main() -> None:
 
     print("\n# The error of a wrong call says what to do.")
     try:
-        speeches.tadoc.word_count("text")
+        speeches.tadoc.info("text")
     except tadoc.errors.NotCompressedError as error:
         print(f"{type(error).__name__}: {error}")
     print(f"\ndone in {time.perf_counter() - started:.1f} s")

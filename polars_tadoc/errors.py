@@ -6,7 +6,22 @@ import difflib
 import unicodedata
 from collections.abc import Iterable
 
-TEXT_CALLS = ("content_hash", "equals", "eq", "bm25_weights", "tfidf", "to_csr", "twig_filter")
+TEXT_CALLS = (
+    "bm25_weights",
+    "content_hash",
+    "cooccurrence",
+    "eq",
+    "equals",
+    "inverted_index",
+    "ranked_inverted_index",
+    "sequence_count",
+    "sort",
+    "term_vector",
+    "tfidf",
+    "to_csr",
+    "twig_filter",
+    "word_count",
+)
 """Calls that accept a String column."""
 
 TO_STRINGS = {
@@ -45,7 +60,8 @@ class NotCompressedError(TadocError, TypeError):
         text = str(dtype)
         has_fields = all(f"'{field}'" in text for field in COLUMN_FIELDS)
         is_lost = any(all(f"'{field}'" in text for field in fields) for fields in (COLUMN_FIELDS, PACKED_FIELDS))
-        if call in TEXT_CALLS and not is_lost:
+        is_list = text == "List(Text())" or (text.startswith("List(") and has_fields)
+        if call in TEXT_CALLS and not (is_lost or is_list):
             mend = to_strings(name, dtype)
             return cls(f'{call}: column "{name}" is {dtype}, neither String nor a TADOC column; {mend}')
         if call == "decompress" and text == "String":
@@ -54,7 +70,7 @@ class NotCompressedError(TadocError, TypeError):
             mend = "its type was lost on the way: restore it with tadoc.as_text(df)"
         elif text.startswith("Struct") and all(f"'{field}'" in text for field in PACKED_FIELDS):
             mend = f'its rows are packed: unpack them with df.tadoc.unpack("{name}")'
-        elif text == "List(Text())" or (text.startswith("List(") and has_fields):
+        elif is_list:
             mend = f'explode it, or call on the elements of its lists: pl.col("{name}").list.eval(pl.element().tadoc…)'
         elif text == "String":
             mend = f'compress it first: df.with_columns(pl.col("{name}").tadoc.compress())'

@@ -18,7 +18,6 @@ from polars_tadoc.engine.choose import Engine, choose
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.kernels.keys.merge_cpu import number_sequences
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import naming_normalize
@@ -28,6 +27,7 @@ from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import Source, prepare
+from polars_tadoc.traversal.text_corpus import corpora_of, require_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +50,14 @@ class Groups:
     def of_lists(cls, imploded: pl.Series, call: str) -> Groups:
         """Make a group of each list of rows; errors as for the analytics."""
         column = imploded.explode(empty_as_null=False, keep_nulls=False)
-        column = require_tadoc(column, call)
+        column = require_text(column, call)
         lengths = imploded.list.len().fill_null(0).to_numpy()
         return cls(column, np.append(0, np.cumsum(lengths, dtype=np.int64)))
 
     @classmethod
     def of_rows(cls, column: pl.Series, call: str) -> Groups:
         """Make a group of each row; errors as for the analytics."""
-        column = require_tadoc(column, call)
+        column = require_text(column, call)
         return cls(column, np.arange(len(column) + 1, dtype=np.int64))
 
 
@@ -157,8 +157,7 @@ class GroupRequest:
         return rows.select(pl.when("valid").then("counted").alias(column.name)).to_series()
 
     def _count(self, groups: Groups) -> GroupCounts:
-        require_tadoc(groups.column, self.call)
-        corpora = split(groups.column)
+        corpora = corpora_of(groups.column, self.call, self.options.tokenizer)
         require_countable(corpora, self.window)
         engine = choose(self.options.engine, sum(corpus.symbol_count for corpus in corpora))
         batches = DeviceBatches(self.call, self.options.engine)

@@ -21,6 +21,7 @@ from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.traversal.options import (
     MinCountOption,
     Options,
+    TokenizerOption,
     TopOption,
     WordOptions,
     require_min_count,
@@ -54,7 +55,7 @@ class CooccurrenceOnWorkers(WindowOption, TopOption, MinCountOption, WordOptions
     """Options of :func:`cooccurrence` where workers settle the engine."""
 
 
-class CooccurrenceOptions(CooccurrenceOnWorkers, EngineOption, total=False):
+class CooccurrenceOptions(CooccurrenceOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :func:`cooccurrence`."""
 
 

@@ -19,10 +19,11 @@ from polars_tadoc.analytics import (
     word_count,
 )
 from polars_tadoc.execute import weights
-from polars_tadoc.model.column import require_series, require_tadoc, split
+from polars_tadoc.model.column import split
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.traversal.selector import STRATEGIES, choose_strategy, is_settled, weigh
 from polars_tadoc.traversal.source import Source, sources
+from polars_tadoc.traversal.text_corpus import require_text
 
 REQUESTS: dict[str, Any] = {
     "word_count": word_count.WordCountRequest,
@@ -47,7 +48,7 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     Parameters
     ----------
     column
-        Compressed column; for weights also a String one, which is counted without rules and so without a strategy.
+        Compressed column, or plain text, which is counted without rules and so without a strategy.
     analytic
         Name of the call: "word_count", "sort", "inverted_index", "term_vector", "sequence_count",
         "ranked_inverted_index", "cooccurrence", "bm25_weights" or "tfidf".
@@ -83,11 +84,10 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     if unknown:
         raise TypeError(f"{analytic} has no argument {unknown[0]!r}; its arguments are {', '.join(known)}")
     request = REQUESTS[analytic].from_arguments(**arguments)
+    column = require_text(column, analytic)
+    if column.dtype == pl.String:
+        return f'{analytic}: column "{column.name}" is text, counted without rules: there is no strategy to explain'
     if isinstance(request, weights.WeightsRequest):
-        require_series(column, analytic)
-        if column.dtype == pl.String:
-            return f'{analytic}: column "{column.name}" is text, counted without rules: there is no strategy to explain'
-        column = require_tadoc(column, analytic)
         for corpus in split(column):
             request.counting.require_tokenizer(corpus)
     window = getattr(request, "window", 1)

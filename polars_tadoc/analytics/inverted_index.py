@@ -24,7 +24,7 @@ from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import CountRequest, MinCountOption, WordOptions
+from polars_tadoc.traversal.options import CountRequest, MinCountOption, TokenizerOption, WordOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -91,7 +91,7 @@ class InvertedIndexOnWorkers(MinCountOption, WordOptions, total=False):
     """Options of :func:`inverted_index` where workers settle the engine."""
 
 
-class InvertedIndexOptions(InvertedIndexOnWorkers, EngineOption, total=False):
+class InvertedIndexOptions(InvertedIndexOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :func:`inverted_index`."""
 
 
@@ -139,7 +139,7 @@ def inverted_index(
     Parameters
     ----------
     column
-        Compressed column; each row is a document.
+        Compressed column, or plain text (String, Categorical or Enum); each row is a document.
     id
         Labels of the rows, one for each; default: row numbers.
     min_count

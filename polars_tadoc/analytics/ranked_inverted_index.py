@@ -29,6 +29,7 @@ from polars_tadoc.traversal.options import (
     MinCountOption,
     RunOption,
     RunRequest,
+    TokenizerOption,
     TopOption,
     WordOptions,
 )
@@ -86,7 +87,7 @@ class RankedInvertedIndexOnWorkers(RunOption, TopOption, MinCountOption, WordOpt
     """Options of :func:`ranked_inverted_index` where workers settle the engine."""
 
 
-class RankedInvertedIndexOptions(RankedInvertedIndexOnWorkers, EngineOption, total=False):
+class RankedInvertedIndexOptions(RankedInvertedIndexOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :func:`ranked_inverted_index`."""
 
 
@@ -167,7 +168,7 @@ def ranked_inverted_index(
     Parameters
     ----------
     column
-        Compressed column; each row is a document.
+        Compressed column, or plain text (String, Categorical or Enum); each row is a document.
     id
         Labels of the rows, one for each; default: row numbers.
     top

@@ -15,7 +15,14 @@ from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.records.labelled_results import sequence_lists, sequence_series, to_arrow
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import MinCountOption, RunOption, RunRequest, TopOption, WordOptions
+from polars_tadoc.traversal.options import (
+    MinCountOption,
+    RunOption,
+    RunRequest,
+    TokenizerOption,
+    TopOption,
+    WordOptions,
+)
 
 SCHEMA = pl.Schema({"sequence": pl.List(pl.String()), "count": pl.UInt64()})
 
@@ -36,7 +43,7 @@ class SequenceCountOnWorkers(RunOption, TopOption, MinCountOption, WordOptions, 
     """Options of :func:`sequence_count` where workers settle the engine."""
 
 
-class SequenceCountOptions(SequenceCountOnWorkers, EngineOption, total=False):
+class SequenceCountOptions(SequenceCountOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :func:`sequence_count`."""
 
 

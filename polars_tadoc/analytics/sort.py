@@ -14,14 +14,14 @@ from polars_tadoc.analytics.word_count import CountsWords, Selection, WordCounts
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import CountRequest, MinCountOption, WordOptions
+from polars_tadoc.traversal.options import CountRequest, MinCountOption, TokenizerOption, WordOptions
 
 
 class SortOnWorkers(MinCountOption, WordOptions, total=False):
     """Options of :func:`sort` where workers settle the engine."""
 
 
-class SortOptions(SortOnWorkers, EngineOption, total=False):
+class SortOptions(SortOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :func:`sort`."""
 
 

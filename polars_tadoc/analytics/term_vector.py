@@ -23,7 +23,7 @@ from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, stretches
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import MinCountOption, TopOption, TopRequest, WordOptions
+from polars_tadoc.traversal.options import MinCountOption, TokenizerOption, TopOption, TopRequest, WordOptions
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -98,7 +98,7 @@ class TermVectorOnWorkers(TopOption, MinCountOption, WordOptions, total=False):
     """Options of :func:`term_vector` where workers settle the engine."""
 
 
-class TermVectorOptions(TermVectorOnWorkers, EngineOption, total=False):
+class TermVectorOptions(TermVectorOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :func:`term_vector`."""
 
 
@@ -148,7 +148,7 @@ def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     Parameters
     ----------
     column
-        Compressed column; each row is a document.
+        Compressed column, or plain text (String, Categorical or Enum); each row is a document.
     id
         Labels of the rows, one for each; default: row numbers.
     top

@@ -21,7 +21,7 @@ from polars_tadoc.execute.twig_documents import Answer, Filtering, WrongRow
 from polars_tadoc.execute.twig_matches import MatchedRows, Matches
 from polars_tadoc.execute.twig_matches import schema as schema
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.model.column import call_of, require_series, require_tadoc, split
+from polars_tadoc.model.column import call_of, split
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.model.vocabulary import Vocabulary
@@ -32,6 +32,7 @@ from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.traversal.options import MAX_COUNT, Options
+from polars_tadoc.traversal.text_corpus import require_text
 from polars_tadoc.twig.twig_set import TwigSet
 
 MAX_DEPTH = 10_000
@@ -126,17 +127,16 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
 
     def run(self, column: pl.Series, id: pl.Series | None = None) -> MatchedRows:
         """Match the rows of a String or compressed column; errors as for :func:`twig_filter`."""
-        require_series(column, self.name)
+        column = require_text(column, self.name)
         return self.result(self.matches(column), Labels.of(column, id, self.name))
 
     @ends_on_interrupt
     def matches(self, column: pl.Series) -> Matches:
         """Match each row; errors as for :func:`twig_filter`."""
-        require_series(column, self.name)
+        column = require_text(column, self.name)
         named = replace(self, column=column.name)
         if column.dtype == pl.String:
             return named.merge(list(named.text_partials(column, 0, DeviceBatches(self.name, self.options.engine))))
-        column = require_tadoc(column, self.name)
         corpora = split(column)
         for corpus in corpora:
             named.require_tokenizer(corpus)

@@ -21,7 +21,7 @@ from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.option_signature import takes_options
-from polars_tadoc.traversal.options import MinCountOption, TopOption, TopRequest, WordOptions
+from polars_tadoc.traversal.options import MinCountOption, TokenizerOption, TopOption, TopRequest, WordOptions
 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
 
@@ -113,7 +113,7 @@ class WordCountOnWorkers(TopOption, MinCountOption, WordOptions, total=False):
     """Options of :func:`word_count` where workers settle the engine."""
 
 
-class WordCountOptions(WordCountOnWorkers, EngineOption, total=False):
+class WordCountOptions(WordCountOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :func:`word_count`."""
 
 
@@ -147,7 +147,7 @@ def word_count(column: pl.Series, **options: Unpack[WordCountOptions]) -> pa.Tab
     Parameters
     ----------
     column
-        Compressed column.
+        Compressed column, or plain text (String, Categorical or Enum).
     top
         Maximum number of words.
     min_count
@@ -161,6 +161,8 @@ def word_count(column: pl.Series, **options: Unpack[WordCountOptions]) -> pa.Tab
         Words to drop, compared after ``normalize`` and lower-casing.
     strategy
         "auto", "top_down" or "bottom_up": direction in which rules are traversed; results are equal.
+    tokenizer
+        Cuts plain text into words, as for ``compress``; "words" by default. A compressed column is tokenized already.
     engine
         "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 

@@ -16,7 +16,6 @@ Examples
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -40,8 +39,8 @@ from polars_tadoc.distributed.binary_cells import unpack as unpack
 from polars_tadoc.distributed.spark_tasks import FOUND, TERMS, Asked, Compressing, Rows
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.execute.analytic import Analytic
-from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.documented import Call, documented_by
+from polars_tadoc.traversal.text_corpus import WORDS
 from polars_tadoc.twig.twig_set import TwigSet
 
 if TYPE_CHECKING:
@@ -121,9 +120,7 @@ def compress(df: DataFrame, column: str, **options: Unpack[CompressOnSpark]) -> 
 
 
 @_documented
-def word_count(
-    df: DataFrame, column: str, *, tokenizer: str | re.Pattern[str] | None = None, **options: Unpack[WordCountOptions]
-) -> DataFrame:
+def word_count(df: DataFrame, column: str, **options: Unpack[WordCountOptions]) -> DataFrame:
     """Count words.
 
     Returns
@@ -140,13 +137,11 @@ def word_count(
 
     """
     request = WordCountRequest.from_arguments(**options)
-    return _best(_merged(df, request, column, None, tokenizer, "word string, count bigint"), request.top, "word")
+    return _best(_merged(df, request, column, None, "word string, count bigint"), request.top, "word")
 
 
 @_documented
-def sort(
-    df: DataFrame, column: str, *, tokenizer: str | re.Pattern[str] | None = None, **options: Unpack[SortOptions]
-) -> DataFrame:
+def sort(df: DataFrame, column: str, **options: Unpack[SortOptions]) -> DataFrame:
     """Count words, in code point order.
 
     Returns
@@ -163,15 +158,13 @@ def sort(
 
     """
     request = SortRequest.from_arguments(**options)
-    return _merged(df, request, column, None, tokenizer, "word string, count bigint").orderBy("word")
+    return _merged(df, request, column, None, "word string, count bigint").orderBy("word")
 
 
 @_documented
 def sequence_count(
     df: DataFrame,
     column: str,
-    *,
-    tokenizer: str | re.Pattern[str] | None = None,
     **options: Unpack[SequenceCountOptions],
 ) -> DataFrame:
     """Count sequences of n words.
@@ -191,17 +184,13 @@ def sequence_count(
 
     """
     request = SequenceCountRequest.from_arguments(**options)
-    return _best(
-        _merged(df, request, column, None, tokenizer, "sequence array<string>, count bigint"), request.top, "sequence"
-    )
+    return _best(_merged(df, request, column, None, "sequence array<string>, count bigint"), request.top, "sequence")
 
 
 @_documented
 def cooccurrence(
     df: DataFrame,
     column: str,
-    *,
-    tokenizer: str | re.Pattern[str] | None = None,
     **options: Unpack[CooccurrenceOptions],
 ) -> DataFrame:
     """Count pairs of words within a window.
@@ -220,7 +209,7 @@ def cooccurrence(
 
     """
     request = CooccurrenceRequest.from_arguments(**options)
-    pairs = _merged(df, request, column, None, tokenizer, "word string, other string, count bigint")
+    pairs = _merged(df, request, column, None, "word string, other string, count bigint")
     return _best(pairs, request.top, "word", "other")
 
 
@@ -230,7 +219,6 @@ def inverted_index(
     column: str,
     *,
     id: str,
-    tokenizer: str | re.Pattern[str] | None = None,
     **options: Unpack[InvertedIndexOptions],
 ) -> DataFrame:
     """List the documents that contain each word.
@@ -249,7 +237,7 @@ def inverted_index(
 
     """
     request = InvertedIndexRequest.from_arguments(**options)
-    return _merged(df, request, column, id, tokenizer, "word string, documents array<{id}>")
+    return _merged(df, request, column, id, "word string, documents array<{id}>")
 
 
 @_documented
@@ -258,7 +246,6 @@ def ranked_inverted_index(
     column: str,
     *,
     id: str,
-    tokenizer: str | re.Pattern[str] | None = None,
     **options: Unpack[RankedInvertedIndexOptions],
 ) -> DataFrame:
     """List the documents that contain each sequence of n words, by descending count.
@@ -279,7 +266,7 @@ def ranked_inverted_index(
     """
     request = RankedInvertedIndexRequest.from_arguments(**options)
     result = "sequence array<string>, documents array<struct<id: {id}, count: bigint>>"
-    return _merged(df, request, column, id, tokenizer, result)
+    return _merged(df, request, column, id, result)
 
 
 @_documented
@@ -288,7 +275,6 @@ def term_vector(
     column: str,
     *,
     id: str,
-    tokenizer: str | re.Pattern[str] | None = None,
     **options: Unpack[TermVectorOptions],
 ) -> DataFrame:
     """Count each document's words, without a shuffle.
@@ -307,7 +293,7 @@ def term_vector(
 
     """
     request = TermVectorRequest.from_arguments(**options)
-    return _by_document(df, request, column, id, tokenizer, "id {id}, word string, count bigint")
+    return _by_document(df, request, column, id, "id {id}, word string, count bigint")
 
 
 @_documented
@@ -331,7 +317,7 @@ def twig_filter(
 
     """
     request = TwigFilterRequest.of_frame(column, queries, **options)
-    return _by_document(df, request, column, id, None, "id {id}, query string")
+    return _by_document(df, request, column, id, "id {id}, query string")
 
 
 @_documented
@@ -355,7 +341,7 @@ def bm25_weights(df: DataFrame, column: str, *, id: str, **options: Unpack[BM25W
 
     """
     request = BM25WeightsRequest.from_arguments(**options)
-    return _weighed(df, request, column, id, options["tokenizer"])
+    return _weighed(df, request, column, id)
 
 
 @_documented
@@ -377,7 +363,7 @@ def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[TFIDFOptions
 
     """
     request = TFIDFRequest.from_arguments(**options)
-    return _weighed(df, request, column, id, options["tokenizer"])
+    return _weighed(df, request, column, id)
 
 
 def _merged(
@@ -385,11 +371,10 @@ def _merged(
     request: Analytic[Any, Any],
     column: str,
     id: str | None,
-    tokenizer: str | re.Pattern[str] | None,
     result: str,
 ) -> DataFrame:
     """Run an analytic that merges over all tasks; ``{id}`` in the result's columns is the labels' type."""
-    asked, rows, schema = _asked(df, request, column, id, tokenizer, result)
+    asked, rows, schema = _asked(df, request, column, id, result)
     found = rows.mapInArrow(lambda batches: asked.find(batches), _spark_schema(FOUND))
     return found.groupBy("shard").applyInArrow(lambda table: asked.merge(table), schema)
 
@@ -399,18 +384,15 @@ def _by_document(
     request: Analytic[Any, Any],
     column: str,
     id: str,
-    tokenizer: str | re.Pattern[str] | None,
     result: str,
 ) -> DataFrame:
     """Run an analytic that needs one document at a time."""
-    asked, rows, schema = _asked(df, request, column, id, tokenizer, result)
+    asked, rows, schema = _asked(df, request, column, id, result)
     return rows.mapInArrow(lambda batches: asked.answer(batches), schema)
 
 
-def _weighed(
-    df: DataFrame, request: Analytic[Any, Any], column: str, id: str, tokenizer: str | re.Pattern[str] | None
-) -> DataFrame:
-    asked, rows, schema = _asked(df, request, column, id, tokenizer, "id {id}, word string, weight double")
+def _weighed(df: DataFrame, request: Analytic[Any, Any], column: str, id: str) -> DataFrame:
+    asked, rows, schema = _asked(df, request, column, id, "id {id}, word string, weight double")
     terms = _spark_schema(TERMS)
     found = rows.mapInArrow(lambda batches: asked.find_terms(batches), terms)
     counted = found.groupBy("shard").applyInArrow(lambda table: asked.count_documents(table), terms)
@@ -429,7 +411,6 @@ def _asked(
     request: Analytic[Any, Any],
     column: str,
     id: str | None,
-    tokenizer: str | re.Pattern[str] | None,
     result: str,
 ) -> tuple[Asked, DataFrame, StructType]:
     """Check the columns; return the call, the columns that tasks read, and those of the result."""
@@ -443,6 +424,7 @@ def _asked(
         raise TypeError(
             f'{call}: column "{column}" is {kind.simpleString()}, not string or cells made by spark.compress; cast it'
         )
+    tokenizer = request.options.tokenizer
     if packed and tokenizer is not None:
         raise TypeError(f'{call}: tokenizer= is for columns of text; column "{column}" is tokenized already; remove it')
     names = [column]
@@ -457,7 +439,7 @@ def _asked(
     shards = str(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))
     asked = Asked(
         request,
-        Rows(column, id, packed, Tokenizer.from_argument(tokenizer or "words")),
+        Rows(column, id, packed, tokenizer or WORDS),
         int(shards) if shards.isdigit() else SHARDS,
         to_arrow_schema(schema),
         _threads(df),

@@ -11,6 +11,7 @@ from polars_tadoc.model.column import call_of, require_string
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.records.labelled_results import require_label_type
+from polars_tadoc.traversal.text_corpus import is_text
 
 
 def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
@@ -54,10 +55,10 @@ def string_column(schema: pl.Schema, name: str, call: str) -> str:
 
 def text_column(schema: pl.Schema, name: str | None, call: str) -> str:
     """Return the name of the column meant, a String one or as :func:`compressed_column` says; errors as there."""
-    if isinstance(name, str) and schema.get(name) == pl.String:
+    if isinstance(name, str) and is_text(schema.get(name)):
         return name
     if name is None and not any(map(is_tadoc, schema.values())):
-        text = next((column for column, dtype in schema.items() if dtype == pl.String), None)
+        text = next((column for column, dtype in schema.items() if is_text(dtype)), None)
         if text is not None:
             raise NotCompressedError(
                 f"{call}: the frame has no TADOC column; "

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from itertools import chain
 from typing import Generic
 
 import polars as pl
 
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.aggregation import Aggregation, Part
-from polars_tadoc.execute.text_corpus import corpus_of_text
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.model.column import require_series, require_tadoc, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import naming_normalize
+from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, WORDS, corpora_of, require_text, text_corpora
 
 
 class Stages(Generic[Part]):
@@ -26,7 +26,7 @@ class Stages(Generic[Part]):
     aggregation
         What to count.
     tokenizer
-        Cuts String columns into words for what takes compressed columns only; None: those are an error.
+        Cuts String columns into words; None: the one of the options.
 
     """
 
@@ -48,11 +48,27 @@ class Stages(Generic[Part]):
             ``engine="gpu"`` cannot run here.
 
         """
-        require_series(column, self.limited.name)
-        with naming_normalize(self.limited.name, column.name):
-            if self.limited.takes_text and column.dtype == pl.String:
+        call, tokenizer = self.limited.name, self.limited.options.tokenizer
+        column = require_text(column, call)
+        with naming_normalize(call, column.name):
+            if column.dtype != pl.String:
+                return self.all_of(corpora_of(column, call, tokenizer))
+            if self.limited.takes_text:
                 return self.limited.merge(list(self.limited.text_partials(column, 0, self.batches)))
-            return self.all_of(split(require_tadoc(column, self.limited.name)))
+            return self._all_of_text(column, text_corpora(column, tokenizer or WORDS))
+
+    def _all_of_text(self, column: pl.Series, blocks: Iterator[Corpus]) -> Part:
+        first, second = next(blocks, None), next(blocks, None)
+        if first is None or second is None:
+            return self.all_of([] if first is None else [first])
+        engine = self.limited.choose_engine(int(column.estimated_size()) // BYTES_A_WORD)
+        words, parts = 0, []
+        for corpus in chain([first, second], blocks):
+            words += len(corpus.roots)
+            if words * min(self.limited.pairs_per_word, words) >= 1 << 63:
+                raise LimitExceededError(f"{self.limited.name}: more than 64 bits can count; split the column")
+            parts.append(self.find_on(corpus, engine))
+        return self.limited.merge(parts)
 
     def all_of(self, corpora: Sequence[Corpus]) -> Part:
         """Count in corpora held in memory, all on one engine; errors as for :meth:`all`."""
@@ -74,12 +90,14 @@ class Stages(Generic[Part]):
 
         """
         if isinstance(documents, pl.Series):
-            if self.every.takes_text or self._tokenizer is None:
+            if self.every.takes_text:
                 with naming_normalize(self.every.name):
                     yield from map(self.every.on_host, self.every.text_partials(documents, first, self.batches))
                 return
-            corpus = corpus_of_text(documents, self._tokenizer)
-            documents = replace(corpus, rows=corpus.rows + first)
+            tokenizer = self._tokenizer or self.every.options.tokenizer or WORDS
+            for corpus in text_corpora(documents, tokenizer, first):
+                yield from self.find(corpus)
+            return
         require_countable([documents], self.every.pairs_per_word)
         yield self.find_on(documents, self.every.choose_engine(documents.symbol_count))
 

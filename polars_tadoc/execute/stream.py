@@ -28,6 +28,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.records import Checkpoint, Spill
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
+from polars_tadoc.traversal.text_corpus import WORDS, text_corpora
 
 RECORD_BYTES, COLUMN_BYTES = 16, 8
 """Most bytes of a record of a partial result: for its count, and for each number of its key."""
@@ -105,13 +106,22 @@ def _stream_groups(
     with KeptLabels(labels, analytic.name, limit) as kept, _Found(analytic, limit, checkpoint) as found:
         for partition, window in enumerate(windows, start=-1):  # the first window is of no partition
             kept.keep(window.frame)
-            for corpus in window.corpora:
+            for corpus in _corpora(window, analytic):
                 if partition in found.covered:
                     found.count(corpus)
                 else:
                     found.add(corpus, partition)
             del window
         yield from found.frames(kept)
+
+
+def _corpora(window: Window, analytic: Analytic[Any, Any]) -> Iterator[Corpus]:
+    """Yield the corpora of a window, whose rows may be plain text."""
+    for documents in window.documents:
+        if isinstance(documents, Corpus):
+            yield documents
+        else:
+            yield from text_corpora(documents, analytic.options.tokenizer or WORDS, window.first)
 
 
 class _Found(Generic[Part]):

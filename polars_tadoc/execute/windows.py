@@ -19,6 +19,7 @@ from polars_tadoc.packed.unpack import chosen
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.prefetch import read_ahead
+from polars_tadoc.traversal.text_corpus import is_text
 
 ROWS_SHARE = 64
 """Compressed rows of a window take at most such a share of the limit."""
@@ -171,6 +172,8 @@ def plan_windows(
     of one grammar wait for what comes next, so that most grammars are read once.
     """
     read = plan.select(cs.by_name(*dict.fromkeys([column, *others])))
+    if column not in others and is_text(read.collect_schema()[column]):
+        read = read.with_columns(cs.by_name(column).cast(pl.String))
     held = [read.collect_schema().to_frame()]  # of a plan without rows there may be no batch
     first = size = 0
     for batch in batches(read):

@@ -692,7 +692,7 @@ class TadocLazyFrame:
         limit = require_memory_limit(memory_limit)
         lf = self._lf
         columns = lf.collect_schema()
-        name = (text_column if analytic.takes_text else compressed_column)(columns, column, analytic.name)
+        name = text_column(columns, column, analytic.name)
         if isinstance(analytic, TwigFilterRequest):
             analytic = replace(analytic, column=name)
         labels = None if id is None else label_column(columns, id, analytic.name)

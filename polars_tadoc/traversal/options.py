@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal, Self, TypedDict, Unpack, get_args
+from typing import Annotated, Any, Literal, Self, TypedDict, Unpack, get_args
 
 from polars_tadoc.engine.choose import EngineOption, require_engine
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.word_map import Morphism, MorphismOptions
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.option_signature import Default, takes_options
@@ -55,6 +56,12 @@ class WordOptions(MorphismOptions, StrategyOption, total=False):
     """Which words count, and which way rules are traversed."""
 
 
+class TokenizerOption(TypedDict, total=False):
+    """How plain text is cut into words."""
+
+    tokenizer: Annotated[str | re.Pattern[str] | None, Default(None)]
+
+
 class TraversalOptions(WordOptions, EngineOption, total=False):
     """What all analytics on words take."""
 
@@ -66,6 +73,8 @@ class Options:
     morphism: Morphism | None
     strategy: str
     engine: str | None
+    tokenizer: Tokenizer | None = None
+    """Cuts plain text; None: into words."""
 
     @classmethod
     @takes_options
@@ -78,10 +87,12 @@ class Options:
         """Check the options of a call, which may have more; errors as the analytics'."""
         require_engine(options["engine"])
         require_strategy(options["strategy"])
-        return cls(Morphism.of(options), options["strategy"], options["engine"])
+        tokenizer: Any = options.get("tokenizer")
+        own = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
+        return cls(Morphism.of(options), options["strategy"], options["engine"], own)
 
 
-class CountOptions(MinCountOption, TraversalOptions, total=False):
+class CountOptions(MinCountOption, WordOptions, TokenizerOption, EngineOption, total=False):
     """Options of :class:`CountRequest`."""
 
 

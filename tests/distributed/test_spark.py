@@ -164,7 +164,7 @@ def test_arguments_are_checked_before_anything_runs(session: Any, compressed: An
         spark.word_count(df, df["text"])
     with pytest.raises(TypeError, match="word_count takes a Spark DataFrame, not DataFrame"):
         spark.word_count(pl.DataFrame({"text": ["to be"]}), "text")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match='id is column "tags" of type array<int>; documents are called by strings'):
+    with pytest.raises(TypeError, match='id is column "tags" of type array<int>; ids must be strings'):
         spark.term_vector(df, "text", id="tags")
     with pytest.raises(TypeError, match="tokenizer= is for columns of text"):
         spark.word_count(compressed, "text", tokenizer="words")

@@ -10,9 +10,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import (
+    TEXT_CALLS,
     ColumnMissingError,
     DeviceMemoryError,
     EngineUnavailableError,
@@ -43,6 +45,8 @@ class TestColumns:
     """A lazy call speaks up when it is made, not when it is collected."""
 
     def test_string_column(self, call: str, lazily: Any) -> None:
+        if call in TEXT_CALLS:
+            return assert_frame_equal(*(CALLS[call](df.lazy(), "text").collect() for df in (PLAIN, ONE)))
         with pytest.raises(NotCompressedError) as caught:
             CALLS[call](lazily(PLAIN), "text")
         mend = 'compress it first: df.with_columns(pl.col("text").tadoc.compress())'
@@ -75,7 +79,9 @@ class TestColumns:
             CALLS[call](lazily(ONE), pl.col("text"))
 
     def test_number_column(self, call: str, lazily: Any) -> None:
-        with pytest.raises(NotCompressedError, match=f'^{call}: column "year" is Int64.*only String columns'):
+        with pytest.raises(
+            NotCompressedError, match=f'^{call}: column "year" is Int64.*(only String columns|neither String)'
+        ):
             CALLS[call](lazily(ONE), "year")
 
     def test_misspelt(self, call: str, lazily: Any) -> None:
@@ -97,7 +103,9 @@ class TestColumns:
             CALLS[call](lazily(wide), "zzzz")
 
     def test_none_named_and_none_there(self, call: str, lazily: Any) -> None:
-        with pytest.raises(NotCompressedError, match=f"^{call}: the frame has no TADOC column; compress one first"):
+        with pytest.raises(
+            NotCompressedError, match=f"^{call}: the frame has no TADOC column; (compress one first|name the column)"
+        ):
             CALLS[call](lazily(PLAIN))
 
     def test_none_named_and_several_there(self, call: str, lazily: Any) -> None:
@@ -112,8 +120,8 @@ def test_compress_of_a_missing_column(lazily: Any) -> None:
 
 @pytest.mark.parametrize("call", [tadoc.word_count, tadoc.info], ids=["word_count", "info"])
 def test_functions_name_themselves(call: Any) -> None:
-    with pytest.raises(NotCompressedError, match=f'^{call.__name__}: column "text" is String'):
-        call(PLAIN["text"])
+    with pytest.raises(NotCompressedError, match=f'^{call.__name__}: column "year" is Int64'):
+        call(PLAIN["year"])
 
 
 def test_decompress_names_itself() -> None:

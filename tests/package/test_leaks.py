@@ -141,7 +141,7 @@ def test_an_unused_accessor_that_was_kept_keeps_only_its_own() -> None:
 
 FAILURES: dict[str, Callable[[pl.DataFrame], Any]] = {
     "no such column": lambda df: df.tadoc.word_count("txt"),
-    "another type": lambda df: df.tadoc.word_count("plain"),
+    "another type": lambda df: df.tadoc.info("plain"),
     "a wrong argument": lambda df: df.tadoc.word_count("text", top=-1),
     "normalize that gives no strings": lambda df: df.tadoc.sequence_count(normalize=pl.element().str.len_bytes()),
     "normalize that fails": lambda df: df.tadoc.term_vector(normalize=pl.element().str.to_datetime("%Y")),

@@ -1,0 +1,147 @@
+"""Plain text as corpora: words and rows, and no rules, for a question that is asked once."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.engine.choose import CPU
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
+from polars_tadoc.model.blocks import cut_blocks
+from polars_tadoc.model.column import require_series, require_tadoc, split
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.payload import short_name
+from polars_tadoc.traversal.text_source import prepare_text
+
+BLOCK_BYTES = 1 << 28
+"""Text that is cut into words at a time: words are numbered block by block."""
+
+BYTES_A_WORD = 6
+"""Bytes of text for each word, about, in European languages: the engine is chosen by it."""
+
+WORDS = Tokenizer("words")
+"""Cuts text unless a call says otherwise."""
+
+
+def is_text(dtype: Any) -> bool:
+    """Whether a column of a type holds plain text: String, Categorical or Enum."""
+    return dtype == pl.String or isinstance(dtype, (pl.Categorical, pl.Enum)) or dtype == pl.Categorical
+
+
+def require_text(column: pl.Series, call: str) -> pl.Series:
+    """Return plain text as a String column, or the storage of a compressed column.
+
+    Raises
+    ------
+    NotCompressedError
+        The column is of another type.
+
+    """
+    require_series(column, call)
+    if not is_text(column.dtype):
+        return require_tadoc(column, call)
+    return column if column.dtype == pl.String else column.cast(pl.String)
+
+
+def corpora_of(column: pl.Series, call: str, tokenizer: Tokenizer | None = None) -> list[Corpus]:
+    """Return the corpora of a column: those of a compressed one, or the blocks of plain text.
+
+    Parameters
+    ----------
+    column
+        Compressed, String, Categorical or Enum column.
+    call
+        The call, for messages.
+    tokenizer
+        Cuts plain text, by default into words; a compressed column must have been cut by it.
+
+    Raises
+    ------
+    NotCompressedError
+        The column is of another type.
+    TypeError
+        A compressed column was cut by another tokenizer.
+    ValueError
+        A row is not UTF-8.
+    InvalidGrammarError, LimitExceededError
+        A payload or a row is damaged or too large.
+
+    """
+    column = require_text(column, call)
+    if column.dtype == pl.String:
+        return list(text_corpora(column, tokenizer or WORDS))
+    corpora = split(column)
+    for corpus in corpora:
+        require_tokenizer(corpus, tokenizer, call)
+    return corpora
+
+
+def require_tokenizer(corpus: Corpus, tokenizer: Tokenizer | None, call: str) -> None:
+    """Raise ``TypeError`` if a compressed corpus was cut otherwise than ``tokenizer=`` says."""
+    own = corpus.grammar.tokenizer
+    if tokenizer is not None and tokenizer.name != own:
+        raise TypeError(
+            f'{call}: tokenizer= is for String columns; {short_name(corpus.key)} was cut by "{own}", not '
+            f'"{tokenizer.name}": leave it out, or decompress and compress(tokenizer=…) again'
+        )
+
+
+def text_corpora(text: pl.Series, tokenizer: Tokenizer, first: int = 0, most: int = BLOCK_BYTES) -> Iterator[Corpus]:
+    """Cut plain text into words block by block, each in a fraction of the time that compressing takes.
+
+    Parameters
+    ----------
+    text
+        String column; null rows are no documents. Separators of words are left out.
+    tokenizer
+        How to cut.
+    first
+        Number of its first row.
+    most
+        Bytes of a block, at most, unless one row has more.
+
+    Raises
+    ------
+    ValueError
+        A row is not UTF-8.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from polars_tadoc.traversal.text_corpus import WORDS, text_corpora
+    >>> (corpus,) = text_corpora(pl.Series(["to be", None, "to do"]), WORDS)
+    >>> corpus.rows.tolist(), corpus.root_offsets.tolist(), corpus.grammar.vocabulary.to_pylist()
+    ([0, 2], [0, 2, 4], ['be', 'do', 'to'])
+
+    """
+    sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+    for start, stop in cut_blocks(sizes, max(1, len(sizes)), most):
+        try:
+            corpus = _corpus(text[start:stop], tokenizer)
+        except ValueError:
+            require_utf8(text, first)  # names the row of the whole column
+            raise
+        yield replace(corpus, rows=corpus.rows + (first + start))
+
+
+def _corpus(text: pl.Series, tokenizer: Tokenizer) -> Corpus:
+    source = prepare_text(text, tokenizer, CPU)
+    grammar = Grammar(
+        vocabulary=source.words.strings,
+        rule_offsets=np.zeros(1, np.uint32),
+        symbols=np.zeros(0, np.uint32),
+        level_offsets=np.zeros(1, np.uint32),
+        gap_vocabulary=pa.array([], pa.large_string()),
+        predicted_gaps=np.zeros(len(source.words), np.uint32),
+        tokenizer=tokenizer.name,
+    )
+    gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(source.rows))
+    key = f"text {secrets.token_hex(16)}"  # no other has it
+    return Corpus(key, grammar, source.rows, source.root_offsets, source.roots, gaps)
