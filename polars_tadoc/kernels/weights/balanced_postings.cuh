@@ -11,7 +11,7 @@ constexpr u32 BALANCED_TILE = BALANCED_THREADS * BALANCED_ITEMS;  // of a block
 // The first number of [low, high) that does not hold, or high; no number holds that comes after one that does not. A
 // whole warp calls it, and asks for 32 numbers at a time.
 template <typename Holds>
-__device__ __forceinline__ u64 first_without(u64 low, u64 high, Holds holds)
+__device__ __forceinline__ u64 warp_first_without(u64 low, u64 high, Holds holds)
 {
     const u32 lane = threadIdx.x % 32;
     while (low < high) {
@@ -28,7 +28,7 @@ __device__ __forceinline__ u64 first_without(u64 low, u64 high, Holds holds)
 // The last document that begins at a position or before it. A whole warp calls it.
 __device__ __forceinline__ u64 document_at(const i64* __restrict__ offsets, u64 documents, u64 position)
 {
-    return first_without(1, documents, [&](u64 document) { return static_cast<u64>(offsets[document]) <= position; }) -
+    return warp_first_without(1, documents, [&](u64 document) { return static_cast<u64>(offsets[document]) <= position; }) -
         1;
 }
 
@@ -49,7 +49,7 @@ struct BalancedTile {
         const u64 stop = min(begin + BALANCED_TILE, all_documents + all_postings);
         if (threadIdx.x < 64) {
             const u64 item = threadIdx.x < 32 ? begin : stop;
-            const u64 found = first_without(
+            const u64 found = warp_first_without(
                 item < all_postings ? 0 : item - all_postings, min(item, all_documents),
                 [&](u64 document) { return static_cast<u64>(offsets[document + 1]) + document < item; });
             if (threadIdx.x % 32 == 0)
