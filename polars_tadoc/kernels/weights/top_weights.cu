@@ -170,15 +170,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge_pieces(
     for (u64 other = group * FAN; other < (group + 1) * FAN && other * length < size && place < top; ++other) {
         if (other == piece)
             continue;
-        const u64 first = other * length;
-        place += first_without(first, min(first + length, size), [&](u64 i) {
-            const u64 order = order_of(weights[start + i]);
-            if (order != own_order)
-                return order < own_order;
-            const u32 its_terminal = terminals[start + i];
-            const u32 its_rank = rank == nullptr ? its_terminal : rank[its_terminal];
-            return its_rank != own_rank ? its_rank < own_rank : other < piece;
-        }) - first;
+        u64 low = other * length;
+        u64 high = min(low + length, size);
+        const u64 first = low;
+        while (low < high) {
+            const u64 middle = low + (high - low) / 2;
+            const u64 order = order_of(weights[start + middle]);
+            bool before = order < own_order;
+            if (order == own_order) {
+                const u32 its_terminal = terminals[start + middle];
+                const u32 its_rank = rank == nullptr ? its_terminal : rank[its_terminal];
+                before = its_rank != own_rank ? its_rank < own_rank : other < piece;
+            }
+            if (before)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        place += low - first;
     }
     if (place < top) {
         const u64 target = static_cast<u64>(kept[document]) + group * min(length * FAN, top) + place;
