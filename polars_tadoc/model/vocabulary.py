@@ -147,7 +147,7 @@ def unify(vocabularies: Sequence[Vocabulary]) -> tuple[Vocabulary, list[UInt32]]
     if vocabularies and common_start(vocabularies) == max(map(len, vocabularies)):
         return vocabularies[0], [np.arange(len(vocabularies[0]), dtype=np.uint32)] * len(vocabularies)
     keys = [own.key for own in vocabularies]
-    key = None if None in keys else " ".join(map(str, keys))
+    key = None if None in keys else f"({' '.join(map(str, keys))})"  # of merges of merges, too, which is in which
     found = None if key is None else _unified.get(key)
     if found is None:
         words, maps = number_words([own.strings for own in vocabularies])

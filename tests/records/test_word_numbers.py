@@ -86,6 +86,18 @@ def test_the_numbering_of_cached_grammars_is_kept() -> None:
     assert len(_unified) == 1
 
 
+def test_merges_of_merges_are_told_apart() -> None:
+    """The words of (a b) c are those of a b c; the ids of their parts are not."""
+    column = tadoc.compress(pl.Series("text", ["to be", "or not", "be afraid", "to do"]), rows_per_grammar=1)
+    a, b, c, d = (corpus.grammar.words for corpus in split(column))
+    _unified.clear()
+    for parts in ([a, b, c, d], [unify([a, b])[0], c, d], [unify([a, b])[0], unify([c, d])[0]]):
+        words, maps = unify(parts)
+        assert sorted(words.strings.to_pylist()) == ["afraid", "be", "do", "not", "or", "to"]
+        for part, own in zip(parts, maps, strict=True):
+            assert words.strings.take(pa.array(own)).to_pylist() == part.strings.to_pylist()
+
+
 COUNTED = st.lists(st.dictionaries(st.integers(0, 9), st.integers(0, 1 << 40), max_size=10), max_size=4)
 
 
