@@ -93,5 +93,5 @@ def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], mess
 
 
 def test_not_compressed() -> None:
-    with pytest.raises(tadoc.errors.NotCompressedError, match='sort: column "text" is String'):
-        tadoc.sort(pl.Series("text", ["a"]))
+    with pytest.raises(tadoc.errors.NotCompressedError, match='sort: column "text" is Int64'):
+        tadoc.sort(pl.Series("text", [1]))

@@ -33,6 +33,7 @@ from polars_tadoc.kernels.traverse import analytics_reference as definitions
 from polars_tadoc.kernels.traverse import reference
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.traversal.text_source import prepare_text
+from tests import oracle
 from tests.strategies import columns, columns_without_nulls
 
 on_device = pytest.mark.skipif(cuda.device_problem() is not None, reason=f"no device: {cuda.device_problem()}")
@@ -89,6 +90,8 @@ def test_words_are_numbered_in_code_point_order(
     engine: str, tokenizer: Tokenizer, definition: str | re.Pattern[str], mapping: str | None, rows: list[str | None]
 ) -> None:
     expected = [reference.tokenize(row or "", definition)[0] for row in rows]
+    if definition == "words":  # by the characters that Polars knows, which may be more than Python does
+        expected = [words or [] for words in oracle.tokenize(rows)]
     assert_numbered(engine, rows, expected, tokenizer, mapping)
 
 
