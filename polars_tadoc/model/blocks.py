@@ -16,10 +16,10 @@ def cut_blocks(sizes: npt.NDArray[Any], max_rows: int, max_bytes: int) -> Iterat
     ----------
     sizes
         Bytes by row.
-    Maximum rows per block.
-        Rows of a block.
-    Maximum bytes per block; a single row may have more.
-        Bytes of a block, unless one row has more.
+    max_rows
+        Maximum rows per block.
+    max_bytes
+        Maximum bytes per block; a single row may have more.
 
     Yields
     ------
