@@ -5,8 +5,8 @@ rows with Han or kana are left out, whose words Polars' ``\w+`` cuts otherwise. 
 has a process of its own (``POLARS_MAX_THREADS``, ``NUMBA_NUM_THREADS``, ``Config(threads=)``). Each call runs once to
 warm up, then ``--repeat`` times, of which the median is printed, in milliseconds. Polars' queries are those of
 ``benchmarks.analytics``, in its cheapest form ("loose": no order, words as categories), on the streaming engine, timed
-once after one run to warm up; ``times`` is Polars' time over that of the frame. ``benchmarks.analytics`` compares the
-results themselves, and DuckDB's.
+once after one run to warm up; ``times`` is Polars' time over that of the frame. ``text`` is the same call on plain
+text. ``benchmarks.analytics`` compares the results themselves, and DuckDB's.
 
 Examples
 --------
@@ -72,6 +72,7 @@ def calls(plain: pl.DataFrame, packed: pl.DataFrame, folder: Path) -> Iterator[t
     """Give each public call: its name, the form of its result, and what runs it."""
     for name in ANALYTICS:
         yield name, "frame", lambda name=name: getattr(packed.tadoc, name)("text")  # type: ignore[misc]
+        yield name, "text", lambda name=name: getattr(plain.tadoc, name)("text")  # type: ignore[misc]
         yield name, "table", lambda name=name: getattr(tadoc, name)(packed["text"])  # type: ignore[misc]
         if name in TOPS:
             yield name, "top", lambda name=name: getattr(packed.tadoc, name)("text", top=20)  # type: ignore[misc]
@@ -164,7 +165,7 @@ def table(folder: Path, threads: int, engines: list[str], given: argparse.Namesp
         if done.returncode:
             print(f"{engine} ended with {done.returncode}")
     own = [engine for engine in engines if engine != "polars"]
-    columns = [(engine, form) for engine in own for form in ("frame", "table", "top")]
+    columns = [(engine, form) for engine in own for form in ("frame", "text", "table", "top")]
     heads = [*(f"{engine} {form} ms" for engine, form in columns), "Polars ms", "times"]
     print(f"\n{threads} threads\n\n| call | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
     for call, times in found.items():
