@@ -32,19 +32,12 @@ from polars_tadoc.traversal.text_corpus import corpora_of, require_text
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Rows of a compressed column, group after group.
-
-    Parameters
-    ----------
-    column
-        The rows.
-    offsets
-        int64, groups + 1: start of each group's rows.
-
-    """
+    """Rows of a compressed column, group after group."""
 
     column: pl.Series
+    """The rows."""
     offsets: Int64
+    """int64, groups + 1: start of each group's rows."""
 
     @classmethod
     def of_lists(cls, imploded: pl.Series, call: str) -> Groups:
@@ -63,29 +56,19 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class GroupCounts:
-    """Counts of words, sequences or pairs by group; arrays in host memory.
-
-    Parameters
-    ----------
-    words
-        Words by id.
-    sequences
-        uint32[sequences, n]: word ids of each distinct sequence; single words and pairs are stored as sequences, too.
-    groups
-        int64, ascending: the groups that have rows here.
-    offsets
-        int64, groups + 1: start of each group's counts.
-    ids, counts
-        uint32 and uint64: sequence and its count, by descending count, ties by their words.
-
-    """
+    """Counts of words, sequences or pairs by group; arrays in host memory."""
 
     words: Vocabulary
+    """Words by id."""
     sequences: UInt32
+    """uint32[sequences, n]: word ids of each distinct sequence; single words and pairs are stored as sequences, too."""
     groups: Int64
+    """int64, ascending: the groups that have rows here."""
     offsets: Int64
+    """int64, groups + 1: start of each group's counts."""
     ids: UInt32
     counts: UInt64
+    """``ids``, ``counts``: uint32 and uint64: sequence and its count, by descending count, ties by their words."""
 
     @property
     def owners(self) -> Int64:
@@ -95,37 +78,25 @@ class GroupCounts:
 
 @dataclass(frozen=True, eq=False)
 class GroupRequest:
-    """The checked arguments of a count by group.
-
-    Parameters
-    ----------
-    call
-        The call's name, for messages.
-    options, min_count, top
-        Options of the analytic; limits apply per group.
-    symbols
-        Makes a source whose terminals are counted, and returns their words, uint32[terminals, n]; terminals are
-        numbered in the order of their words, or have the source's ranks.
-    columns
-        The result's columns, given a vocabulary and word ids, uint32[rows, n].
-    schema
-        Names and types of the result's columns, with the counts.
-    sort
-        Whether to order by words instead of counts.
-    window
-        Size of the window of pairs, in words.
-
-    """
+    """The checked arguments of a count by group."""
 
     call: str
+    """The call's name, for messages."""
     options: Options
     min_count: int
     top: int | None
+    """``options``, ``min_count``, ``top``: Options of the analytic; limits apply per group."""
     symbols: Callable[[Source], tuple[Source, UInt32, Any]]
+    """Makes a source whose terminals are counted, and returns their words, uint32[terminals, n]; terminals are numbered
+    in the order of their words, or have the source's ranks."""
     columns: Callable[[Vocabulary, UInt32], list[pl.Series]]
+    """The result's columns, given a vocabulary and word ids, uint32[rows, n]."""
     schema: pl.Schema
+    """Names and types of the result's columns, with the counts."""
     sort: bool = False
+    """Whether to order by words instead of counts."""
     window: int = 1
+    """Size of the window of pairs, in words."""
 
     @property
     def dtype(self) -> pl.DataType:

@@ -37,26 +37,17 @@ LABEL = "label of a TADOC row"
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """The rows of each word or sequence, split by group.
-
-    Parameters
-    ----------
-    groups, numbers
-        int64, ascending: group and number of each list's word or sequence.
-    offsets
-        int64, lists + 1.
-    rows
-        uint32: rows of the column.
-    order
-        int64: original position of each row.
-
-    """
+    """The rows of each word or sequence, split by group."""
 
     groups: Int64
     numbers: Int64
+    """``groups``, ``numbers``: int64, ascending: group and number of each list's word or sequence."""
     offsets: Int64
+    """int64, lists + 1."""
     rows: UInt32
+    """uint32: rows of the column."""
     order: Int64
+    """int64: original position of each row."""
 
     @classmethod
     def of(cls, groups: Groups, numbers: Int64, rows: npt.NDArray[Any]) -> Shares:

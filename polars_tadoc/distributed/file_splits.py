@@ -35,37 +35,24 @@ MAX_ROWS = 1 << 32
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive rows of a file.
-
-    Parameters
-    ----------
-    path
-        The file.
-    first, rows
-        First row and number of rows; in a packed file, number of the row group, and its documents.
-
-    """
+    """Consecutive rows of a file."""
 
     path: Path
+    """The file."""
     first: int
     rows: int
+    """``first``, ``rows``: First row and number of rows; in a packed file, number of the row group, and its
+    documents."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One split: the input of one task.
-
-    Parameters
-    ----------
-    stretches
-        Intervals of files, in order.
-    first_row
-        Row number of its first row, over all splits.
-
-    """
+    """One split: the input of one task."""
 
     stretches: tuple[Stretch, ...]
+    """Intervals of files, in order."""
     first_row: int
+    """Row number of its first row, over all splits."""
 
     @property
     def rows(self) -> int:
@@ -87,28 +74,18 @@ class PackedPiece(Piece):
 
 @dataclass(frozen=True)
 class Files:
-    """All files of a call.
-
-    Parameters
-    ----------
-    schema
-        Columns of the rows, the packed one of type ``tadoc.DTYPE``.
-    column
-        The column to analyse.
-    packed
-        Whether the files are packed; if not, they have text.
-    first
-        The first file.
-    pieces
-        The splits, in row order.
-
-    """
+    """All files of a call."""
 
     schema: pl.Schema
+    """Columns of the rows, the packed one of type ``tadoc.DTYPE``."""
     column: str
+    """The column to analyse."""
     packed: bool
+    """Whether the files are packed; if not, they have text."""
     first: Path
+    """The first file."""
     pieces: tuple[Piece, ...]
+    """The splits, in row order."""
 
     @classmethod
     def find(cls, source: Source, column: str | None, call: str) -> Files:

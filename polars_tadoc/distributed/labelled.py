@@ -21,19 +21,12 @@ from polars_tadoc.runtime.array_types import UInt32
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Records, and the labels of their rows.
-
-    Parameters
-    ----------
-    records
-        The records.
-    labels
-        By row, ascending, nulls first; equal labels are different documents. None if records have no rows.
-
-    """
+    """Records, and the labels of their rows."""
 
     records: Records
+    """The records."""
     labels: pl.Series | None
+    """By row, ascending, nulls first; equal labels are different documents. None if records have no rows."""
 
     @property
     def nbytes(self) -> int:

@@ -27,36 +27,22 @@ SHORTLY = 0.5
 
 @dataclass(frozen=True)
 class Task:
-    """A unit of work for any worker.
-
-    Parameters
-    ----------
-    name
-        Its name in messages.
-    arguments
-        Arguments of the stage's function.
-
-    """
+    """A unit of work for any worker."""
 
     name: str
+    """Its name in messages."""
     arguments: tuple[Any, ...]
+    """Arguments of the stage's function."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A worker's merged results of several tasks.
-
-    Parameters
-    ----------
-    tasks
-        Their numbers.
-    value
-        The results of all of them.
-
-    """
+    """A worker's merged results of several tasks."""
 
     tasks: frozenset[int]
+    """Their numbers."""
     value: Any
+    """The results of all of them."""
 
 
 @dataclass(eq=False)

@@ -80,25 +80,16 @@ words that they cover."""
 
 @dataclass(frozen=True)
 class Rows:
-    """Converts rows of batches to documents.
-
-    Parameters
-    ----------
-    column
-        Name of the column of text or cells, for messages: the first one in a batch.
-    labels
-        Name of the column that labels documents, if any: the last one.
-    packed
-        Whether the column has cells.
-    tokenizer
-        Tokenizer of text.
-
-    """
+    """Converts rows of batches to documents."""
 
     column: str
+    """Name of the column of text or cells, for messages: the first one in a batch."""
     labels: str | None
+    """Name of the column that labels documents, if any: the last one."""
     packed: bool
+    """Whether the column has cells."""
     tokenizer: Tokenizer
+    """Tokenizer of text."""
 
     def blocks(self, batches: Batches) -> Iterator[tuple[Corpus | pl.Series, pl.Series | None]]:
         """Yield the documents block by block, as a corpus or as text, with their labels."""
@@ -154,28 +145,18 @@ def series(array: pa.Array | pa.ChunkedArray) -> pl.Series:
 
 @dataclass(frozen=True)
 class Asked:
-    """One analytic call on a frame.
-
-    Parameters
-    ----------
-    analytic
-        The analytic.
-    rows
-        Converts its rows.
-    shards
-        Number of tasks that merge.
-    schema
-        Columns of the result.
-    threads
-        Threads per task.
-
-    """
+    """One analytic call on a frame."""
 
     analytic: Analytic[Any, Any]
+    """The analytic."""
     rows: Rows
+    """Converts its rows."""
     shards: int
+    """Number of tasks that merge."""
     schema: pa.Schema
+    """Columns of the result."""
     threads: int
+    """Threads per task."""
 
     def answer(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Compute results that need no other documents."""
@@ -324,22 +305,14 @@ def result_batches(made: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch
 
 @dataclass(frozen=True)
 class Compressing:
-    """Compresses a frame's text into cells.
-
-    Parameters
-    ----------
-    how
-        Options of compression.
-    place
-        Position of the text column.
-    threads
-        Threads per task.
-
-    """
+    """Compresses a frame's text into cells."""
 
     how: Compression
+    """Options of compression."""
     place: int
+    """Position of the text column."""
     threads: int
+    """Threads per task."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Compress a limited amount of text at a time; other columns become lists."""

@@ -48,34 +48,22 @@ Place = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Job:
-    """One call, as workers see it.
-
-    Parameters
-    ----------
-    folder
-        Folder of its files.
-    analytic
-        The analytic.
-    files
-        The input files.
-    labels
-        The column that labels rows, if any.
-    shards
-        Number of shards.
-    room
-        Maximum bytes of a worker's partial results.
-    block
-        Records per block.
-
-    """
+    """One call, as workers see it."""
 
     folder: Path
+    """Folder of its files."""
     analytic: Analytic[Any, Any]
+    """The analytic."""
     files: Files
+    """The input files."""
     labels: str | None
+    """The column that labels rows, if any."""
     shards: int
+    """Number of shards."""
     room: int
+    """Maximum bytes of a worker's partial results."""
     block: int
+    """Records per block."""
 
     @property
     def layout(self) -> Layout:
@@ -96,24 +84,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive records of a shard, in the order of the result.
-
-    Parameters
-    ----------
-    path, start, size
-        The file, and the range of bytes in it.
-    records
-        Number of records.
-    place
-        Position of its first record.
-
-    """
+    """Consecutive records of a shard, in the order of the result."""
 
     path: Path
     start: int
     size: int
+    """``path``, ``start``, ``size``: The file, and the range of bytes in it."""
     records: int
+    """Number of records."""
     place: Place
+    """Position of its first record."""
 
 
 @lru_cache(maxsize=1)
@@ -125,20 +105,13 @@ def load(path: Path) -> Job:
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a worker.
-
-    Parameters
-    ----------
-    files
-        Shards and the file of each.
-    documents, words
-        Totals over the splits, if they are weighed.
-
-    """
+    """The result of a worker."""
 
     files: list[tuple[int, Path]]
+    """Shards and the file of each."""
     documents: int
     words: int
+    """``documents``, ``words``: Totals over the splits, if they are weighed."""
 
 
 class _Finding:

@@ -24,19 +24,12 @@ PIECE_SHARE = 32
 
 @dataclass(frozen=True, eq=False)
 class StoredLabels(Labels):
-    """Labels that lie in files; ``values`` has their type, and none of them.
-
-    Parameters
-    ----------
-    paths
-        Files of labels, one stretch of rows after another.
-    firsts
-        The first row of each.
-
-    """
+    """Labels that lie in files; ``values`` has their type, and none of them."""
 
     paths: tuple[Path, ...] = ()
+    """Files of labels, one stretch of rows after another."""
     firsts: tuple[int, ...] = ()
+    """The first row of each."""
 
     def series(self, rows: npt.NDArray[np.integer]) -> pl.Series:
         """Labels of the documents in some rows: each file that has some of them is read once."""

@@ -19,19 +19,12 @@ MIN_ROWS, MAX_ROWS = 1 << 13, 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Limited:
-    """A source of a plan that keeps to a memory limit.
-
-    Parameters
-    ----------
-    source
-        Gives the frames.
-    limit
-        Bytes; None for as many as it takes.
-
-    """
+    """A source of a plan that keeps to a memory limit."""
 
     source: Source
+    """Gives the frames."""
     limit: int | None
+    """Bytes; None for as many as it takes."""
 
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None

@@ -28,22 +28,14 @@ from polars_tadoc.traversal.source import prepare
 
 @dataclass(frozen=True, eq=False)
 class SequenceCounts(Result):
-    """Sequences of words and their counts, by count falling, then in code point order; arrays in host memory.
-
-    Parameters
-    ----------
-    words
-        Words by id.
-    ids
-        uint32[sequences, n]: word ids.
-    counts
-        uint64[sequences].
-
-    """
+    """Sequences of words and their counts, by count falling, then in code point order; arrays in host memory."""
 
     words: Vocabulary
+    """Words by id."""
     ids: UInt32
+    """uint32[sequences, n]: word ids."""
     counts: UInt64
+    """uint64[sequences]."""
 
     @property
     def nbytes(self) -> int:
@@ -56,16 +48,10 @@ Counts = TypeVar("Counts", bound=SequenceCounts)
 
 @dataclass(frozen=True)
 class SequenceTransport(Transport[Counts]):
-    """The words of a sequence, and how often it occurs.
-
-    Parameters
-    ----------
-    made
-        The class of partial results.
-
-    """
+    """The words of a sequence, and how often it occurs."""
 
     made: type[Counts]
+    """The class of partial results."""
 
     def records(self, part: Counts) -> Records:
         """Order sequences by their words."""

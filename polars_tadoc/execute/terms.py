@@ -18,60 +18,40 @@ from polars_tadoc.scoring.weighting import BM25, Weighting
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What weights take from all documents, where a part of them is weighed.
-
-    Parameters
-    ----------
-    documents
-        How many there are.
-    words
-        Words of all of them, with those that are not in a dictionary.
-    frequencies
-        uint64 by id, in host memory: how many documents hold each word.
-
-    """
+    """What weights take from all documents, where a part of them is weighed."""
 
     documents: int
+    """How many there are."""
     words: int
+    """Words of all of them, with those that are not in a dictionary."""
     frequencies: UInt64
+    """uint64 by id, in host memory: how many documents hold each word."""
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Each document's words, each once, in code point order.
-
-    Parameters
-    ----------
-    engine
-        Whose arrays these are.
-    words
-        The words by id.
-    ascending
-        Whether ids are in code point order.
-    rows
-        int64 by document, in host memory, ascending: its row.
-    offsets, ids, counts
-        int64, documents + 1, uint32 and uint64 by word of a document: arrays of the engine.
-    known_lengths
-        uint64 by document, an array of the engine: its words, with those that are not in a dictionary; None where none
-        is left out.
-    known_rank
-        uint32 by id, an array of the engine: the place in code point order, where it is there already.
-    known_totals
-        Where these are some of the documents: what all of them have; None where these are all.
-
-    """
+    """Each document's words, each once, in code point order."""
 
     engine: Engine
+    """Whose arrays these are."""
     words: Vocabulary
+    """The words by id."""
     ascending: bool
+    """Whether ids are in code point order."""
     rows: Int64
+    """int64 by document, in host memory, ascending: its row."""
     offsets: Any
     ids: Any
     counts: Any
+    """``offsets``, ``ids``, ``counts``: int64, documents + 1, uint32 and uint64 by word of a document: arrays of the
+    engine."""
     known_lengths: Any | None = None
+    """uint64 by document, an array of the engine: its words, with those that are not in a dictionary; None where none
+    is left out."""
     known_rank: Any | None = None
+    """uint32 by id, an array of the engine: the place in code point order, where it is there already."""
     known_totals: Totals | None = None
+    """Where these are some of the documents: what all of them have; None where these are all."""
 
     @property
     def nbytes(self) -> int:

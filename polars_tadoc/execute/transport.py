@@ -12,16 +12,10 @@ from polars_tadoc.records.records import Layout, Records
 
 @dataclass(frozen=True)
 class Transport(ABC, Generic[Part]):
-    """Turns partial results into records and back.
-
-    Parameters
-    ----------
-    layout
-        What the numbers of records mean.
-
-    """
+    """Turns partial results into records and back."""
 
     layout: Layout
+    """What the numbers of records mean."""
 
     @abstractmethod
     def records(self, part: Part) -> Records:

@@ -58,22 +58,14 @@ Answer = tuple[Matches, list[WrongRow]]
 
 @dataclass(frozen=True)
 class Filtering:
-    """What documents are matched against, and within which limits.
-
-    Parameters
-    ----------
-    twigs
-        The twigs, which do not change any more.
-    max_depth
-        Elements that may be open at once.
-    max_bytes
-        Most bytes of a document.
-
-    """
+    """What documents are matched against, and within which limits."""
 
     twigs: CompiledTwigs
+    """The twigs, which do not change any more."""
     max_depth: int
+    """Elements that may be open at once."""
     max_bytes: int
+    """Most bytes of a document."""
 
     @property
     def described(self) -> dict[str, Any]:

@@ -24,20 +24,13 @@ CELLS = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Which twigs match some rows, in host memory.
-
-    Parameters
-    ----------
-    rows
-        int64, ascending: the rows that hold a document. Null rows do not, nor do those that are no XML.
-    offsets, twigs
-        int64, rows + 1, and uint32: the places of each one's twigs in their set, ascending.
-
-    """
+    """Which twigs match some rows, in host memory."""
 
     rows: Int64
+    """int64, ascending: the rows that hold a document. Null rows do not, nor do those that are no XML."""
     offsets: Int64
     twigs: UInt32
+    """``offsets``, ``twigs``: int64, rows + 1, and uint32: the places of each one's twigs in their set, ascending."""
 
     @property
     def nbytes(self) -> int:

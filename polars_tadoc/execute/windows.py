@@ -37,25 +37,16 @@ of a document differ."""
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Rows that stand together in a plan, null ones too.
-
-    Parameters
-    ----------
-    first
-        Number of its first row in the plan.
-    frame
-        Other columns of its rows; it has as many rows even where there are none.
-    corpora
-        Its rows that are not null, grammar by grammar; ``Corpus.rows`` number the plan's rows.
-    column
-        Its rows themselves where they came as a column, String or compressed; None of a packed row.
-
-    """
+    """Rows that stand together in a plan, null ones too."""
 
     first: int
+    """Number of its first row in the plan."""
     frame: pl.DataFrame
+    """Other columns of its rows; it has as many rows even where there are none."""
     corpora: tuple[Corpus, ...]
+    """Its rows that are not null, grammar by grammar; ``Corpus.rows`` number the plan's rows."""
     column: pl.Series | None = None
+    """Its rows themselves where they came as a column, String or compressed; None of a packed row."""
 
     @property
     def documents(self) -> Sequence[Corpus | pl.Series]:

@@ -33,28 +33,18 @@ MAX_COMPARED = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """Documents in the order of their numbers, deleted ones too.
-
-    Parameters
-    ----------
-    ids
-        What each document is called; equal ones are allowed.
-    labelled
-        Whether a user gave the ids; else they are the numbers of rows, UInt32.
-    rows
-        Rows of all columns that were indexed, null ones too: where the numbers of further rows begin.
-    metadata
-        A row for each document, or None.
-    stored_text
-        The compressed text of each document, as storage, or None where it is not kept.
-
-    """
+    """Documents in the order of their numbers, deleted ones too."""
 
     ids: pl.Series
+    """What each document is called; equal ones are allowed."""
     labelled: bool
+    """Whether a user gave the ids; else they are the numbers of rows, UInt32."""
     rows: int
+    """Rows of all columns that were indexed, null ones too: where the numbers of further rows begin."""
     metadata: pl.DataFrame | None = None
+    """A row for each document, or None."""
     stored_text: StoredText | None = None
+    """The compressed text of each document, as storage, or None where it is not kept."""
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -43,24 +43,16 @@ class Segment:
     """Postings of some documents, numbered from 0.
 
     All arrays are read-only: those of a saved index are mapped into memory, and kernels are compiled for one form.
-
-    Parameters
-    ----------
-    terms
-        Words that documents hold, ascending by UTF-8 bytes; list t of the postings is word t's.
-    postings
-        Which documents hold each word, and how often; in host memory.
-    lengths
-        uint32 by document: its words.
-    deleted
-        uint32: bit d of all, lowest first, tells whether document d was deleted; None where none was.
-
     """
 
     terms: Vocabulary
+    """Words that documents hold, ascending by UTF-8 bytes; list t of the postings is word t's."""
     postings: Postings
+    """Which documents hold each word, and how often; in host memory."""
     lengths: UInt32
+    """uint32 by document: its words."""
     deleted: UInt32 | None = None
+    """uint32: bit d of all, lowest first, tells whether document d was deleted; None where none was."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "postings", read_only_parts(self.postings))

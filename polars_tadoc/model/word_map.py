@@ -60,25 +60,16 @@ class Image:
 
 @dataclass(frozen=True, eq=False)
 class Morphism:
-    """A normalisation of words: ``normalize``, then lower-casing, then stop words.
-
-    Parameters
-    ----------
-    normalize
-        Expression over ``pl.element()`` that gives a String per word; null or an empty string deletes the word.
-    lowercase
-        Whether to lower-case words and stop words.
-    stopwords
-        Words to delete, in their normalised form.
-    evaluate
-        Applies ``normalize`` to a series of words, if Polars alone should not: for expressions from a file.
-
-    """
+    """A normalisation of words: ``normalize``, then lower-casing, then stop words."""
 
     normalize: pl.Expr | None = None
+    """Expression over ``pl.element()`` that gives a String per word; null or an empty string deletes the word."""
     lowercase: bool = False
+    """Whether to lower-case words and stop words."""
     stopwords: frozenset[str] = frozenset()
+    """Words to delete, in their normalised form."""
     evaluate: Callable[[pl.Series], pl.Series] | None = None
+    """Applies ``normalize`` to a series of words, if Polars alone should not: for expressions from a file."""
 
     def __eq__(self, other: object) -> bool:
         """Compare; expressions are equal if they are one object, because their ``==`` makes an expression."""

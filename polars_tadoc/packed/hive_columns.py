@@ -13,25 +13,16 @@ from polars_tadoc.packed.hive_names import column_of, read_names
 
 @dataclass(frozen=True, eq=False)
 class HiveColumns:
-    """The hive columns of a scan.
-
-    Parameters
-    ----------
-    said
-        Each column's texts, one per file.
-    given
-        Types given by the caller.
-    parse_dates
-        Whether dates and times are parsed in columns without a given type.
-    columns
-        The values, once types are known.
-
-    """
+    """The hive columns of a scan."""
 
     said: Mapping[str, Sequence[str | None]]
+    """Each column's texts, one per file."""
     given: Mapping[str, pl.DataType]
+    """Types given by the caller."""
     parse_dates: bool
+    """Whether dates and times are parsed in columns without a given type."""
     columns: Mapping[str, pl.Series]
+    """The values, once types are known."""
 
     @classmethod
     def of(

@@ -78,31 +78,20 @@ def is_packed(dtype: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The contents of one packed row, checked.
-
-    Parameters
-    ----------
-    key
-        The grammar's content digest, in the form of a payload key.
-    grammar
-        The shared rules.
-    offsets
-        Int64 series, documents + 1: start of each document's symbols in ``roots``; a null document has none.
-    roots
-        UInt32 series: the top-level symbols of all documents, in document order.
-    gaps
-        Binary series by document: the separators between words, as varint pairs.
-    valid
-        Boolean series by document: false for null documents.
-
-    """
+    """The contents of one packed row, checked."""
 
     key: str
+    """The grammar's content digest, in the form of a payload key."""
     grammar: Grammar
+    """The shared rules."""
     offsets: pl.Series
+    """Int64 series, documents + 1: start of each document's symbols in ``roots``; a null document has none."""
     roots: pl.Series
+    """UInt32 series: the top-level symbols of all documents, in document order."""
     gaps: pl.Series
+    """Binary series by document: the separators between words, as varint pairs."""
     valid: pl.Series
+    """Boolean series by document: false for null documents."""
 
     @property
     def document_count(self) -> int:

@@ -27,22 +27,14 @@ from polars_tadoc.storage.files import File, LocalFile
 
 @dataclass(frozen=True, eq=False)
 class PackedQuestion:
-    """A selection of documents of a packed scan: a pushed-down predicate and limit.
-
-    Parameters
-    ----------
-    scan
-        The scan.
-    predicate
-        Condition on columns other than the compressed one.
-    limit
-        Read only the first ``limit`` documents; None for all.
-
-    """
+    """A selection of documents of a packed scan: a pushed-down predicate and limit."""
 
     scan: PackedScan
+    """The scan."""
     predicate: pl.Expr | None
+    """Condition on columns other than the compressed one."""
     limit: int | None
+    """Read only the first ``limit`` documents; None for all."""
 
     @property
     def key(self) -> tuple[int, bytes, int | None]:

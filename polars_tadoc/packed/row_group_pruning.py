@@ -35,23 +35,15 @@ DEEPEST = 50
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The known bounds of a column's values, by row group.
-
-    Parameters
-    ----------
-    low, high
-        Smallest and largest value; null if unknown.
-    nulls
-        Number of nulls; null if unknown.
-    rows
-        Number of rows.
-
-    """
+    """The known bounds of a column's values, by row group."""
 
     low: pl.Series
     high: pl.Series
+    """``low``, ``high``: Smallest and largest value; null if unknown."""
     nulls: pl.Series
+    """Number of nulls; null if unknown."""
     rows: pl.Series
+    """Number of rows."""
 
 
 class RowGroupPruning:

@@ -29,19 +29,12 @@ def record_bytes(form: KeyForm) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A sorted file and what its numbers of words become.
-
-    Parameters
-    ----------
-    file
-        The file.
-    numbers
-        uint32: the common number of each word, rising; None where the file has them already.
-
-    """
+    """A sorted file and what its numbers of words become."""
 
     file: KeysFile
+    """The file."""
     numbers: UInt32 | None
+    """uint32: the common number of each word, rising; None where the file has them already."""
 
     def firsts(self, form: KeyForm, words: list[bool]) -> UInt64:
         """Return the first limb, in a common form, of each group's first key."""
@@ -75,20 +68,13 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """Merged records between two keys.
-
-    Parameters
-    ----------
-    keys, counts
-        As ``merge_sorted`` returns them.
-    below
-        All first limbs that are less have been read; None behind the last range.
-
-    """
+    """Merged records between two keys."""
 
     keys: UInt64
     counts: UInt64 | None
+    """``keys``, ``counts``: As ``merge_sorted`` returns them."""
     below: np.uint64 | None
+    """All first limbs that are less have been read; None behind the last range."""
 
 
 def read_ranges(

@@ -87,19 +87,12 @@ def _instance(dtype: Any) -> pl.DataType:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What documents are called: the values of a series, else the numbers of their rows.
-
-    Parameters
-    ----------
-    values
-        A label for each row.
-    first
-        The row of the first one.
-
-    """
+    """What documents are called: the values of a series, else the numbers of their rows."""
 
     values: pl.Series | None
+    """A label for each row."""
     first: int = 0
+    """The row of the first one."""
 
     @classmethod
     def of(cls, column: pl.Series, values: pl.Series | None, call: str) -> Labels:

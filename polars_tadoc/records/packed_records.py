@@ -26,26 +26,17 @@ ROW_FORM = KeyForm((32,))
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Sorted records whose keys are packed.
-
-    Parameters
-    ----------
-    words
-        Distinct words in code point order.
-    form
-        How keys are packed.
-    keys, counts
-        uint64[limbs, keys] and uint64, if records are counted.
-    rows
-        Rows that are there and their lengths; None where the layout has none.
-
-    """
+    """Sorted records whose keys are packed."""
 
     words: pa.LargeStringArray
+    """Distinct words in code point order."""
     form: KeyForm
+    """How keys are packed."""
     keys: UInt64
     counts: UInt64 | None
+    """``keys``, ``counts``: uint64[limbs, keys] and uint64, if records are counted."""
     rows: Sorted | None
+    """Rows that are there and their lengths; None where the layout has none."""
 
     def __len__(self) -> int:
         return int(self.keys.shape[1])

@@ -41,29 +41,19 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Layout:
-    """What the numbers of an analytic's records mean.
-
-    Parameters
-    ----------
-    columns
-        What each column of ``Records.keys`` holds: a word's number, a row's, or a query's (of a set all parts share).
-    group
-        Records that agree in so many leading columns make one row of the result, or one document of it, and must not be
-        torn apart: 1 where a word has a list of rows, n where a sequence has one.
-    counted
-        Whether records have counts; those of equal records are added.
-    by_count
-        Whether results are in the order of falling counts, equal ones in that of keys; else in that of keys.
-    documents
-        Whether rows that are there count even where they have no record, and how many words each has.
-
-    """
+    """What the numbers of an analytic's records mean."""
 
     columns: tuple[Kind, ...]
+    """What each column of ``Records.keys`` holds: a word's number, a row's, or a query's (of a set all parts share)."""
     group: int
+    """Records that agree in so many leading columns make one row of the result, or one document of it, and must not be
+    torn apart: 1 where a word has a list of rows, n where a sequence has one."""
     counted: bool = True
+    """Whether records have counts; those of equal records are added."""
     by_count: bool = False
+    """Whether results are in the order of falling counts, equal ones in that of keys; else in that of keys."""
     documents: bool = False
+    """Whether rows that are there count even where they have no record, and how many words each has."""
 
     @property
     def are_words(self) -> list[bool]:
@@ -79,28 +69,18 @@ def word_columns(count: int) -> tuple[Kind, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Sorted records of an analytic.
-
-    Parameters
-    ----------
-    words
-        Distinct words in code point order; a word's number is its place here. Some may be in no record.
-    keys
-        uint32[records, columns]: distinct, in lexicographic order; columns as ``Layout.columns`` says.
-    counts
-        uint64 by record; None where ``Layout.counted`` is false.
-    rows
-        uint32, ascending: rows that are there; None where ``Layout.documents`` is false.
-    lengths
-        uint64 by entry of ``rows``: its words, with those that are in no record.
-
-    """
+    """Sorted records of an analytic."""
 
     words: pa.LargeStringArray
+    """Distinct words in code point order; a word's number is its place here. Some may be in no record."""
     keys: UInt32
+    """uint32[records, columns]: distinct, in lexicographic order; columns as ``Layout.columns`` says."""
     counts: UInt64 | None = None
+    """uint64 by record; None where ``Layout.counted`` is false."""
     rows: UInt32 | None = None
+    """uint32, ascending: rows that are there; None where ``Layout.documents`` is false."""
     lengths: UInt64 | None = None
+    """uint64 by entry of ``rows``: its words, with those that are in no record."""
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -34,22 +34,14 @@ MIN_GROUP = 1 << 10
 
 @dataclass(frozen=True)
 class Run:
-    """Files of sorted records.
-
-    Parameters
-    ----------
-    stem
-        What their names begin with.
-    layout
-        What the records mean.
-    room
-        Bytes that may be held when runs are read side by side.
-
-    """
+    """Files of sorted records."""
 
     stem: Path
+    """What their names begin with."""
     layout: Layout
+    """What the records mean."""
     room: int
+    """Bytes that may be held when runs are read side by side."""
 
     @property
     def keys_path(self) -> Path:

@@ -145,22 +145,14 @@ def tail(column: pl.Series, n: int | pl.Series = 5) -> pl.Series:
 
 @dataclass(frozen=True, eq=False)
 class _Cuts:
-    """The words to return of each row.
-
-    Parameters
-    ----------
-    call
-        The call's name, for messages.
-    offsets
-        Number of the first word, negative from the end; null rows stay null.
-    lengths
-        uint64: number of words. Both are either one value for all rows, or one by row.
-
-    """
+    """The words to return of each row."""
 
     call: str
+    """The call's name, for messages."""
     offsets: Numbers
+    """Number of the first word, negative from the end; null rows stay null."""
     lengths: UInt64
+    """uint64: number of words. Both are either one value for all rows, or one by row."""
 
     @ends_on_interrupt
     def run(self, column: pl.Series, rows: int) -> pl.Series:

@@ -94,24 +94,16 @@ def forget_links(key: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Rules and documents in which phrases are matched.
-
-    Parameters
-    ----------
-    rules, root_offsets, roots
-        Arrays of the rules, as kernels take them.
-    key
-        Cache key of the rules; None if they are made for one call.
-    stands
-        uint32: some terminals, and the ids by which phrases know them; None if ids are equal.
-
-    """
+    """Rules and documents in which phrases are matched."""
 
     rules: Rules
     root_offsets: Int64
     roots: UInt32
+    """``rules``, ``root_offsets``, ``roots``: Arrays of the rules, as kernels take them."""
     key: str | None
+    """Cache key of the rules; None if they are made for one call."""
     stands: tuple[UInt32, UInt32] | None
+    """uint32: some terminals, and the ids by which phrases know them; None if ids are equal."""
 
     def count(self, words: UInt32, offsets: Int64, once: bool, found: UInt64) -> None:
         """Count matches by document, or tell whether there is one, of phrases given as words and offsets.

@@ -17,19 +17,12 @@ _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The values of an argument.
-
-    Parameters
-    ----------
-    values
-        int64: one for all rows, or one by row; clipped to 64 bits, 0 for null.
-    valid
-        Bool by value; None if none is null.
-
-    """
+    """The values of an argument."""
 
     values: Int64
+    """int64: one for all rows, or one by row; clipped to 64 bits, 0 for null."""
     valid: Bools | None
+    """Bool by value; None if none is null."""
 
     @classmethod
     def of(cls, given: object, argument: str, call: str) -> Numbers:

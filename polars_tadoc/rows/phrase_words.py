@@ -17,22 +17,14 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 
 @dataclass(frozen=True, eq=False)
 class PhraseWords:
-    """The words of phrases.
-
-    Parameters
-    ----------
-    data
-        UTF-8 bytes of the words.
-    spans
-        int64: start and end of each word in ``data``, one pair after another.
-    offsets
-        int64, phrases + 1: position of each phrase's first word.
-
-    """
+    """The words of phrases."""
 
     data: UInt8
+    """UTF-8 bytes of the words."""
     spans: Int64
+    """int64: start and end of each word in ``data``, one pair after another."""
     offsets: Int64
+    """int64, phrases + 1: position of each phrase's first word."""
 
     @classmethod
     def cut(cls, phrases: tuple[str, ...], tokenizer: Tokenizer) -> PhraseWords:

@@ -151,25 +151,16 @@ def _require_phrase(phrase: object, call: str, what: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PhraseRequest:
-    """The checked phrases of a call.
-
-    Parameters
-    ----------
-    call
-        The call's name, for messages.
-    phrases
-        Text of each phrase.
-    morphism
-        Normalisation of words: which are equal, which are dropped.
-    once
-        Whether to tell if there is a match, instead of counting.
-
-    """
+    """The checked phrases of a call."""
 
     call: str
+    """The call's name, for messages."""
     phrases: tuple[str, ...]
+    """Text of each phrase."""
     morphism: Morphism | None
+    """Normalisation of words: which are equal, which are dropped."""
     once: bool
+    """Whether to tell if there is a match, instead of counting."""
 
     @classmethod
     def of_phrase(cls, call: str, phrase: object, options: MorphismOptions) -> PhraseRequest:

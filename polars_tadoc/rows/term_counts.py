@@ -28,45 +28,28 @@ AT_ONCE = 16
 
 @dataclass(frozen=True, eq=False)
 class TermCounts:
-    """The counts of terms in documents.
-
-    Parameters
-    ----------
-    documents
-        int64, ascending.
-    terms
-        int64: number of the term.
-    counts
-        uint32, at least 1; capped at 32 bits.
-
-    """
+    """The counts of terms in documents."""
 
     documents: Int64
+    """int64, ascending."""
     terms: Int64
+    """int64: number of the term."""
     counts: UInt32
+    """uint32, at least 1; capped at 32 bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The words of a corpus whose images are terms.
-
-    Parameters
-    ----------
-    words
-        uint32: distinct word ids.
-    terms
-        int64: the term of each word.
-    count
-        Number of terms.
-    kept
-        Bool by word id: whether it counts as a word; None if all do.
-
-    """
+    """The words of a corpus whose images are terms."""
 
     words: UInt32
+    """uint32: distinct word ids."""
     terms: Int64
+    """int64: the term of each word."""
     count: int
+    """Number of terms."""
     kept: Bools | None
+    """Bool by word id: whether it counts as a word; None if all do."""
 
     @classmethod
     def of(cls, corpus: Corpus, terms: Sequence[str], morphism: Morphism | None) -> Terms:

@@ -53,17 +53,6 @@ def contribution(weight: Any, count: Any, norm: Any) -> Any:
 class Scoring:
     """A form of BM25 and its constants, checked when it is made.
 
-    Parameters
-    ----------
-    name
-        "robertson", "lucene", "atire", "bm25+", "bm25l" or "wakatsuki".
-    k1
-        How slowly repetition saturates, from 0 to 1e9.
-    b
-        How much long documents are held back, from 0 to 1.
-    delta
-        For "bm25+" and "bm25l": what a word is worth in any document, from 0 to 1e9.
-
     Examples
     --------
     >>> from polars_tadoc.scoring.bm25 import Scoring
@@ -74,9 +63,13 @@ class Scoring:
     """
 
     name: str
+    """"robertson", "lucene", "atire", "bm25+", "bm25l" or "wakatsuki"."""
     k1: float
+    """How slowly repetition saturates, from 0 to 1e9."""
     b: float
+    """How much long documents are held back, from 0 to 1."""
     delta: float
+    """For "bm25+" and "bm25l": what a word is worth in any document, from 0 to 1e9."""
 
     @classmethod
     def of(cls, options: ScoringOptions) -> Scoring:

@@ -46,19 +46,12 @@ RETRIES = {"max_retries", "retry_timeout_ms", "retry_init_backoff_ms", "retry_ma
 
 @dataclass(frozen=True)
 class Access:
-    """Access to stores: arguments of calls that take addresses.
-
-    Parameters
-    ----------
-    storage_options
-        As in Polars' ``scan_parquet``.
-    credential_provider
-        As in Polars: ``"auto"``, None, or a function that returns keys and their time of expiry.
-
-    """
+    """Access to stores: arguments of calls that take addresses."""
 
     storage_options: Mapping[str, Any] | None = None
+    """As in Polars' ``scan_parquet``."""
     credential_provider: Any = "auto"
+    """As in Polars: ``"auto"``, None, or a function that returns keys and their time of expiry."""
 
     def require(self, call: str) -> Access:
         """Raise ``TypeError`` if an argument has the wrong type."""

@@ -24,29 +24,19 @@ from polars_tadoc.traversal.options import Options
 
 @dataclass(frozen=True, eq=False)
 class PreparedRows:
-    """Rows where an engine's kernels can read them, as symbols.
-
-    Parameters
-    ----------
-    engine
-        Whose arrays these are.
-    words
-        The terminals.
-    rules
-        Arrays of the engine.
-    root_offsets, roots
-        int64, documents + 1, and uint32, arrays of the engine: the documents' symbols.
-    rows
-        int64, in host memory, ascending: where each document, a row that is not null, stands in the column.
-
-    """
+    """Rows where an engine's kernels can read them, as symbols."""
 
     engine: Engine
+    """Whose arrays these are."""
     words: Vocabulary
+    """The terminals."""
     rules: Rules
+    """Arrays of the engine."""
     root_offsets: Any
     roots: Any
+    """``root_offsets``, ``roots``: int64, documents + 1, and uint32, arrays of the engine: the documents' symbols."""
     rows: Int64
+    """int64, in host memory, ascending: where each document, a row that is not null, stands in the column."""
 
     @property
     def symbols(self) -> tuple[Rules, Any, Any]:
@@ -56,19 +46,12 @@ class PreparedRows:
 
 @dataclass(frozen=True, eq=False)
 class Source(PreparedRows):
-    """What the kernels of an analytic read of a compressed column.
-
-    Parameters
-    ----------
-    key
-        Names the words in the engine's cache; None where a morphism made them.
-    host
-        Rules, offsets and symbols in host memory.
-
-    """
+    """What the kernels of an analytic read of a compressed column."""
 
     key: str | None
+    """Names the words in the engine's cache; None where a morphism made them."""
     host: tuple[Rules, Int64, UInt32]
+    """Rules, offsets and symbols in host memory."""
 
     @cached_property
     def statistics(self) -> Statistics:

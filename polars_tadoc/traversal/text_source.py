@@ -25,16 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TextSource(PreparedRows):
-    """What the kernels of weights read of a String column: words in code point order, and no rules.
-
-    Parameters
-    ----------
-    lengths
-        uint64 by document, an array of the engine: its words, with those that are not in a dictionary.
-
-    """
+    """What the kernels of weights read of a String column: words in code point order, and no rules."""
 
     lengths: Any
+    """uint64 by document, an array of the engine: its words, with those that are not in a dictionary."""
 
     @property
     def rank(self) -> None:

@@ -45,35 +45,26 @@ class Numbers(dict[Any, int]):
 
 @dataclass(frozen=True, eq=False)
 class Tags:
-    """What tags say that open elements.
-
-    Parameters
-    ----------
-    sound
-        bool by tag: whether it is well-formed, its prefixes declared. The others are by place among the sound ones.
-    elements
-        uint32: number of the name.
-    declarations
-        Namespaces that a tag declares itself, by prefix ("" for the default one).
-    attribute_tags, attribute_names, attribute_values
-        uint32 by attribute: place of its tag, number of its name, number of its name and value.
-    names, values
-        The numbers of names, and of names and values. A name is what stands for its namespace and the local name in
-        one string; all names in namespaces that are declared by a tag itself, and not around it, are one.
-    stand_ins
-        What stands for each namespace in names: it may be long, and many names be in it.
-
-    """
+    """What tags say that open elements."""
 
     sound: Bools
+    """bool by tag: whether it is well-formed, its prefixes declared. The others are by place among the sound ones."""
     elements: UInt32
+    """uint32: number of the name."""
     declarations: dict[int, dict[str, str]]
+    """Namespaces that a tag declares itself, by prefix ("" for the default one)."""
     attribute_tags: UInt32
     attribute_names: UInt32
     attribute_values: UInt32
+    """``attribute_tags``, ``attribute_names``, ``attribute_values``: uint32 by attribute: place of its tag, number of
+    its name, number of its name and value."""
     names: Numbers
     values: Numbers
+    """``names``, ``values``: The numbers of names, and of names and values. A name is what stands for its namespace and
+    the local name in one string; all names in namespaces that are declared by a tag itself, and not around it, are
+    one."""
     stand_ins: dict[str, str]
+    """What stands for each namespace in names: it may be long, and many names be in it."""
 
     @property
     def nbytes(self) -> int:

@@ -70,29 +70,20 @@ _ANY_TEXT = 6
 
 @dataclass(frozen=True, eq=False)
 class JudgedWords:
-    """Words as a parser reads them where some namespaces are declared, whatever twigs ask for.
-
-    Parameters
-    ----------
-    vocabulary
-        The words.
-    kinds, names
-        By word, as in :class:`~polars_tadoc.kernels.twigs.arrays.WordEvents`.
-    any_text
-        bool by word: whether it may stand for any text, as CDATA sections and references to characters do.
-    tag_words
-        uint32: start tags and those of empty elements that are well-formed; what they say stands in ``tags`` by place.
-    tags
-        What these say.
-
-    """
+    """Words as a parser reads them where some namespaces are declared, whatever twigs ask for."""
 
     vocabulary: pa.LargeStringArray
+    """The words."""
     kinds: UInt8
     names: UInt32
+    """``kinds``, ``names``: By word, as in :class:`~polars_tadoc.kernels.twigs.arrays.WordEvents`."""
     any_text: Bools
+    """bool by word: whether it may stand for any text, as CDATA sections and references to characters do."""
     tag_words: UInt32
+    """uint32: start tags and those of empty elements that are well-formed; what they say stands in ``tags`` by
+    place."""
     tags: Tags
+    """What these say."""
 
     @classmethod
     def of(
@@ -182,19 +173,12 @@ def word_events(vocabulary: pa.LargeStringArray, alphabet: Alphabet, namespaces:
 
 @dataclass(frozen=True, eq=False)
 class Declarations:
-    """Which namespaces documents of a grammar can declare at their roots, whatever the documents are.
-
-    Parameters
-    ----------
-    sets
-        Each set of namespaces by prefix ("" for the default one); the first is the one without any.
-    set_of_symbol
-        int64 by word and rule: which of them the first start tag in it declares; -1 where there is no start tag.
-
-    """
+    """Which namespaces documents of a grammar can declare at their roots, whatever the documents are."""
 
     sets: list[dict[str, str]]
+    """Each set of namespaces by prefix ("" for the default one); the first is the one without any."""
     set_of_symbol: Int64
+    """int64 by word and rule: which of them the first start tag in it declares; -1 where there is no start tag."""
 
     @classmethod
     def of(cls, grammar: Grammar) -> Declarations:

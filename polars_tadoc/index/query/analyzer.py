@@ -34,23 +34,15 @@ MANY = 64
 
 @dataclass(eq=False)  # frozen ones take three times as long to make
 class QueryWords:
-    """The words of a batch of queries, without those that the morphism deletes.
-
-    Parameters
-    ----------
-    offsets
-        int64, queries + 1: where each query's words start.
-    words
-        int64: number of each word among the distinct ones.
-    data, spans
-        UTF-8 bytes, and where each distinct word starts and ends in them, one after another.
-
-    """
+    """The words of a batch of queries, without those that the morphism deletes."""
 
     offsets: Int64
+    """int64, queries + 1: where each query's words start."""
     words: Int64
+    """int64: number of each word among the distinct ones."""
     data: UInt8
     spans: Int64
+    """``data``, ``spans``: UTF-8 bytes, and where each distinct word starts and ends in them, one after another."""
 
     @classmethod
     def of(cls, words: pl.Series) -> QueryWords:
@@ -104,19 +96,12 @@ class QueryWords:
 
 @dataclass(frozen=True, eq=False)
 class Analyzer:
-    """How text becomes words: that of an index, applied to its queries.
-
-    Parameters
-    ----------
-    tokenizer
-        The column's.
-    morphism
-        What became of the words when they were indexed; None where nothing did.
-
-    """
+    """How text becomes words: that of an index, applied to its queries."""
 
     tokenizer: Tokenizer
+    """The column's."""
     morphism: Morphism | None = None
+    """What became of the words when they were indexed; None where nothing did."""
 
     @classmethod
     def of(cls, corpora: Sequence[Corpus], morphism: Morphism | None) -> Analyzer:

@@ -32,27 +32,18 @@ SHOWN = 80
 
 @dataclass(frozen=True, eq=False)
 class Phrases:
-    """Phrases of a batch of queries.
-
-    Parameters
-    ----------
-    texts
-        What is left of the queries without them. A phrase of one word is that word and stands here.
-    owners, items
-        int64 by place where a phrase stands: the query, ascending, and the phrase's number.
-    words
-        The distinct phrases, ascending, as words under the index's morphism, two or more.
-    analyzed, numbers
-        The words of phrases, and by distinct phrase their numbers.
-
-    """
+    """Phrases of a batch of queries."""
 
     texts: str | pl.Series
+    """What is left of the queries without them. A phrase of one word is that word and stands here."""
     owners: Int64
     items: Int64
+    """``owners``, ``items``: int64 by place where a phrase stands: the query, ascending, and the phrase's number."""
     words: list[tuple[str, ...]]
+    """The distinct phrases, ascending, as words under the index's morphism, two or more."""
     analyzed: QueryWords
     numbers: list[list[int]]
+    """``analyzed``, ``numbers``: The words of phrases, and by distinct phrase their numbers."""
 
 
 def take_phrases(given: str | pl.Series, analyzer: Analyzer, call: str) -> Phrases:

@@ -30,41 +30,28 @@ Float64 = npt.NDArray[np.float64]
 
 @dataclass(eq=False)
 class Plan:
-    """Queries as entries: the distinct words and phrases of each, in the order in which scores are summed.
-
-    Parameters
-    ----------
-    offsets
-        int64, queries + 1: where each query's entries start.
-    items
-        int64 by entry: its number among the batch's distinct words and phrases.
-    weights
-        float32 by entry.
-    numbers
-        By segment, int64 by distinct word or phrase: the number of its list, below 0 where the segment has none.
-    bases
-        float32 by query: what is added to each score; None where nothing is.
-    extra
-        By segment: lists made for this batch, those of phrases.
-    frequencies
-        int64 by distinct word or phrase: documents that hold it.
-    analyzed, phrases
-        The distinct words, and the phrases, which are numbered on after them; None where there are none.
-    lists
-        uint32 by entry: its list in the only segment; None where there are several, or one of the entries has none.
-
-    """
+    """Queries as entries: the distinct words and phrases of each, in the order in which scores are summed."""
 
     offsets: Int64
+    """int64, queries + 1: where each query's entries start."""
     items: Int64
+    """int64 by entry: its number among the batch's distinct words and phrases."""
     weights: Float32
+    """float32 by entry."""
     numbers: list[Int64]
+    """By segment, int64 by distinct word or phrase: the number of its list, below 0 where the segment has none."""
     bases: Float32 | None
+    """float32 by query: what is added to each score; None where nothing is."""
     extra: list[Lists | None]
+    """By segment: lists made for this batch, those of phrases."""
     frequencies: Int64
+    """int64 by distinct word or phrase: documents that hold it."""
     analyzed: QueryWords
     phrases: Phrases | None
+    """``analyzed``, ``phrases``: The distinct words, and the phrases, which are numbered on after them; None where
+    there are none."""
     lists: UInt32 | None = None
+    """uint32 by entry: its list in the only segment; None where there are several, or one of the entries has none."""
 
     @property
     def size(self) -> int:

@@ -40,19 +40,12 @@ _keys = itertools.count()
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Documents of one grammar.
-
-    Parameters
-    ----------
-    corpus
-        The documents.
-    terms
-        int64 by word id: the segment's term that the word is, or ``LEFT_OUT``.
-
-    """
+    """Documents of one grammar."""
 
     corpus: Corpus
+    """The documents."""
     terms: Int64
+    """int64 by word id: the segment's term that the word is, or ``LEFT_OUT``."""
 
     @property
     def nbytes(self) -> int:
@@ -109,26 +102,17 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class SegmentText:
-    """Documents of a segment, by grammar.
-
-    Parameters
-    ----------
-    parts
-        The grammars.
-    owners, rows
-        int64 by document: the part that it is in, and its row there.
-    lengths
-        uint32 by document: its words.
-    documents
-        int64, ascending: which of the segment's documents these are; None where they are all.
-
-    """
+    """Documents of a segment, by grammar."""
 
     parts: list[_Part]
+    """The grammars."""
     owners: Int64
     rows: Int64
+    """``owners``, ``rows``: int64 by document: the part that it is in, and its row there."""
     lengths: UInt32
+    """uint32 by document: its words."""
     documents: Int64 | None
+    """int64, ascending: which of the segment's documents these are; None where they are all."""
 
     @classmethod
     def of(cls, segment: Segment, text: pl.Series, analyzer: Analyzer, documents: Int64 | None) -> SegmentText:

@@ -54,25 +54,17 @@ SCORING = Scoring("lucene", 1.5, 0.75, 0.5)
 
 @dataclass(frozen=True, eq=False)
 class _Stretches:
-    """Stretches of rows, cut out; runs of bytes to be marked, by row.
-
-    Parameters
-    ----------
-    cut
-        The stretches, as rows of their grammar, each with the number of its result.
-    cut_before, cut_after
-        uint8: whether the row goes on.
-    run_rows, run_starts, run_stops
-        int64 by run: its result, and bytes of the stretch.
-
-    """
+    """Stretches of rows, cut out; runs of bytes to be marked, by row."""
 
     cut: Corpus
+    """The stretches, as rows of their grammar, each with the number of its result."""
     cut_before: UInt8
     cut_after: UInt8
+    """``cut_before``, ``cut_after``: uint8: whether the row goes on."""
     run_rows: Int64
     run_starts: Int64
     run_stops: Int64
+    """``run_rows``, ``run_starts``, ``run_stops``: int64 by run: its result, and bytes of the stretch."""
 
 
 @ends_on_interrupt

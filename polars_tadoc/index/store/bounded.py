@@ -36,19 +36,12 @@ _SHOWN = 40
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """An expression that a file holds, and its form.
-
-    Parameters
-    ----------
-    form
-        The form, as :mod:`polars_tadoc.index.store.saved_expressions` has it.
-    expression
-        What it says.
-
-    """
+    """An expression that a file holds, and its form."""
 
     form: Form
+    """The form, as :mod:`polars_tadoc.index.store.saved_expressions` has it."""
     expression: pl.Expr
+    """What it says."""
 
     def __call__(self, words: pl.Series) -> pl.Series:
         """Apply it to each word; as ``list.eval`` does, but within the limit.

@@ -35,25 +35,16 @@ _MOST = 1e30
 
 @dataclass(frozen=True)
 class Size:
-    """At most what a value takes, for some words together.
-
-    Parameters
-    ----------
-    bytes
-        Bytes of all its strings and numbers.
-    items
-        Strings or numbers, those in lists one by one.
-    longest
-        Bytes of one of them.
-    most
-        How many belong to one word.
-
-    """
+    """At most what a value takes, for some words together."""
 
     bytes: float
+    """Bytes of all its strings and numbers."""
     items: float
+    """Strings or numbers, those in lists one by one."""
     longest: float
+    """Bytes of one of them."""
     most: float = 1
+    """How many belong to one word."""
 
     @property
     def cost(self) -> float:

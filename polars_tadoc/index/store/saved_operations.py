@@ -22,31 +22,20 @@ LONGEST_PAD = 1 << 16
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation.
-
-    Parameters
-    ----------
-    kind
-        Family and name of the function in Polars' JSON; a family of ``""`` for none.
-    build
-        Makes the expression of its inputs and, by name, its parameters.
-    inputs
-        Fewest and most expressions that it takes.
-    parameters
-        What each may be.
-    is_single
-        Polars writes the only parameter's value without its name.
-    literal
-        Place of the input that must be a whole number that stands there, up to :data:`LONGEST_PAD`; None for none.
-
-    """
+    """One operation."""
 
     kind: tuple[str, str]
+    """Family and name of the function in Polars' JSON; a family of ``""`` for none."""
     build: Callable[..., pl.Expr]
+    """Makes the expression of its inputs and, by name, its parameters."""
     inputs: tuple[int, int] = (1, 1)
+    """Fewest and most expressions that it takes."""
     parameters: Mapping[str, Check] = field(default_factory=dict)
+    """What each may be."""
     is_single: bool = False
+    """Polars writes the only parameter's value without its name."""
     literal: int | None = None
+    """Place of the input that must be a whole number that stands there, up to :data:`LONGEST_PAD`; None for none."""
 
 
 def is_bool(value: Any) -> bool:

@@ -25,19 +25,12 @@ _0, _1, _32, _LONGEST, _ODD = (np.uint64(number) for number in (0, 1, 32, LONGES
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Classes of equal documents, numbered by their first members.
-
-    Parameters
-    ----------
-    of
-        uint32 by document: its class.
-    members
-        int64 by class: its first document.
-
-    """
+    """Classes of equal documents, numbered by their first members."""
 
     of: UInt32
+    """uint32 by document: its class."""
     members: Int64
+    """int64 by class: its first document."""
 
 
 @njit(nogil=True)

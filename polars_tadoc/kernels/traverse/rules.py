@@ -68,27 +68,18 @@ class Rules:
 
     Symbol ``s`` below ``terminals`` is terminal ``s``; any other is rule ``s - terminals``. A body may be empty.
     The arrays are an engine's (NumPy or CuPy), but for ``level_offsets``.
-
-    Parameters
-    ----------
-    terminals
-        Number of terminals.
-    rule_offsets
-        int64, rules + 1: where each body starts in ``symbols``.
-    symbols
-        uint32: the bodies one after another.
-    level_offsets
-        int64, levels + 1, in host memory: the first rule of each level, lowest level first.
-    lengths
-        uint64 by rule: terminals it stands for.
-
     """
 
     terminals: int
+    """Number of terminals."""
     rule_offsets: Any
+    """int64, rules + 1: where each body starts in ``symbols``."""
     symbols: Any
+    """uint32: the bodies one after another."""
     level_offsets: Int64
+    """int64, levels + 1, in host memory: the first rule of each level, lowest level first."""
     lengths: Any
+    """uint64 by rule: terminals it stands for."""
 
     @property
     def rule_count(self) -> int:

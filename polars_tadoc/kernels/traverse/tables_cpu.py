@@ -37,34 +37,22 @@ LANES = 64
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Terminals, counts and children of rules.
-
-    Parameters
-    ----------
-    starts
-        uint32 (uint64 where that does not do), rules + 1: where each rule's terminals start.
-    terminals
-        uint32: the terminals, each once a rule.
-    counts
-        Unsigned integers: how often each occurs.
-    child_starts
-        int64, rules + 1: where each rule's children start.
-    children
-        uint32: symbols of the rules whose tables a table leaves out, as often as the body names them.
-    waits
-        uint8 by rule: 1 where other tables may name the rule as a child, so that its weight is known after theirs.
-    parents
-        int64: the rules that have children, highest first.
-
-    """
+    """Terminals, counts and children of rules."""
 
     starts: Any
+    """uint32 (uint64 where that does not do), rules + 1: where each rule's terminals start."""
     terminals: UInt32
+    """uint32: the terminals, each once a rule."""
     counts: Any
+    """Unsigned integers: how often each occurs."""
     child_starts: Int64
+    """int64, rules + 1: where each rule's children start."""
     children: UInt32
+    """uint32: symbols of the rules whose tables a table leaves out, as often as the body names them."""
     waits: UInt8
+    """uint8 by rule: 1 where other tables may name the rule as a child, so that its weight is known after theirs."""
     parents: Int64
+    """int64: the rules that have children, highest first."""
 
     @property
     def nbytes(self) -> int:

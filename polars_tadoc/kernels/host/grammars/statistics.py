@@ -27,34 +27,23 @@ _measured: WeakKeyDictionary[Rules, tuple[int, Int64, Int64]] = WeakKeyDictionar
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the cost of both traversals is estimated from.
-
-    Parameters
-    ----------
-    documents, roots
-        Numbers of documents and of their top-level symbols.
-    terminals, rules, symbols
-        Numbers of terminals, of rules and of symbols in the rules' bodies.
-    tables
-        Sum over rules of the bounds of their tables: what they hold bottom-up.
-    pushed
-        Rules, but short ones, that weights go through on their way down, summed over documents; estimated.
-    merged
-        Terminals in the tables that documents merge bottom-up, summed over documents; estimated.
-    found
-        Distinct terminals, summed over documents; estimated from above.
-
-    """
+    """What the cost of both traversals is estimated from."""
 
     documents: int
     roots: int
+    """``documents``, ``roots``: Numbers of documents and of their top-level symbols."""
     terminals: int
     rules: int
     symbols: int
+    """``terminals``, ``rules``, ``symbols``: Numbers of terminals, of rules and of symbols in the rules' bodies."""
     tables: int
+    """Sum over rules of the bounds of their tables: what they hold bottom-up."""
     pushed: int
+    """Rules, but short ones, that weights go through on their way down, summed over documents; estimated."""
     merged: int
+    """Terminals in the tables that documents merge bottom-up, summed over documents; estimated."""
     found: int
+    """Distinct terminals, summed over documents; estimated from above."""
 
 
 @njit(nogil=True)

@@ -26,16 +26,10 @@ SLICE = 1 << 15
 
 @dataclass(frozen=True)
 class KeyForm:
-    """How the numbers of a key lie in its limbs.
-
-    Parameters
-    ----------
-    bits
-        Bits of each number, 1 to 32.
-
-    """
+    """How the numbers of a key lie in its limbs."""
 
     bits: tuple[int, ...]
+    """Bits of each number, 1 to 32."""
 
     @property
     def limb(self) -> list[int]:
