@@ -1,1 +1,1 @@
-"""Executes analytics: in memory, in lazy plans, in streams, in windows of rows."""
+"""Runs analytics: in memory, in lazy plans, in streams, in windows of rows."""

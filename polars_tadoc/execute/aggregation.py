@@ -1,4 +1,4 @@
-"""Counting in parts of the rows: a partial result of each corpus, and an associative merge of partial results."""
+"""Counting by partial results: one per corpus, with an associative merge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polars_tadoc.traversal.options import Options
 
 
 class Partial(Protocol):
-    """Result of some of the rows."""
+    """Result for some of the rows."""
 
     @property
     def nbytes(self) -> int:
@@ -28,42 +28,42 @@ Part = TypeVar("Part", bound=Partial)
 
 
 class Aggregation(ABC, Generic[Part]):
-    """What to count. Partial results can be merged in any grouping, in the order of the rows."""
+    """What to count. Partial results merge in any grouping, in the order of the rows."""
 
     name: ClassVar[str]
     """The call, for messages."""
     gpu_repays_at: ClassVar[float] = GPU_REPAYS_AT
-    """Symbols from which ``engine="auto"`` takes a GPU."""
+    """Minimum number of symbols for which ``engine="auto"`` chooses a GPU."""
     takes_text: ClassVar[bool] = False
     """Whether String columns are counted without compressing them."""
     options: Options
 
     def choose_engine(self, symbols: int) -> Engine:
-        """Choose the engine for so many symbols; raises ``EngineUnavailableError``."""
+        """Choose the engine by the number of symbols; raises ``EngineUnavailableError``."""
         return choose(self.options.engine, symbols, self.gpu_repays_at)
 
     @property
     def pairs_per_word(self) -> int:
-        """How many counts one word can add to."""
+        """Maximum number of counts that one word adds to."""
         return 1
 
     def without_limits(self) -> Self:
-        """Return the same without ``top`` and ``min_count``: what is rare in each part may be frequent in all."""
+        """Return a copy without ``top`` and ``min_count``: a word rare in each part may be frequent in all."""
         without: Any = {"top": None, "min_count": 1} if hasattr(self, "top") else {"min_count": 1}
         return replace(self, **without)  # type: ignore[type-var]
 
     @abstractmethod
     def partial(self, corpus: Corpus, engine: Engine) -> Part:
-        """Count in one corpus, whose counts fit 64 bits; documents have the numbers of their rows."""
+        """Count in one corpus whose counts fit 64 bits; documents have the numbers of their rows."""
 
     def text_partials(self, text: pl.Series, first: int, batches: DeviceBatches) -> Iterator[Part]:
         """Count in a String column, block by block; ``first`` is the number of its first row."""
         raise NotCompressedError.for_column(text.name, text.dtype, self.name)
 
     def on_host(self, part: Part) -> Part:
-        """Copy a partial result to host memory; most are there already."""
+        """Copy a partial result to host memory, if it is not there already."""
         return part
 
     @abstractmethod
     def merge(self, partials: Sequence[Part]) -> Part:
-        """Merge partial results, none of them limited; the limits are applied."""
+        """Merge partial results that were made without limits, then apply the limits."""

@@ -1,4 +1,4 @@
-"""A call that counts: what it counts, how its partial results travel, and its result with labels."""
+"""A counting call: its partial results, their transport, and its labelled result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from polars_tadoc.traversal.options import Options
 
 
 class Result(Protocol):
-    """What a call returns; strings are made only in the form asked for."""
+    """Result of a call; strings are only made by the methods below."""
 
     def to_arrow(self) -> pa.Table:
         """Return a table with dictionary-encoded words."""
@@ -37,12 +37,12 @@ Made = TypeVar("Made", bound=Result)
 
 
 class Analytic(Aggregation[Part], Generic[Part, Made]):
-    """A call with its arguments, checked. Equal ones return the same."""
+    """A call with checked arguments. Equal calls return equal results."""
 
     reads_gaps: ClassVar[bool] = False
-    """Whether the separators of words matter."""
+    """Whether the call needs the separators of words."""
     schema: ClassVar[pl.Schema | staticmethod[[pl.DataType | None], pl.Schema]]
-    """Columns of the frame, given the type of the labels if it has some."""
+    """Return the columns of the frame, given the type of the labels if there are any."""
 
     def run(self, column: pl.Series, id: pl.Series | None = None) -> Made:
         """Count in a column held in memory; errors as for :func:`polars_tadoc.word_count`."""
@@ -60,51 +60,51 @@ class Analytic(Aggregation[Part], Generic[Part, Made]):
         return self.finish(stages.all_of(corpora), labels, stages.batches)
 
     def finish(self, total: Part, labels: Labels, batches: DeviceBatches) -> Made:
-        """Make the result as :meth:`result` does, in host memory where a device has too little.
+        """Make the result as :meth:`result` does; falls back to host memory if the device has too little.
 
-        ``batches`` are those of the call, which may have warned already.
+        ``batches`` belongs to the call, so that it warns only once.
         """
         try:
             return self.result(total, labels)
         except DeviceMemoryError as error:
             batches.leave_to_cpu("all results", error)
-        release_all()  # not while the error is handled: its traceback holds arrays
+        release_all()  # only after the error is handled: its traceback keeps arrays alive
         return self.result(self.on_host(total), labels)
 
     @property
     def reading(self) -> Options:
-        """How rows and rules are read: without a normalisation if it is applied to counts."""
+        """Options for reading rows and rules; without the normalisation if it is applied to counts instead."""
         return self.options
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What decides which records there are, as JSON values: a checkpoint belongs to one such question."""
+        """Everything that determines the records, as JSON values; a checkpoint is valid for one such value."""
         morphism = self.options.morphism or Morphism()
         return {"call": self.name, **morphism.described}
 
     @property
     @abstractmethod
     def transport(self) -> Transport[Part]:
-        """How partial results travel."""
+        """Return the conversion of partial results to records."""
 
     @property
     def layout(self) -> Layout:
-        """What the numbers of its records mean."""
+        """Return the meaning of the records' columns."""
         return self.transport.layout
 
     @property
     def limits(self) -> tuple[int, int | None]:
-        """Least count of a record, and most records, where each record is a row of the result."""
+        """Minimum count and maximum number of records, if each record is a row of the result."""
         return 1, None
 
     def ranged(self, records: Records, labels: Labels) -> Made:
-        """Make the result of some of the records of all rows.
+        """Make the result of a range of the records of all rows.
 
         Parameters
         ----------
         records
-            Whole groups, in the order of the result, which is that of keys unless :attr:`Layout.by_count` is set: then
-            the limits were applied.
+            Whole groups in the order of the result: by key, or by count with the limits applied if
+            :attr:`Layout.by_count` is set.
         labels
             Labels of the rows.
 

@@ -1,4 +1,4 @@
-"""Finds the column that a frame call means."""
+"""Finds the column that a frame call refers to."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from polars_tadoc.traversal.text_corpus import is_text
 
 
 def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
-    """Return the name of the compressed column meant: the one named, or the only one there is.
+    """Return the name of the compressed column: the given one, or the only one.
 
     Raises
     ------
     ColumnMissingError
-        There is no such column; the message suggests the nearest names.
+        The column does not exist; the message suggests similar names.
     NotCompressedError
-        The column is of another type, or none was named and there is not exactly one.
+        The column has another type, or no name was given and there is not exactly one.
 
     """
     error = NotCompressedError(
@@ -32,14 +32,14 @@ def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
 
 
 def packed_column(schema: pl.Schema, name: str | None, call: str) -> str:
-    """Return the name of the packed column meant: the one named, or the only one there is.
+    """Return the name of the packed column: the given one, or the only one.
 
     Raises
     ------
     ColumnMissingError
-        There is no such column; the message suggests the nearest names.
+        The column does not exist; the message suggests similar names.
     NotPackedError
-        The column is of another type, or none was named and there is not exactly one.
+        The column has another type, or no name was given and there is not exactly one.
 
     """
     error = NotPackedError(f"{call}: the frame has no packed TADOC column; df.tadoc.pack makes one")
@@ -47,14 +47,14 @@ def packed_column(schema: pl.Schema, name: str | None, call: str) -> str:
 
 
 def string_column(schema: pl.Schema, name: str, call: str) -> str:
-    """Return the name of the String column meant; errors as :func:`compressed_column`'s."""
+    """Return the name of the String column; raises as :func:`compressed_column`."""
     _require_column(schema, name, call)
     require_string(name, schema[name], call)
     return name
 
 
 def text_column(schema: pl.Schema, name: str | None, call: str) -> str:
-    """Return the name of the column meant, a String one or as :func:`compressed_column` says; errors as there."""
+    """Return the name of a String or compressed column; raises as :func:`compressed_column`."""
     if isinstance(name, str) and is_text(schema.get(name)):
         return name
     if name is None and not any(map(is_tadoc, schema.values())):
@@ -75,7 +75,7 @@ def label_column(schema: pl.Schema, name: str, call: str) -> str:
     ColumnMissingError
         As :func:`compressed_column`.
     TypeError
-        ``id`` is no name, or its column is of a type that results cannot hold.
+        ``id`` is not a string, or its column has a type that results cannot hold.
 
     """
     if not isinstance(name, str):
@@ -91,15 +91,15 @@ def metadata_columns(columns: Sequence[str], names: object, call: str) -> list[s
     Raises
     ------
     ColumnMissingError
-        There is no such column; the message suggests the nearest names.
+        A column does not exist; the message suggests similar names.
     TypeError
-        It is no list of strings.
+        It is not a list of strings.
 
     """
     listed = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     if listed is None or not all(isinstance(name, str) for name in listed):
         given = repr(names) if isinstance(names, (str, list)) else type(names).__name__
-        raise TypeError(f'{call}: metadata={given} is no list of column names; write metadata=["year"]')
+        raise TypeError(f'{call}: metadata={given} is not a list of column names; write metadata=["year"]')
     for name in listed:
         if name not in columns:
             raise ColumnMissingError.for_name(name, columns, f"{call}: metadata")
@@ -115,7 +115,7 @@ def _one_column(
     kind: type[NotCompressedError | NotPackedError],
     what: str,
 ) -> str:
-    """Return the column of a kind that is named, or the only one; raises ``none`` if there is none."""
+    """Return the given column or the only one of its kind; raises ``none`` if there is none."""
     if name is None:
         found = [column for column, dtype in schema.items() if fits(dtype)]
         if not found:

@@ -1,7 +1,8 @@
-"""How each row's words are counted, of a compressed column or of a String one.
+"""Counts the words of each row of a compressed or String column.
 
-Each grammar's rows, or each stretch of text, are counted on the engine chosen. Counts of several are put together in
-host memory, and go back to a GPU where one is asked for.
+Counts each grammar's rows, or each block of text, on the chosen engine. Merges several results in host memory and
+copies
+the merged counts back to the GPU if the engine is one.
 """
 
 from __future__ import annotations
@@ -37,29 +38,29 @@ from polars_tadoc.traversal.source import prepare
 from polars_tadoc.traversal.text_source import prepare_text
 
 TEXT_BYTES = 1 << 30
-"""Text that is cut into words at a time: places in it are numbered in 31 bits on a GPU."""
+"""Text is cut into words in blocks of this size: offsets in a block have 31 bits on a GPU."""
 
 BYTES_A_WORD = 6
-"""Bytes of text for each word, about, in European languages: by it the engine is chosen."""
+"""Average bytes of text per word in European languages, for the choice of the engine."""
 
 LOOKED_UP_SHARE = 8
-"""Where more words than so small a share of a dictionary occur, comparing the whole dictionary may pay."""
+"""Below this share of a dictionary's words, look up the words that occur instead of comparing the whole dictionary."""
 
 
 class TextOptions(TypedDict, total=False):
-    """Which words of a String column count."""
+    """Options for the words of a String column."""
 
     dictionary: Annotated[Dictionary | None, Default(None)]
     tokenizer: Annotated[str | re.Pattern[str] | None, Default(None)]
 
 
 class CountingOptions(TextOptions, TraversalOptions, total=False):
-    """What all calls take that count the words of text."""
+    """Options of all calls that count the words of text."""
 
 
 @dataclass(frozen=True)
 class Counting(Aggregation[Terms]):
-    """Counts each row's words. Equal ones count the same."""
+    """Counts each row's words. Equal instances count the same."""
 
     name: str  # type: ignore[misc]
     takes_text: ClassVar[bool] = True
@@ -69,7 +70,7 @@ class Counting(Aggregation[Terms]):
 
     @classmethod
     def of(cls, call: str, options: CountingOptions) -> Self:
-        """Check the options of a call, which may have more; errors as the calls'."""
+        """Take and check these options of a call, which may have more; raises as the calls do."""
         dictionary, tokenizer = options["dictionary"], options["tokenizer"]
         shared = Options.of(options)
         if dictionary is not None:
@@ -78,18 +79,18 @@ class Counting(Aggregation[Terms]):
 
     @property
     def described(self) -> dict[str, Any]:
-        """Which words are counted, as values that JSON has."""
+        """Return the options that determine which words count, as JSON values."""
         return {
             "tokenizer": None if self.tokenizer is None else self.tokenizer.name,
             "dictionary": None if self.dictionary is None else self.dictionary.digest,
         }
 
     def without_limits(self) -> Self:
-        """There are no limits."""
+        """Return itself, as it has no limits."""
         return self
 
     def settle(self, merged: Terms) -> Terms:
-        """Bring merged counts, which are in host memory, to where they are to be weighed."""
+        """Move merged counts from host memory to the engine that weighs them."""
         return merged.on(finishing_engine(self.options.engine, merged.engine))
 
     def text_partials(self, text: pl.Series, first: int, batches: DeviceBatches) -> Iterator[Terms]:
@@ -110,13 +111,13 @@ class Counting(Aggregation[Terms]):
             yield from batches.each(engine, before[start : stop + 1], partial(self._rows, text, first, start), "bytes")
 
     def _rows(self, text: pl.Series, first: int, block: int, start: int, stop: int, engine: Engine) -> Terms:
-        """Count the words of some rows of a block of a String column whose first row has a number."""
+        """Count the words of some rows of a block of a String column; ``block``: number of the block's first row."""
         tokenizer = self.tokenizer or Tokenizer("words")
         rows = text[block + start : block + stop]
         try:
             source = prepare_text(rows, tokenizer, engine, self.options.morphism, self.dictionary)
         except ValueError:
-            require_utf8(text, first)  # names the row of the whole column
+            require_utf8(text, first)  # names the row in the whole column
             raise
         offsets, ids, counts = engine.kernels.terms_by_document(
             source.rules, source.root_offsets, source.roots, "top_down", source.rank
@@ -130,7 +131,7 @@ class Counting(Aggregation[Terms]):
         self.require_tokenizer(corpus)
         source, kernels = prepare(corpus, engine), engine.kernels
         words, rank, image = source.words, source.rank, None
-        if self.options.morphism is not None:  # the grammar stays as it is: its terms are merged where they become one
+        if self.options.morphism is not None:  # applied to the counts: terms with the same image merge
             image = self.options.morphism.apply(words.series)
             words, rank = image.words, kernels.load_array(_rank_by_image(image))
         strategy = choose_strategy(self.options.strategy, source, "term_vector")
@@ -146,7 +147,7 @@ class Counting(Aggregation[Terms]):
         return part.on_host()
 
     def require_tokenizer(self, corpus: Corpus) -> None:
-        """Raise ``TypeError`` where a corpus was cut otherwise than ``tokenizer=`` says."""
+        """Raise ``TypeError`` if a corpus was cut by a tokenizer other than ``tokenizer=``."""
         own = corpus.grammar.tokenizer
         if self.tokenizer is not None and self.tokenizer.name != own:
             raise TypeError(
@@ -155,7 +156,7 @@ class Counting(Aggregation[Terms]):
             )
 
     def merge(self, partials: Sequence[Terms]) -> Terms:
-        """Put the documents of several corpora into the order of their rows; no count changes."""
+        """Sort the documents of several corpora by row; counts stay the same."""
         if len(partials) == 1:
             return partials[0]
         words, maps = unify([part.words for part in partials])
@@ -171,17 +172,17 @@ class Counting(Aggregation[Terms]):
 
 
 def _of_dictionary(terms: Terms, dictionary: Dictionary) -> Terms:
-    """Keep the words of a dictionary; the others still count to the lengths of documents."""
+    """Keep the words of a dictionary; other words still count in the lengths of documents."""
     kept = np.zeros(len(terms.words), np.bool_)
     kept[_known(terms.words, np.flatnonzero(terms.frequencies), dictionary, terms.engine)] = True
     return terms.only(kept)
 
 
 def _known(words: Vocabulary, occurring: Int64, dictionary: Dictionary, engine: Engine) -> Int64:
-    """Find out which of the words that occur a dictionary has.
+    """Find which of the occurring words a dictionary contains.
 
-    Those of a grammar that was compressed with it are the first ones. To see that, all are compared: where few words
-    occur, looking these up is faster.
+    A grammar compressed with the dictionary has its words first. Checking that compares the whole dictionary; if few
+    words occur, looking each one up is faster.
     """
     size = len(dictionary)
     known: Int64
@@ -194,7 +195,7 @@ def _known(words: Vocabulary, occurring: Int64, dictionary: Dictionary, engine: 
 
 
 def _rank_by_image(image: Image) -> UInt32:
-    """Rank words by their images in code point order, so that those of one image stand together; deleted ones last."""
+    """Rank words by their images in code point order: words of one image are adjacent, deleted words last."""
     ranks = np.append(image.words.rank, np.uint32(len(image.words)))
     order = np.argsort(ranks[np.minimum(image.ids, np.uint32(len(image.words)))], kind="stable")
     rank = np.empty(len(order), np.uint32)

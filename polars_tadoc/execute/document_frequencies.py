@@ -1,4 +1,4 @@
-"""How many rows hold each word, of all words that more than one row holds."""
+"""Number of rows that contain each word, for words in more than one row."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from polars_tadoc.records.records import Layout, Records, own_words
 from polars_tadoc.runtime.array_types import UInt64
 
 MAX_WORDS = 1 << 20
-"""Words of a stretch that is looked through at a time."""
+"""Words per block of a lookup."""
 
 
 FREQUENCIES = Layout(("word",), 1)
-"""Records of words, and how many rows hold each."""
+"""Records of words with the number of rows that contain each."""
 
 
 def document_frequencies(terms: Records) -> Records:
-    """Count in how many rows each word is; ``terms`` are records of rows and words."""
+    """Count the rows of each word; ``terms`` has one record per row and word."""
     words, keys = own_words([False, True], terms.words, terms.keys.copy())
     numbers = np.arange(len(words), dtype=np.uint32)[:, None]
     return Records(words, numbers, np.bincount(keys[:, 1], minlength=len(words)).astype(np.uint64))
 
 
 class FrequencyTable:
-    """Words in code point order with numbers of rows: in memory while they are few, then in a file.
+    """Words in code point order with numbers of rows; beyond a size, they are moved from memory to a file.
 
     Parameters
     ----------
     folder
-        Where the file is made.
+        Folder of the file.
     room
-        Bytes that they may take in memory.
+        Maximum bytes in memory.
 
     """
 
@@ -49,7 +49,7 @@ class FrequencyTable:
         self._size = self._stretches = 0
 
     def append(self, words: pa.LargeStringArray, counts: UInt64) -> None:
-        """Put words behind those that are there."""
+        """Append words, which must sort after the existing ones."""
         for start in range(0, len(words), MAX_WORDS):
             stretch = _Stretch(Vocabulary(words[start : start + MAX_WORDS]), counts[start : start + MAX_WORDS])
             self._held.append(stretch)
@@ -68,7 +68,7 @@ class FrequencyTable:
         self._held, self._size = [], 0
 
     def look_up(self, words: Vocabulary) -> UInt64:
-        """Return how many rows hold each of some words in code point order, of which a row holds each: uint64."""
+        """Return the number of rows of each given word, uint64; the words are in code point order and all known."""
         found = np.ones(len(words), np.uint64)
         start = 0
         for stretch in self._all():
@@ -90,7 +90,7 @@ class FrequencyTable:
 
 
 class _Stretch:
-    """Some words, one after another."""
+    """A block of consecutive words."""
 
     def __init__(self, words: Vocabulary, counts: UInt64) -> None:
         self.words, self.counts = words, counts
@@ -98,11 +98,11 @@ class _Stretch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of words, counts and what is made to look for them."""
+        """Bytes of words, counts and lookup structures."""
         return 2 * int(self.words.strings.nbytes) + 16 * len(self.counts)
 
     def look_up(self, words: Vocabulary, start: int, stop: int, found: UInt64) -> None:
-        """Write the counts of the words from one to another, where they are there."""
+        """Write the counts of words ``start`` to ``stop`` if the block contains them."""
         if self._sought is None:
             offsets, data = read_only(self.words.offsets), read_only(self.words.data)
             keys = np.empty(len(self.words), np.uint64)

@@ -1,4 +1,4 @@
-"""Refuses, before they are read, partitions and grammars that do not fit a memory limit."""
+"""Raises for partitions and grammars that exceed a memory limit, before they are read."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from polars_tadoc.model.payload import short_name
 from polars_tadoc.packed.pushdown import PackedQuestion
 
 SYMBOL_BYTES = 40
-"""What kernels take for each symbol of a grammar and its rows, about (``benchmarks.streaming_analytics``)."""
+"""Approximate bytes that kernels take per symbol of a grammar and its rows (``benchmarks.streaming_analytics``)."""
 
 MAX_ROWS = 1 << 32
-"""Results number rows in 32 bits."""
+"""Results have 32-bit row numbers."""
 
 TOO_MANY_ROWS = f"the plan has more than {MAX_ROWS:,} rows, which results number in 32 bits"
 
 
 def require_fitting_footers(question: PackedQuestion, limit: int) -> None:
-    """Refuse a limit that a partition passes by what its file's footer says, before any is read.
+    """Raise if a partition exceeds a limit according to its file's footer; reads no partition.
 
     Raises
     ------
     LimitExceededError
-        One grammar with its rows does not fit.
+        A grammar with its rows does not fit.
 
     """
     if _may_read_some(question):
@@ -34,7 +34,7 @@ def require_fitting_footers(question: PackedQuestion, limit: int) -> None:
 
 
 def suits_gpu(question: PackedQuestion, limit: int, repays_at: float) -> bool:
-    """Tell by footers whether a GPU repays on some partition, and each fits the limit that CuPy leaves."""
+    """Tell from footers whether a GPU pays for some partition, and whether each fits the limit less CuPy's share."""
     if _may_read_some(question):
         return True
     sizes = [(symbols, SYMBOL_BYTES * symbols + word_bytes) for _, symbols, word_bytes in question.grammar_sizes()]
@@ -42,17 +42,17 @@ def suits_gpu(question: PackedQuestion, limit: int, repays_at: float) -> bool:
 
 
 def _may_read_some(question: PackedQuestion) -> bool:
-    """Tell whether perhaps not all partitions are read that a question may read."""
+    """Tell whether the answer may depend on only some of the partitions."""
     return question.limit is not None or question.scan.skips
 
 
 def bytes_needed(corpus: Corpus) -> int:
-    """Bytes that a grammar with its rows takes, and the kernels that read it, about."""
+    """Return the approximate bytes of a grammar, its rows, and the kernels that read them."""
     return corpus.grammar.nbytes + SYMBOL_BYTES * corpus.symbol_count
 
 
 def fitting(corpus: Corpus, limit: int) -> Corpus:
-    """Return a corpus that fits a limit; raises ``LimitExceededError`` for others."""
+    """Return the corpus if it fits the limit; otherwise raise ``LimitExceededError``."""
     needed = bytes_needed(corpus)
     if needed > limit:
         raise _too_large(short_name(corpus.key), needed, limit)
@@ -67,6 +67,6 @@ def _too_large(what: str, needed: int, limit: int) -> LimitExceededError:
 
 
 def require_row_numbers(rows: int) -> None:
-    """Raise ``LimitExceededError`` for more rows than results number."""
+    """Raise ``LimitExceededError`` if there are more rows than 32 bits can number."""
     if rows > MAX_ROWS:
         raise LimitExceededError(TOO_MANY_ROWS)

@@ -1,4 +1,4 @@
-"""The values that label rows, gathered while the rows are read: on the disk where they are many."""
+"""Collects the values that label rows while the rows are read; many labels are moved to disk."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from polars_tadoc.records import SpillFolder
 from polars_tadoc.records.labelled_results import Labels
 
 HELD_SHARE = 8
-"""Labels that take more than such a share of the limit go to the disk."""
+"""Labels that take more than this share of the limit are written to disk."""
 
 PIECE_SHARE = 32
-"""Labels of one file, which are read together, take such a share of the limit."""
+"""Labels of one file, which are read together, take this share of the limit."""
 
 
 @dataclass(frozen=True, eq=False)
 class StoredLabels(Labels):
-    """Labels that lie in files; ``values`` has their type, and none of them."""
+    """Labels in files; ``values`` is an empty series of their type."""
 
     paths: tuple[Path, ...] = ()
-    """Files of labels, one stretch of rows after another."""
+    """Files of labels, in the order of rows."""
     firsts: tuple[int, ...] = ()
-    """The first row of each."""
+    """First row of each file."""
 
     def series(self, rows: npt.NDArray[np.integer]) -> pl.Series:
-        """Labels of the documents in some rows: each file that has some of them is read once."""
+        """Return the labels of the documents in some rows; reads each file that has some of them once."""
         distinct, places = np.unique(rows, return_inverse=True)
         edges = np.append(np.searchsorted(distinct, self.firsts), len(distinct))
         found = [] if self.values is None else [self.values]
@@ -44,7 +44,7 @@ class StoredLabels(Labels):
 
 
 def _apart(labels: pl.Series) -> pl.Series:
-    """Copy strings, which else keep all of their file's in memory."""
+    """Copy strings, so that they do not keep the file's buffer in memory."""
     if labels.dtype not in (pl.String, pl.Binary):
         return labels
     copied = labels.to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -52,16 +52,16 @@ def _apart(labels: pl.Series) -> pl.Series:
 
 
 class KeptLabels:
-    """Gathers the labels of rows that come in batches; the files go when it is closed.
+    """Collects the labels of rows that arrive in batches; closing it deletes its files.
 
     Parameters
     ----------
     name
-        The column that labels rows; None for none.
+        Column that labels rows; None: row numbers.
     call
-        What messages begin with.
+        Prefix of messages.
     limit
-        Bytes; of them labels take a share.
+        Memory limit in bytes; labels take a share of it.
 
     """
 
@@ -84,7 +84,7 @@ class KeptLabels:
         self._open.__exit__(kind, error, trace)
 
     def keep(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """Keep a batch's labels; returns the batch."""
+        """Keep a batch's labels; return the batch."""
         if self.name is None:
             return batch
         labels = batch[self.name]
@@ -98,7 +98,7 @@ class KeptLabels:
         return batch
 
     def _write(self) -> None:
-        """Write the labels that wait."""
+        """Write the buffered labels to a file."""
         if self._folder is None:
             self._folder = self._open.enter_context(SpillFolder(self._call))
         path = self._folder.path / f"labels-{len(self._paths)}.arrow"
@@ -111,7 +111,7 @@ class KeptLabels:
 
     @property
     def row_bytes(self) -> int:
-        """What one label takes, about."""
+        """Average bytes of a label."""
         return self.nbytes // max(self.rows, 1)
 
     def all(self) -> Labels:

@@ -1,4 +1,4 @@
-"""Tells which memory limit a plan was given, and hands its result over in pieces and row groups that keep to it."""
+"""Reports the memory limit of a plan, and yields its result in pieces and row groups that respect the limit."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import polars as pl
 from polars_tadoc.runtime.io_source import Source, sources_of
 
 ROW_BYTES = 1 << 10
-"""A share of the limit that a row of a row group takes, so many of these for each of Polars' threads: a sink encodes a
-row group in each (237 MB for rows of three words with 16 threads, 98 MB in groups of 16,000 rows)."""
+"""Share of the limit per row of a row group, for each of Polars' threads: a sink encodes one row group per thread
+(237 MB for rows of three words with 16 threads, 98 MB in groups of 16,000 rows)."""
 
 MIN_ROWS, MAX_ROWS = 1 << 13, 1 << 16
-"""Rows of a row group at least, and at most: where more fit, Polars chooses."""
+"""Minimum and maximum rows of a row group; above the maximum, Polars chooses."""
 
 
 @dataclass(frozen=True, eq=False)
 class Limited:
-    """A source of a plan that keeps to a memory limit."""
+    """A source of a plan with a memory limit."""
 
     source: Source
-    """Gives the frames."""
+    """Yields the frames."""
     limit: int | None
-    """Bytes; None for as many as it takes."""
+    """Bytes; None: no limit."""
 
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
-        """Give the frames; under a limit each in pieces, as Polars may hold some for each of its threads."""
+        """Yield the frames; under a limit in pieces, as Polars may hold some per thread."""
         frames = self.source(names, predicate, rows, size)
         if self.limit is None:
             yield from frames
@@ -41,14 +41,14 @@ class Limited:
                     yield frame
                 else:
                     yield from frame.iter_slices(max(MIN_ROWS, frame.height // pieces))
-                del frame  # this one is gone when the next one is made
+                del frame  # release this frame before the next one is made
         finally:
             if isinstance(frames, Generator):
                 frames.close()
 
 
 def row_groups(plan: pl.LazyFrame) -> dict[str, int]:
-    """Return options of Polars' ``sink_parquet`` that keep it to the least ``memory_limit=`` of calls in a plan."""
+    """Return options of Polars' ``sink_parquet`` for the lowest ``memory_limit=`` of the calls in a plan."""
     limits = [one.limit for one in sources_of(plan) if isinstance(one, Limited) and one.limit is not None]
     if not limits:
         return {}

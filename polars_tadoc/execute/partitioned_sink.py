@@ -1,8 +1,8 @@
-"""Writes a plan's rows as a folder of partitions, the grammars of each file made of its own rows alone.
+"""Writes a plan's rows as a folder of partitions; the grammars of each file are made from its own rows only.
 
-A file that is cut out of a compressed column brings along the grammars that its rows use, with all that they hold for
-other rows. So rows are brought together by partition first, and each partition's grammars are merged into one, as
-``recompress`` does: that gives what compressing the partition's text by itself would, without the text.
+Rows cut out of a compressed column keep the whole grammars that they use, including everything for other rows.
+Therefore rows are first grouped by partition, then the grammars of each partition are merged into one, as in
+``recompress``. The result is the same as compressing the partition's text alone, without the text.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from polars_tadoc.runtime.io_source import batches, register
 from polars_tadoc.storage.atomic_write import atomic_folder
 
 FILE = "00000000.parquet"
-"""The one file of each partition, named as Polars names it."""
+"""The only file of each partition, named as Polars names it."""
 
 HELD_BYTES = 1 << 30
-"""Bytes of rows that are held, as long as nothing else is said."""
+"""Default bytes of rows in memory."""
 
 MAX_PARTITIONS = 1024
-"""As PyArrow's ``write_dataset`` has it."""
+"""As in PyArrow's ``write_dataset``."""
 
 MARK = "\0key "
-"""How columns begin that hold the texts of keys for a while."""
+"""Prefix of temporary columns with the texts of keys."""
 
 MARKS = cs.starts_with(MARK)
 
 Key = tuple[str | None, ...]
-"""The texts of a partition's keys."""
+"""Texts of a partition's keys."""
 
 
 def partition_keys(schema: pl.Schema, partition_by: str | Sequence[str], call: str) -> list[str]:
-    """Return the names of key columns, checked.
+    """Check key columns and return their names.
 
     Raises
     ------
     TypeError
-        They are no names, or of a type that no folder can be named after.
+        Not names, or a type without a folder name.
     ValueError
-        There is none, one comes twice, or no other column is left.
+        No key, a duplicate key, or no column besides the keys.
     ColumnMissingError
-        There is no such column.
+        A column does not exist.
 
     """
     keys = [partition_by] if isinstance(partition_by, str) else partition_by
@@ -66,35 +66,35 @@ def partition_keys(schema: pl.Schema, partition_by: str | Sequence[str], call: s
             raise ColumnMissingError.for_name(key, schema.names(), call)
         require_key(key, schema[key], call)
     if len(keys) == len(schema):
-        raise ValueError(f"{call}: partition_by= names all columns; nothing is left to be written")
+        raise ValueError(f"{call}: partition_by= names all columns; leave at least one column to write")
     return list(keys)
 
 
 def partition_target(path: Path, keys: Sequence[str], call: str) -> Path:
-    """Return the folder that a path means: it is made, or takes the place of one of partitions by the same keys.
+    """Return the output folder: a new one, or an existing one of partitions by the same keys, which is replaced.
 
     Raises
     ------
     FileExistsError
-        Something else is there.
+        The path is something else.
     FileNotFoundError
-        The folder to make it in is not there.
+        The parent folder does not exist.
 
     """
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{call}: there is no folder {path.parent}")
+        raise FileNotFoundError(f"{call}: {path.parent} does not exist")
     _partitions(path, keys, call)
     return path
 
 
 def _partitions(path: Path, keys: Sequence[str], call: str) -> list[Path]:
-    """List what a folder of partitions holds, files before the folders that they are in.
+    """List the contents of a folder of partitions, files before their folders.
 
     Raises
     ------
     FileExistsError
-        It holds anything but what :func:`sink_partitions` writes for the same keys.
+        It contains something that :func:`sink_partitions` does not write for the same keys.
 
     """
     if not path.exists():
@@ -106,14 +106,14 @@ def _partitions(path: Path, keys: Sequence[str], call: str) -> list[Path]:
     if foreign:
         shown = "/".join([*(f"{key}=…" for key in keys), FILE])
         raise FileExistsError(
-            f"{call}: {path} holds {foreign.relative_to(path).as_posix()}, and is replaced only where it holds nothing "
-            f"but {shown}; choose another folder"
+            f"{call}: {path} contains {foreign.relative_to(path).as_posix()}; an existing folder is replaced only if "
+            f"it contains nothing but {shown}; choose another folder"
         )
     return [one for one, _ in found]
 
 
 def _below(folder: Path, starts: Sequence[str]) -> Iterator[tuple[Path, bool]]:
-    """Tell of each thing whether it is ours: folders whose names begin so, one below the other, and the file."""
+    """Tell for each file and folder whether this module writes it: nested folders with these prefixes, and the file."""
     with os.scandir(folder) as found:
         for one in sorted(found, key=lambda one: one.name):
             if starts:
@@ -136,7 +136,7 @@ def sink_partitions(
     limit: int = HELD_BYTES,
     options: dict[str, Any] | None = None,
 ) -> None:
-    """Write a plan's rows to a folder of partitions, which is there whole or as it was.
+    """Write a plan's rows to a folder of partitions; atomic: the folder is complete or unchanged.
 
     Parameters
     ----------
@@ -147,22 +147,22 @@ def sink_partitions(
     place
         What :func:`partition_target` returned.
     call
-        What messages begin with.
+        Prefix of messages.
     most
-        Partitions at most.
+        Maximum number of partitions.
     limit
-        Bytes of rows that are held; more are put on the disk, and read again so many at a time.
+        Bytes of rows in memory; more are spilled to disk and read back in parts of this size.
     options
-        Of Polars' ``write_parquet``.
+        Options of Polars' ``write_parquet``.
 
     Raises
     ------
     ValueError
-        There are more partitions.
+        There are more than ``most`` partitions.
     DiskFullError
         The disk is full.
     FileExistsError
-        Something else was put there meanwhile.
+        The path was created by another process meanwhile.
 
     """
     with atomic_folder(place, call, lambda old: _partitions(old, keys, call)) as temporary:
@@ -178,7 +178,7 @@ def sink_partitions(
 
 
 class _Rows:
-    """Rows of all partitions, held or on the disk."""
+    """Rows of all partitions, in memory or spilled."""
 
     def __init__(self, schema: pl.Schema, keys: Sequence[str], spilled: Path, call: str, most: int, limit: int) -> None:
         self._schema, self._keys, self.spilled = schema, list(keys), spilled
@@ -189,7 +189,7 @@ class _Rows:
         self._files: list[Path] = []
 
     def add(self, batch: pl.DataFrame) -> None:
-        """Take some rows."""
+        """Add some rows."""
         size = _held_bytes(batch)
         texts = pl.DataFrame(self._texts(batch))
         for *key, rows in texts.group_by(texts.columns, maintain_order=True).len().rows():
@@ -213,7 +213,7 @@ class _Rows:
         self._held, self._held_bytes = [], 0
 
     def partitions(self) -> Iterator[tuple[list[str], Iterator[pl.DataFrame]]]:
-        """Give each partition's folders, and its rows in their order."""
+        """Yield each partition's folders, and its rows in order."""
         if self._files and self._held:
             self._spill()
         for some in self._at_once():
@@ -229,7 +229,7 @@ class _Rows:
                 yield self._folders(key), iter([parts.pop(key)])
 
     def _at_once(self) -> Iterator[list[Key]]:
-        """Cut the partitions into lists of which each may be held."""
+        """Split the partitions into lists that fit in memory."""
         some: list[Key] = []
         size = 0.0
         for key, own in self._sizes.items():
@@ -242,11 +242,11 @@ class _Rows:
             yield some
 
     def _frames(self) -> Iterator[pl.DataFrame]:
-        """Give all rows, as they were held."""
+        """Yield all rows, in memory or from disk."""
         return (pl.read_parquet(file, glob=False) for file in self._files) if self._files else iter(self._held)
 
     def _marked(self, frame: pl.DataFrame, some: Sequence[Key]) -> pl.DataFrame:
-        """Keep the rows of some partitions, with the texts of their keys beside."""
+        """Keep the rows of some partitions, and add columns with the texts of their keys."""
         texts = self._texts(frame)
         marked = frame.hstack(texts)
         if len(some) == len(self._sizes):
@@ -263,7 +263,7 @@ class _Rows:
 
 
 def _held_bytes(batch: pl.DataFrame) -> int:
-    """Tell what rows take, with the grammars that they use."""
+    """Return the bytes of rows including the grammars that they use."""
     size = int(batch.estimated_size())
     for column in batch.get_columns():
         if is_tadoc(column.dtype):
@@ -273,7 +273,7 @@ def _held_bytes(batch: pl.DataFrame) -> int:
 
 
 def _write(frames: Iterable[pl.DataFrame], schema: pl.Schema, file: Path, options: dict[str, Any]) -> None:
-    """Write a partition's rows block by block, with grammars made of each block alone."""
+    """Write a partition's rows block by block; the grammars of each block are made from its rows only."""
     blocks = _merged(_blocks(frames))
     first = next(blocks)
     second = next(blocks, None)
@@ -291,7 +291,7 @@ def _write(frames: Iterable[pl.DataFrame], schema: pl.Schema, file: Path, option
 
 
 def _blocks(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Gather frames to blocks of the rows of a row group."""
+    """Collect frames into blocks of one row group."""
     held: list[pl.DataFrame] = []
     rows = 0
     for frame in frames:

@@ -1,4 +1,4 @@
-"""Analytics as nodes of lazy plans: each reads its columns alone, and equal ones in one plan run once."""
+"""Analytics as nodes of lazy plans: each reads only its columns, and equal ones in one plan run once."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from polars_tadoc.runtime.free_memory import small_arrow_memory
 from polars_tadoc.runtime.io_source import at_work, register
 
 CHECKPOINTED = (
-    "checkpoint= is for plans that choose documents of tadoc.scan_packed(…) and do no more; write the rows with "
+    "checkpoint= requires a plan that only selects documents of tadoc.scan_packed(…); write the rows with "
     "lf.tadoc.sink_packed(path) first, and scan that"
 )
 ALWAYS_THE_SAME = (
-    'checkpoint= is not for scan_packed(on_error="skip"), which may pass over other partitions the next time; scan '
-    'with on_error="raise", without the files that cannot be read'
+    'checkpoint= does not support scan_packed(on_error="skip"), which may skip other partitions in the next run; '
+    'scan with on_error="raise", without the unreadable files'
 )
 
 
 class Question(Protocol):
-    """What is asked of a column; equal ones ask for the same."""
+    """A question about a column; equal objects ask the same."""
 
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Answer with a frame."""
@@ -45,7 +45,7 @@ class Question(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """Answers from a frame that is in memory."""
+    """Answers from a frame in memory."""
 
     question: Question
     column: str
@@ -57,10 +57,10 @@ class _Reading:
 
 
 _readings: WeakValueDictionary[tuple[Any, ...], _Reading] = WeakValueDictionary()
-"""What the plans that are in use run: Polars runs equal parts of a plan once, and takes functions for equal that are
-one object."""
+"""Functions of the plans in use. Polars runs equal parts of a plan once, and compares functions by identity, so equal
+calls share one function object."""
 _streams: WeakValueDictionary[tuple[Any, ...], pl.LazyFrame] = WeakValueDictionary()
-"""Nodes that stream and are in use."""
+"""Streaming nodes in use."""
 _lock = threading.Lock()
 
 
@@ -73,34 +73,34 @@ def ask(
     schema: pl.Schema,
     checkpoint: Path | None = None,
 ) -> pl.LazyFrame:
-    """Ask an analytic about a compressed column of a plan.
+    """Add an analytic on a compressed column to a plan.
 
     Parameters
     ----------
     plan
         The plan.
     analytic
-        What is asked.
+        The call.
     column, labels
-        Names of the compressed column and of the one that labels rows, if any.
+        Names of the compressed column and of the column that labels rows, if any.
     limit
-        Bytes in which it is to be answered, batch by batch; None: the column is held in memory.
+        Memory limit in bytes, for streaming; None: the column is held in memory.
     schema
-        The answer's columns.
+        Columns of the result.
     checkpoint
-        A folder where what was found is kept, and found again.
+        Folder in which partial results are kept and found again.
 
     Raises
     ------
     ValueError
-        There is a checkpoint, but no limit, or the plan does more than to choose documents of a packed scan, or the
-        scan skips what it cannot read.
+        There is a checkpoint without a limit, or the plan does more than select documents of a packed scan, or the
+        scan skips unreadable partitions.
     LimitExceededError
-        A GPU was asked for, and CuPy alone takes more than the limit.
+        A GPU was requested, and CuPy alone exceeds the limit.
 
     """
     if limit is not None:
-        share_out(analytic.options.engine, limit, analytic.name)  # refuses now; the engine is chosen when the plan runs
+        share_out(analytic.options.engine, limit, analytic.name)  # raises now; the engine is chosen when the plan runs
     if checkpoint is not None and limit is None:
         raise ValueError(f'{analytic.name}: checkpoint= is for calls with memory_limit=, as memory_limit="2GB"')
     question = None
@@ -118,7 +118,7 @@ def ask(
 
 
 def require_always_the_same(question: PackedQuestion, call: str) -> None:
-    """Raise ``ValueError`` unless partitions have the same numbers each time: a checkpoint knows them by these."""
+    """Raise ``ValueError`` unless partitions keep their numbers between runs: checkpoints refer to them."""
     if question.scan.skips:
         raise ValueError(f"{call}: {ALWAYS_THE_SAME}")
 
@@ -133,11 +133,11 @@ def read_columns(
     plan
         The plan.
     question
-        What is asked.
+        The question.
     column, labels
-        Names of the compressed column and of the one that labels rows, if any.
+        Names of the compressed column and of the column that labels rows, if any.
     schema
-        The answer's columns.
+        Columns of the result.
 
     """
     key = (question, column, labels)
@@ -151,10 +151,10 @@ def read_columns(
 def stream_columns(
     plan: pl.LazyFrame, analytic: Analytic[Any, Any], column: str, labels: str | None, limit: int, schema: pl.Schema
 ) -> pl.LazyFrame:
-    """Do the same in so many bytes: the plan below runs on its own, in Polars' streaming engine.
+    """Like :func:`read_columns`, under a memory limit: the input plan runs separately in Polars' streaming engine.
 
-    It runs in a source: functions of ``map_batches`` may hold all of Polars' threads, and would wait for a plan that
-    waits for them.
+    It runs in a source. Functions of ``map_batches`` may occupy all of Polars' threads and would deadlock waiting for
+    another plan.
     """
     others = [] if labels is None else [labels]
 
@@ -165,7 +165,7 @@ def stream_columns(
         with telling_share(limit, room), small_arrow_memory():
             yield from stream_result(plan_windows(plan, column, others, room, analytic.reads_gaps), own, labels, room)
 
-    key = (id(plan), analytic, column, labels, limit)  # the node holds the plan: no other has its number
+    key = (id(plan), analytic, column, labels, limit)  # the node keeps the plan alive, so its id is unique
     return _node(key, Limited(source, limit), analytic.name, None, schema)
 
 
@@ -177,7 +177,7 @@ def ask_packed(
     schema: pl.Schema,
     checkpoint: Path | None,
 ) -> pl.LazyFrame:
-    """Do the same over documents of a packed scan, partition by partition, without Polars in between."""
+    """Like :func:`stream_columns` for documents of a packed scan, partition by partition, without Polars in between."""
     others = [] if labels is None else [labels]
 
     def source(
@@ -202,7 +202,7 @@ def ask_packed(
 def _answer_packed(
     question: PackedQuestion, others: list[str], analytic: Analytic[Any, Any], labels: str | None
 ) -> pl.DataFrame:
-    """Count in all partitions together; their grammars are kept for the next call."""
+    """Count in all partitions together; their grammars are cached for the next call."""
     corpora: list[Corpus] = []
     with KeptLabels(labels, analytic.name, MOST) as kept:
         kept.keep(question.scan.schema.to_frame())
@@ -217,7 +217,7 @@ def _answer_packed(
 def _shared_out(
     analytic: Analytic[Any, Any], limit: int, question: PackedQuestion | None = None
 ) -> tuple[Analytic[Any, Any], int]:
-    """Return an analytic on the engine that a limit leaves room for, and what is left for its work."""
+    """Return the analytic with an engine that fits the limit, and the bytes left for its work."""
     engine, room = share_out(analytic.options.engine, limit, analytic.name)
     if engine == "auto" and question is not None and not suits_gpu(question, room, analytic.gpu_repays_at):
         engine, room = "cpu", limit
@@ -229,7 +229,7 @@ def _node(key: tuple[Any, ...], source: Any, name: str, detail: str | None, sche
         node = _streams.get(key)
         if node is None:
             scan = register(source, schema, name, detail)
-            # Polars runs a source as often as a plan names it, and a function's node once
+            # Polars runs a source once per occurrence in a plan, and a function's node once
             node = _streams[key] = _opaque(scan, _as_it_is, schema, streamable=True)
         return node
 
@@ -244,7 +244,7 @@ def _opaque(
     schema: pl.Schema,
     streamable: bool = False,
 ) -> pl.LazyFrame:
-    """Apply a function; what follows speaks of the result's columns and rows, not of the input's."""
+    """Apply a function; later steps refer to the result's columns and rows, not to the input's."""
     return plan.map_batches(
         function,
         schema=schema,

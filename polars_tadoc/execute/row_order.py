@@ -1,4 +1,4 @@
-"""Puts the documents of several corpora into the order of their rows."""
+"""Merges the documents of several corpora in the order of their rows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from polars_tadoc.runtime.array_types import Int64
 def in_row_order(
     rows: Sequence[Int64], offsets: Sequence[Int64], *values: tuple[type[np.generic], Sequence[npt.NDArray[Any]]]
 ) -> tuple[Any, ...]:
-    """Join the lists of documents of several parts.
+    """Merge the documents of several parts.
 
     Parameters
     ----------
     rows
-        int64 by part and document: its row.
+        int64 by part and document: row numbers.
     offsets
-        int64 by part, documents + 1: where each document's values start.
+        int64 by part, documents + 1: offsets of each document's values.
     values
-        Type and arrays by part, one or more sets of them.
+        Type and arrays by part, for one or more sets of values.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Counts of runs of words, or of pairs: what calls that return a count of each have in common."""
+"""Counts of sequences of words, or of pairs: the shared part of these calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from polars_tadoc.traversal.source import prepare
 
 @dataclass(frozen=True, eq=False)
 class SequenceCounts(Result):
-    """Sequences of words and their counts, by count falling, then in code point order; arrays in host memory."""
+    """Sequences of words and counts, by descending count, then in code point order; arrays in host memory."""
 
     words: Vocabulary
     """Words by id."""
@@ -48,29 +48,29 @@ Counts = TypeVar("Counts", bound=SequenceCounts)
 
 @dataclass(frozen=True)
 class SequenceTransport(Transport[Counts]):
-    """The words of a sequence, and how often it occurs."""
+    """Records of a sequence's words and its count."""
 
     made: type[Counts]
-    """The class of partial results."""
+    """Class of the partial results."""
 
     def records(self, part: Counts) -> Records:
-        """Order sequences by their words."""
+        """Sort sequences by their words."""
         return sort_records(self.layout, part.words, part.ids, part.counts)
 
     def part(self, records: Records) -> Counts:
-        """Order sequences by their counts."""
+        """Sort sequences by their counts."""
         assert records.counts is not None
         order = count_order(records.counts)
         return self.made(Vocabulary(records.words), records.keys[order], records.counts[order])
 
 
 class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
-    """Counts sequences of words in rows. Partial results and results are the same."""
+    """Counts sequences of words in rows. Partial results and results have the same type."""
 
     made: ClassVar[type[Any]]
-    """The class of results."""
+    """Class of the results."""
     span_option: ClassVar[str]
-    """The option that says how many words sequences span: "n" or "window"."""
+    """The option with the number of words, "n" or "window"."""
     top: int | None
     min_count: int
 
@@ -81,7 +81,7 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
 
     @property
     def span(self) -> int:
-        """Words that kernels look at together."""
+        """Words that kernels read together."""
         return int(getattr(self, self.span_option))
 
     @staticmethod
@@ -109,21 +109,21 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What decides which records there are."""
+        """Everything that determines the records."""
         return {**super().asked, self.span_option: self.span}
 
     @property
     def transport(self) -> SequenceTransport[Counts]:
-        """How partial results travel."""
+        """Return the conversion of partial results to records."""
         return SequenceTransport(Layout(word_columns(self.size), self.size, by_count=True), self.made)
 
     @property
     def limits(self) -> tuple[int, int | None]:
-        """Those of the call."""
+        """Limits of the call."""
         return self.min_count, self.top
 
     def ranged(self, records: Records, labels: Labels) -> Counts:
-        """Take sequences as they are."""
+        """Keep the order of the sequences."""
         made: Counts = self.made(Vocabulary(records.words), records.keys, records.counts)
         return made
 

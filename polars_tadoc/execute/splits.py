@@ -1,8 +1,8 @@
-"""Cuts the documents of one grammar into pieces whose partial results fit a share of the memory limit.
+"""Splits the documents of one grammar into pieces whose partial results fit a share of the memory limit.
 
 A partition of 60 MB of prose has 10 million trigrams, and their postings take five times the limit that the partition
-itself keeps to. Nobody knows the size of a partial result before it is made: it depends on how often sequences repeat.
-The first piece has so few words that it fits even if none repeats; each later one is sized by the result before it.
+itself respects. The size of a partial result is unknown before it is made: it depends on how often sequences repeat.
+The first piece is so small that it fits even without repeats; each later one is sized by the result before it.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.runtime.array_types import UInt64
 
 PART_SHARE = 32
-"""A partial result takes at most such a share of the limit; counting and sorting take four to seven times as much."""
+"""Maximum share of the limit for a partial result; counting and sorting take four to seven times as much."""
 
 GROWTH = 4
-"""The next piece has at most so many times the words of the one before: repeats may end anywhere."""
+"""Maximum growth of a piece relative to the one before, because repeats may end anywhere."""
 
 ROOTS = 1 << 18
-"""Roots of documents whose words are added up at a time: for all of a partition at once they take a third of 300 MB."""
+"""Roots whose words are added up at a time: for a whole partition they would take a third of 300 MB."""
 
 RESERVED, RESERVED_BY_THREAD = 64 << 20, 8 << 20
-"""Bytes that Polars' sinks and threads take beside what a limit is shared out for."""
+"""Bytes that Polars' sinks and threads take beside the bytes shared out of a limit."""
 
 
 def working_bytes(limit: int) -> int:
-    """Return what a limit leaves for partial results, records and frames, at least a quarter of it."""
+    """Return the bytes of a limit for partial results, records and frames: at least a quarter of it."""
     threads = max(thread_count(), pl.thread_pool_size())
     return max(limit - RESERVED - RESERVED_BY_THREAD * threads, limit // 4)
 
 
 def words_before(corpus: Corpus) -> UInt64:
-    """Return the words of all documents before each one: uint64, documents + 1."""
+    """Return the number of words before each document: uint64, documents + 1."""
     grammar, roots, offsets = corpus.grammar, corpus.roots, corpus.root_offsets
     words = np.empty(len(offsets), np.uint64)
     total, vocabulary = np.uint64(0), np.uint32(grammar.vocabulary_size)
@@ -55,16 +55,16 @@ def words_before(corpus: Corpus) -> UInt64:
 
 
 def stop_of(before: UInt64, first: int, most: int) -> int:
-    """Return the document behind the last one of a piece that starts at ``first``, of ``most`` words, or one document.
+    """Return the end of a piece that starts at document ``first`` and has at most ``most`` words, or one document.
 
     Parameters
     ----------
     before
-        What :func:`words_before` returned.
+        Result of :func:`words_before`.
     first
         The first document.
     most
-        Words.
+        Maximum number of words.
 
     """
     bound = min(int(before[first]) + most, (1 << 64) - 1)
@@ -73,14 +73,14 @@ def stop_of(before: UInt64, first: int, most: int) -> int:
 
 
 class Pieces:
-    """Pieces of corpora, sized by the results of those before.
+    """Pieces of corpora, each sized by the results of earlier ones.
 
     Parameters
     ----------
     limit
-        Bytes of the memory limit.
+        Memory limit in bytes.
     word_bytes
-        Bytes that a word adds to a partial result, at most.
+        Maximum bytes that a word adds to a partial result.
 
     """
 
@@ -88,10 +88,10 @@ class Pieces:
         self._room = max(1, limit // PART_SHARE)
         self._fitting = max(1, self._room // word_bytes)
         self.found = 0
-        """Bytes of the partial result of the last piece, which the caller sets before it asks for the next."""
+        """Bytes of the last piece's partial result; the caller sets it before it takes the next piece."""
 
     def of(self, corpus: Corpus) -> Iterator[Corpus]:
-        """Cut a corpus; a piece has one document or more, and they come in their order."""
+        """Yield pieces of a corpus in order, of at least one document each."""
         before = words_before(corpus)
         first, most = 0, self._fitting
         while first < corpus.document_count:

@@ -1,4 +1,4 @@
-"""Finds and merges partial results: the stages that in memory, streaming, Workers and Spark all run."""
+"""Makes and merges partial results: the stages shared by the in-memory, streaming, Workers and Spark runners."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stages(Generic[Part]):
     aggregation
         What to count.
     tokenizer
-        Cuts String columns into words; None: the one of the options.
+        Tokenizer of String columns; None: as in the options.
 
     """
 
@@ -36,12 +36,12 @@ class Stages(Generic[Part]):
         self._tokenizer = tokenizer
 
     def all(self, column: pl.Series) -> Part:
-        """Count in a column held in memory, compressed or String; the limits are applied.
+        """Count in a compressed or String column in memory, with the limits applied.
 
         Raises
         ------
         NotCompressedError
-            It is not compressed, nor a String column for calls that take text.
+            It is not compressed, and also not a String column or the call does not take text.
         InvalidGrammarError, LimitExceededError
             A payload or a row is damaged or too large.
         EngineUnavailableError
@@ -71,7 +71,7 @@ class Stages(Generic[Part]):
         return self.limited.merge(parts)
 
     def all_of(self, corpora: Sequence[Corpus]) -> Part:
-        """Count in corpora held in memory, all on one engine; errors as for :meth:`all`."""
+        """Count in corpora in memory, all on one engine; raises as :meth:`all`."""
         require_countable(corpora, self.limited.pairs_per_word)
         engine = self.limited.choose_engine(sum(corpus.symbol_count for corpus in corpora))
         if len(corpora) == 1:
@@ -79,7 +79,7 @@ class Stages(Generic[Part]):
         return self.limited.merge([self.find_on(corpus, engine) for corpus in corpora])
 
     def find(self, documents: Corpus | pl.Series, first: int = 0) -> Iterator[Part]:
-        """Count in one corpus or String column, without limits; partial results are in host memory.
+        """Count in one corpus or String column without limits; yields partial results in host memory.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Stages(Generic[Part]):
         yield self.find_on(documents, self.every.choose_engine(documents.symbol_count))
 
     def find_together(self, documents: Sequence[Corpus | pl.Series], first: int) -> Part:
-        """Count in rows that are merged at once, in the order of their numbers; parameters as for :meth:`find`."""
+        """Count in rows and merge, in the order of their numbers; parameters as for :meth:`find`."""
         corpora = [one for one in documents if isinstance(one, Corpus)]
         require_countable(corpora, self.every.pairs_per_word)
         return self.every.merge([part for one in documents for part in self.find(one, first)])
@@ -112,7 +112,7 @@ class Stages(Generic[Part]):
         return self.every.on_host(self._partial(self.every, corpus, engine))
 
     def _partial(self, aggregation: Aggregation[Part], corpus: Corpus, engine: Engine) -> Part:
-        """Count in one corpus, in batches where a device has too little memory."""
+        """Count in one corpus, in batches if the device has too little memory."""
 
         def some(corpus: Corpus, engine: Engine) -> Part:
             return self.every.on_host(self.every.partial(corpus, engine))

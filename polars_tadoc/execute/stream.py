@@ -1,8 +1,9 @@
-"""Runs an analytic over windows of rows, in memory that does not grow with the rows.
+"""Runs an analytic over windows of rows, in memory that does not grow with the number of rows.
 
-Results that are in the order of rows need no more than a window. Others are merged from partial results. These go to
-disk as sorted runs if they are large, and the runs are merged while the result is read. So one grammar with its rows
-has to fit; neither the column nor the result have to.
+Results in row order need only one window in memory. Other results are merged from partial results. Large partial
+results
+are spilled as sorted runs, which are merged while the result is read. So one grammar with its rows must fit in memory;
+the column and the result need not.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.traversal.text_corpus import WORDS, text_corpora
 
 RECORD_BYTES, COLUMN_BYTES = 16, 8
-"""Most bytes of a record of a partial result: for its count, and for each number of its key."""
+"""Maximum bytes of a record of a partial result: for its count, and per number of its key."""
 
 FRESH_SHARE = 64
-"""What was found in several grammars waits to be merged until it takes such a share of the limit."""
+"""Partial results of several grammars are merged when they take this share of the limit."""
 
 SPILL_SHARE = 3
-"""What waits to be written, or to be merged when it was read again, takes such a share of the limit."""
+"""Records buffered for writing, or read back for merging, take this share of the limit."""
 
 FRAME_BYTES = 1 << 9
-"""What a record takes in a frame of the result, with what is at work on it, at most about."""
+"""Approximate maximum bytes per record of a result frame, including work memory."""
 
 FRAME_THREADS = 2
-"""Polars holds a frame for each of its threads; where it has more threads than this, frames are smaller."""
+"""Polars holds a frame per thread; with more threads than this, frames are smaller."""
 
 MAX_FRAME = 1 << 20
-"""Records of a frame: more are no faster."""
+"""Maximum records of a frame: larger ones are not faster."""
 
 
 def stream_result(
@@ -61,25 +62,25 @@ def stream_result(
     Parameters
     ----------
     windows
-        The rows; at least one window, which may be empty. With a checkpoint an empty one, then one for each partition.
+        The rows; at least one window, which may be empty. With a checkpoint: an empty window, then one per partition.
     analytic
         The call.
     labels
         Name of the column that labels rows, if any.
     limit
-        Bytes.
+        Memory limit in bytes.
     checkpoint
-        Where partial results of finished partitions are kept, and read again.
+        Stores partial results of finished partitions.
 
     Returns
     -------
     iterator of DataFrame
-        The result in frames of bounded size; one at least.
+        The result in frames of bounded size, at least one.
 
     Raises
     ------
     LimitExceededError
-        One grammar with its rows does not fit.
+        A grammar with its rows does not fit.
     DiskFullError
         Partial results do not fit on the disk.
 
@@ -102,9 +103,9 @@ def _stream_groups(
     limit: int,
     checkpoint: Checkpoint | None,
 ) -> Iterator[pl.DataFrame]:
-    """Run an analytic whose results depend on all rows; parameters and errors as above."""
+    """Run an analytic whose results depend on all rows; parameters and errors as for :func:`stream_result`."""
     with KeptLabels(labels, analytic.name, limit) as kept, _Found(analytic, limit, checkpoint) as found:
-        for partition, window in enumerate(windows, start=-1):  # the first window is of no partition
+        for partition, window in enumerate(windows, start=-1):  # the first window has no partition
             kept.keep(window.frame)
             for corpus in _corpora(window, analytic):
                 if partition in found.covered:
@@ -125,7 +126,7 @@ def _corpora(window: Window, analytic: Analytic[Any, Any]) -> Iterator[Corpus]:
 
 
 class _Found(Generic[Part]):
-    """Partial results so far: in memory while they are small, then in a spill."""
+    """Partial results so far: in memory while small, then in a spill."""
 
     def __init__(self, analytic: Analytic[Part, Any], limit: int, checkpoint: Checkpoint | None = None) -> None:
         self.analytic, self.stages, self.limit = analytic, Stages(analytic), working_bytes(limit)
@@ -151,18 +152,18 @@ class _Found(Generic[Part]):
 
     @property
     def covered(self) -> Set[int]:
-        """Partitions that a checkpoint has."""
+        """Partitions in the checkpoint."""
         return frozenset() if self.checkpoint is None else self._spill().covered
 
     def add(self, corpus: Corpus, partition: int | None = None) -> None:
-        """Count in one corpus, all of a partition, and hand over partial results that are large."""
+        """Count in one corpus, a whole partition, and pass on large partial results."""
         self.count(corpus)
-        is_bounded = len(self.analytic.layout.columns) == 1  # by the words of the grammar, however many rows there are
+        is_bounded = len(self.analytic.layout.columns) == 1  # by the grammar's words, for any number of rows
         for piece in [corpus] if is_bounded else self.pieces.of(corpus):
-            if self._is_much:  # of earlier pieces; the last one's partition is finished below
+            if self._is_much:  # of earlier pieces; the last piece's partition finishes below
                 self._merge()
             (part,) = self.stages.find(piece)
-            self.fresh.append(part)  # what waits to be merged takes no memory of a device
+            self.fresh.append(part)  # partial results that wait for a merge take no device memory
             self.pieces.found = part.nbytes
         if partition is not None:
             self.unfinished.append(partition)
@@ -170,7 +171,7 @@ class _Found(Generic[Part]):
             self._hand_over()
 
     def count(self, corpus: Corpus) -> None:
-        """Check that no count can wrap 64 bits."""
+        """Raise if counts could exceed 64 bits."""
         self.words += corpus.word_total()
         if self.words * min(self.analytic.pairs_per_word, self.words) >= 1 << 63:
             raise LimitExceededError(f"{self.analytic.name}: the rows stand for more than 64 bits can count")
@@ -192,7 +193,7 @@ class _Found(Generic[Part]):
 
     @property
     def batch(self) -> int:
-        """Records that one frame is made of."""
+        """Records per frame."""
         frames = max(1, pl.thread_pool_size() // FRAME_THREADS)
         return max(1, min(MAX_FRAME, self.limit // (FRAME_BYTES * len(self.analytic.layout.columns) * frames)))
 
@@ -201,16 +202,16 @@ class _Found(Generic[Part]):
         return sum(part.nbytes for part in self.fresh) >= self.limit // FRESH_SHARE
 
     def _merge(self) -> None:
-        """Pass partial results to the spill, which writes them to disk if they are too large."""
+        """Pass partial results to the spill, which writes large ones to disk."""
         if self.fresh:
             part = self.fresh[0] if len(self.fresh) == 1 else self.stages.every.merge(self.fresh)
             self.fresh.clear()
             self._spill().add(self.analytic.transport.records(part))
             del part
-            give_back_memory(self.grown)  # else freed memory adds up to half of a small limit
+            give_back_memory(self.grown)  # otherwise freed memory adds up to half of a small limit
 
     def _hand_over(self) -> None:
-        """Merge, and tell the checkpoint which partitions that finishes."""
+        """Merge, and report finished partitions to the checkpoint."""
         self._merge()
         self._spill().finish(*self.unfinished)
         self.unfinished.clear()

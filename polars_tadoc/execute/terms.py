@@ -1,4 +1,4 @@
-"""Each row's words and how often it has them: what weights are made of."""
+"""Each row's words with their counts: the input of weights."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from polars_tadoc.scoring.weighting import BM25, Weighting
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What weights take from all documents, where a part of them is weighed."""
+    """Totals over all documents, for weighing a part of them."""
 
     documents: int
-    """How many there are."""
+    """Number of documents."""
     words: int
-    """Words of all of them, with those that are not in a dictionary."""
+    """Number of words in all documents, including those outside of a dictionary."""
     frequencies: UInt64
-    """uint64 by id, in host memory: how many documents hold each word."""
+    """uint64 by id, in host memory: number of documents that contain each word."""
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Each document's words, each once, in code point order."""
+    """Each document's distinct words with counts, in code point order."""
 
     engine: Engine
-    """Whose arrays these are."""
+    """Engine of the arrays."""
     words: Vocabulary
     """The words by id."""
     ascending: bool
     """Whether ids are in code point order."""
     rows: Int64
-    """int64 by document, in host memory, ascending: its row."""
+    """int64 by document, in host memory, ascending: row numbers."""
     offsets: Any
     ids: Any
     counts: Any
-    """``offsets``, ``ids``, ``counts``: int64, documents + 1, uint32 and uint64 by word of a document: arrays of the
+    """``offsets``, ``ids``, ``counts``: int64, documents + 1; uint32 and uint64 by (document, word): arrays of the
     engine."""
     known_lengths: Any | None = None
-    """uint64 by document, an array of the engine: its words, with those that are not in a dictionary; None where none
-    is left out."""
+    """uint64 by document, an array of the engine: number of words, including those outside of a dictionary; None if no
+    word was dropped."""
     known_rank: Any | None = None
-    """uint32 by id, an array of the engine: the place in code point order, where it is there already."""
+    """uint32 by id, an array of the engine: rank in code point order, if already computed."""
     known_totals: Totals | None = None
-    """Where these are some of the documents: what all of them have; None where these are all."""
+    """Totals over all documents if these are a part of them; None if these are all."""
 
     @property
     def nbytes(self) -> int:
@@ -61,7 +61,7 @@ class Terms:
 
     @cached_property
     def frequencies(self) -> UInt64:
-        """How many documents hold each word, uint64, in host memory."""
+        """Number of documents that contain each word, uint64, in host memory."""
         if self.known_totals is not None:
             return self.known_totals.frequencies
         kernels = self.engine.kernels
@@ -70,7 +70,7 @@ class Terms:
 
     @property
     def lengths(self) -> UInt64:
-        """How many words each document has, uint64, in host memory."""
+        """Number of words of each document, uint64, in host memory."""
         kernels, lengths = self.engine.kernels, self.known_lengths
         lengths = kernels.document_lengths(self.offsets, self.counts) if lengths is None else lengths
         made: UInt64 = kernels.to_host(lengths)
@@ -78,24 +78,24 @@ class Terms:
 
     @property
     def rank(self) -> Any | None:
-        """Place of each word in code point order, uint32, an array of the engine; None where ids are in it."""
+        """Rank of each word in code point order, uint32, an array of the engine; None if ids are in this order."""
         if self.ascending:
             return None
         return self.engine.kernels.load_array(self.words.rank) if self.known_rank is None else self.known_rank
 
     def on_host(self) -> Terms:
-        """Return the same with all arrays in host memory."""
+        """Return a copy with all arrays in host memory."""
         return self.on(CPU)
 
     def on(self, engine: Engine) -> Terms:
-        """Return the same with the arrays of an engine."""
+        """Return a copy with arrays of an engine."""
         if self.engine is engine:
             return self
         take, load = self.engine.kernels.to_host, engine.kernels.load_array
         return self._moved(engine, lambda array: load(take(array)))
 
     def some(self, first: int, stop: int) -> Terms:
-        """Return the documents from one on, up to another, which weigh what they do among all; in host memory."""
+        """Return documents ``first`` to ``stop`` in host memory, with the totals of all documents."""
         terms = self.on_host()
         totals = self.known_totals or Totals(len(self.rows), int(self.lengths.sum()), self.frequencies)
         kept = slice(*terms.offsets[[first, stop]])
@@ -116,7 +116,7 @@ class Terms:
         return Terms(engine, self.words, self.ascending, self.rows, offsets, ids, counts, lengths, known_totals=totals)
 
     def only(self, kept: Bools) -> Terms:
-        """Keep some words, bool by id; the others still count to the lengths of documents."""
+        """Keep some words, bool by id; others still count in the lengths of documents."""
         kernels = self.engine.kernels
         image = np.where(kept, np.arange(len(kept), dtype=np.uint32), np.uint32(DELETED))
         lengths = self.known_lengths
@@ -125,10 +125,10 @@ class Terms:
         return replace(self, offsets=offsets, ids=ids, counts=counts, known_lengths=lengths)
 
     def weigh(self, weighting: Weighting) -> Any:
-        """Weigh all words: float64 by word of a document, an array of the engine."""
+        """Return the weights of all words: float64 by (document, word), an array of the engine."""
         kernels, totals = self.engine.kernels, self.known_totals
         documents = len(self.rows) if totals is None else totals.documents
-        found = np.maximum(self.frequencies, np.uint64(1)).astype(np.float64)  # words that no row holds any more
+        found = np.maximum(self.frequencies, np.uint64(1)).astype(np.float64)  # a word may be in no row any more
         load = kernels.load_array
         if not isinstance(weighting, BM25):
             idf = weighting.idf(documents, found)
@@ -144,6 +144,6 @@ class Terms:
         return kernels.weigh_bm25(self.offsets, self.ids, self.counts, weights, load(norms), bases)
 
     def top(self, weights: Any, top: int) -> tuple[Any, Any, Any]:
-        """Keep each document's heaviest words: offsets, ids and weights, arrays of the engine."""
+        """Keep each document's words of highest weight; return offsets, ids and weights, arrays of the engine."""
         kept: tuple[Any, Any, Any] = self.engine.kernels.top_weights(self.offsets, self.ids, weights, self.rank, top)
         return kept

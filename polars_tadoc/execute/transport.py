@@ -1,4 +1,4 @@
-"""How partial results travel: as records, which are spilled, sent, split and merged without knowing the analytic."""
+"""Converts partial results to records, which are spilled, sent, split and merged independently of the analytic."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from polars_tadoc.records.records import Layout, Records
 
 @dataclass(frozen=True)
 class Transport(ABC, Generic[Part]):
-    """Turns partial results into records and back."""
+    """Converts partial results to records and back."""
 
     layout: Layout
-    """What the numbers of records mean."""
+    """Meaning of the records' columns."""
 
     @abstractmethod
     def records(self, part: Part) -> Records:
-        """Write a partial result, from which no limit left anything out, as records."""
+        """Convert a partial result, made without limits, to records."""
 
     @abstractmethod
     def part(self, records: Records) -> Part:
-        """Read a partial result; the order of words may be another than in the one that was written."""
+        """Convert records to a partial result; its word order may differ from the original's."""

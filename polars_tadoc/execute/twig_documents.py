@@ -1,7 +1,7 @@
-"""Matches twigs against documents, text or rows of a grammar.
+"""Matches twigs against documents: text, or rows of a grammar.
 
-The rules of a grammar tell which twigs match a row, save for two kinds of rows: those that may not be well-formed, and
-those where a twig that asks for a text may match. These are decompressed and parsed.
+The rules of a grammar decide which twigs match a row, except for rows that may not be well-formed and rows where a
+twig that compares a text may match. Those rows are decompressed and parsed.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from polars_tadoc.twig.plain_parser import too_large
 from polars_tadoc.twig.words import Declarations, JudgedWords, miscut_words
 
 TEXT_BYTES = 1 << 28
-"""Text that is parsed at a time."""
+"""Bytes of text parsed at a time."""
 
 _COUNTED = 1 << 61
-"""Bytes up to which documents are counted together."""
+"""Maximum bytes of documents that are counted together."""
 
 _TOO_LONG = (
-    "it has to be decompressed, and stands for more than {words:,} words, more than {size:,} bytes or more than a "
-    "String holds; if the data is trusted raise the limit: tadoc.Config(expansion_limit=…)"
+    "decompressing it gives more than {words:,} words, more than {size:,} bytes or more than a String holds; if the "
+    "data is trusted raise the limit: tadoc.Config(expansion_limit=…)"
 )
 
 _words: ByteLRU[Any] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda words: int(words.nbytes))
-"""What the words of grammars are as XML, which namespaces their documents can declare, and what words mean for the sets
-of twigs that they were filtered by."""
+"""Cache by grammar: its words as XML, the namespaces that its documents can declare, and the events of its words for
+the sets of twigs used so far."""
 
 
 class WrongRow(NamedTuple):
-    """A row that is no document."""
+    """A row that is not a valid document."""
 
     row: int
     why: str
@@ -58,18 +58,18 @@ Answer = tuple[Matches, list[WrongRow]]
 
 @dataclass(frozen=True)
 class Filtering:
-    """What documents are matched against, and within which limits."""
+    """The twigs and the limits of a filter call."""
 
     twigs: CompiledTwigs
-    """The twigs, which do not change any more."""
+    """The twigs; immutable."""
     max_depth: int
-    """Elements that may be open at once."""
+    """Maximum number of open elements."""
     max_bytes: int
-    """Most bytes of a document."""
+    """Maximum bytes of a document."""
 
     @property
     def described(self) -> dict[str, Any]:
-        """Queries and limits, as values that JSON has: equal for equal ones, in another process, too."""
+        """Return queries and limits as JSON values; equal filters give equal values, also in other processes."""
         twigs, digest = self.twigs, blake2b(digest_size=16)
         alphabet = twigs.alphabet
         for named in (alphabet.elements, alphabet.attributes, alphabet.attribute_values, alphabet.texts):
@@ -83,21 +83,21 @@ class Filtering:
         }
 
     def match_text(self, text: pl.Series, engine: Engine) -> Iterator[Answer]:
-        """Match the rows of a String column, so much text at a time."""
+        """Match the rows of a String column, in blocks of bounded text."""
         for first, stop in _blocks(text):
             block = text if stop - first == len(text) else text[first:stop]
             parsed = parse_documents(block, self.twigs.alphabet, max_depth=self.max_depth, max_bytes=self.max_bytes)
             found = self.twigs.matcher(engine).match(engine.kernels.load_events(parsed.events))
             offsets, twigs = map(engine.kernels.to_host, found)
             rows = np.arange(first, stop)
-            if parsed.errors or block.null_count():  # rows without events, in which nothing was found
+            if parsed.errors or block.null_count():  # invalid and null rows have no events and match nothing
                 held = ~block.is_null().to_numpy()
                 held[[row for row, _ in parsed.errors]] = False
                 rows, offsets = rows[held], running_sum(np.diff(offsets)[held])
             yield Matches(rows, offsets, twigs), [WrongRow(first + row, why) for row, why in parsed.errors]
 
     def match_corpus(self, corpus: Corpus, engine: Engine) -> Iterator[Answer]:
-        """Match the rows of a grammar, all that declare the same namespaces at a time."""
+        """Match the rows of a grammar, grouped by the namespaces that they declare."""
         large = _larger(corpus, self.max_bytes)
         if large:
             yield Matches.none(), [WrongRow(int(corpus.rows[document]), why) for document, why in large]
@@ -131,7 +131,7 @@ class Filtering:
         yield from self._match_written(_some(corpus, np.flatnonzero(unsure)), engine)
 
     def _match_written(self, corpus: Corpus, engine: Engine) -> Iterator[Answer]:
-        """Decompress rows, so many at a time, and match what was written."""
+        """Decompress rows in blocks, and match their text."""
         lengths = np.concatenate([np.ones(corpus.grammar.vocabulary_size, np.uint64), corpus.grammar.expansion_lengths])
         sizes = np.maximum(_most_bytes(corpus), _sums(corpus, lengths))  # words may be empty
         limit = settings().expansion_limit
@@ -149,7 +149,7 @@ class Filtering:
                 yield replace(matches, rows=rows[matches.rows]), [WrongRow(int(rows[row]), why) for row, why in wrong]
 
     def _words(self, corpus: Corpus, namespaces: dict[str, str], engine: Engine) -> Any:
-        """Say what a grammar's words mean for the twigs; kept for the next call."""
+        """Return the events of a grammar's words for the twigs; cached for the next call."""
         words = f"{corpus.key}:{sorted(namespaces.items())}"
         events = f"{words}:{self.twigs.alphabet.version}"
 
@@ -168,24 +168,24 @@ def _kept(key: str, make: Callable[[], Any]) -> Any:
 
 
 def _blocks(text: pl.Series) -> Iterator[tuple[int, int]]:
-    if text.estimated_size() <= TEXT_BYTES:  # of views, which count shared text anew: never too few
+    if text.estimated_size() <= TEXT_BYTES:  # views count shared text repeatedly, so this is an upper bound
         return iter([(0, len(text))])
     sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
     return cut_blocks(sizes, len(sizes), TEXT_BYTES)
 
 
 def _some(corpus: Corpus, documents: Int64) -> Corpus:
-    """Take some of the documents, in their order."""
+    """Select some of the documents, in their order."""
     taken: Any = gather_lists(corpus.root_offsets, corpus.roots, documents)
     offsets, roots = taken
-    roots.setflags(write=False)  # as those of a column are: kernels are compiled for one type
+    roots.setflags(write=False)  # like those of a column, so that kernels are compiled for one type
     return Corpus(corpus.key, corpus.grammar, corpus.rows[documents], offsets, roots, corpus.gaps.gather(documents))
 
 
 def _larger(corpus: Corpus, most: int) -> list[tuple[int, str]]:
-    """Find the documents of more than so many bytes, and say so."""
+    """Return the documents of more than ``most`` bytes, with messages."""
     longest = int(np.diff(corpus.root_offsets).max(initial=0)) * int(corpus.grammar.led_bytes.max(initial=0))
-    if longest + int(_most_replaced(corpus).max(initial=0)) <= most:  # nearly always: no row need be read
+    if longest + int(_most_replaced(corpus).max(initial=0)) <= most:  # the usual case: no row is read
         return []
     documents = np.flatnonzero(_most_bytes(corpus) > most)
     sizes = _sizes(_some(corpus, documents))
@@ -193,7 +193,7 @@ def _larger(corpus: Corpus, most: int) -> list[tuple[int, str]]:
 
 
 def _sizes(corpus: Corpus) -> Int64:
-    """Count the bytes of each document, however many: nothing is written."""
+    """Return the bytes of each document without writing it."""
     sizes = np.empty(corpus.document_count, np.int64)
     for first, stop in cut_blocks(_most_bytes(corpus).astype(np.float64), len(sizes), _COUNTED):
         allowance = Allowance("twig_filter")
@@ -203,14 +203,14 @@ def _sizes(corpus: Corpus) -> Int64:
 
 
 def _most_bytes(corpus: Corpus) -> Int64:
-    """Bound the bytes of each document from above."""
+    """Return an upper bound of the bytes of each document."""
     sizes = _sums(corpus, corpus.grammar.led_bytes) + _most_replaced(corpus)
     bounded: Int64 = np.minimum(sizes, 1 << 62).astype(np.int64)
     return bounded
 
 
 def _sums(corpus: Corpus, of_symbols: UInt64) -> Float64:
-    """Add up a number of each document's symbols; 64 bits might not hold the sums."""
+    """Sum a value over each document's symbols; float64, as sums may exceed 64 bits."""
     sums = np.zeros(corpus.document_count)
     held = np.diff(corpus.root_offsets) > 0
     if held.any():
@@ -219,6 +219,6 @@ def _sums(corpus: Corpus, of_symbols: UInt64) -> Float64:
 
 
 def _most_replaced(corpus: Corpus) -> Int64:
-    """Bound the bytes of what stands in each document where something else was predicted: two bytes name a gap."""
+    """Return an upper bound of the bytes of non-default separators in each document: each is coded in two bytes."""
     sizes = corpus.gaps.bin.size().fill_null(0).to_numpy().astype(np.int64)
     return sizes // 2 * int(corpus.grammar.gap_bytes.max())

@@ -1,4 +1,4 @@
-"""Which twigs match which rows: parts of it, put together, and the forms in which it is returned."""
+"""Matches of twigs and rows: partial results, their merge, and the forms of the result."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.arrow_memory import owned, view
 
 CELLS = 1 << 24
-"""Rows times queries whose answers are held as bytes at a time, before eight of them become one."""
+"""Rows times queries per block: a block holds one byte per cell before it is packed to bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Which twigs match some rows, in host memory."""
+    """Matches of twigs and some rows, in host memory."""
 
     rows: Int64
-    """int64, ascending: the rows that hold a document. Null rows do not, nor do those that are no XML."""
+    """int64, ascending: rows with a valid document; null rows and invalid XML are left out."""
     offsets: Int64
     twigs: UInt32
-    """``offsets``, ``twigs``: int64, rows + 1, and uint32: the places of each one's twigs in their set, ascending."""
+    """``offsets``, ``twigs``: int64, rows + 1, and uint32: positions in the set of each row's matching twigs,
+    ascending."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the arrays hold."""
+        """Bytes of the arrays."""
         return int(self.rows.nbytes + self.offsets.nbytes + self.twigs.nbytes)
 
     @classmethod
     def none(cls) -> Self:
-        """Make the answer for no rows."""
+        """Return the result for no rows."""
         return cls(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.uint32))
 
     @classmethod
     def merged(cls, parts: Sequence[Self]) -> Self:
-        """Put several, of different rows, into the order of the rows."""
+        """Merge the results of disjoint sets of rows, in row order."""
         if len(parts) == 1:
             return parts[0]
         rows, offsets, twigs = ([getattr(part, name) for part in parts] for name in ("rows", "offsets", "twigs"))
@@ -53,14 +54,14 @@ class Matches:
 
 @dataclass(frozen=True, eq=False)
 class MatchedRows:
-    """The result; labels and names are made only in the form asked for."""
+    """The result; labels and names are only made by the methods below."""
 
     labels: Labels
     names: Sequence[str]
     matches: Matches
 
     def to_arrow(self) -> pa.Table:
-        """Table with dictionary-encoded names."""
+        """Return a table with dictionary-encoded names."""
         rows = self._rows()
         labels = rows if self.labels.values is None else self.labels.arrow(view(rows))
         twigs = to_arrow([self.matches.twigs])[0]
@@ -68,24 +69,24 @@ class MatchedRows:
         return pa.table({"id": labels, "query": names})
 
     def to_frame(self) -> pl.DataFrame:
-        """Frame with the columns of :func:`schema`."""
+        """Return a frame with the columns of :func:`schema`."""
         rows = self._rows()
         labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))
         return pl.DataFrame([labels, _named(self.names, self.matches.twigs)])
 
     def _rows(self) -> pa.Array:
-        """Row of each match, of the type of Polars' row numbers."""
+        """Return the row of each match, with Polars' type of row numbers."""
         numbers: npt.NDArray[np.integer] = self.matches.rows.astype(np.uint32 if pl.UInt32 == INDEX else np.uint64)
         return spread(numbers, self.matches.offsets)
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:
-    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    """Return the columns of the result, given the type of the ``id`` column if there is one."""
     return pl.Schema({"id": Labels.dtype(id_type), "query": pl.String()})
 
 
 def name_lists(matches: Matches, names: Sequence[str], column: str, rows: int) -> pl.Series:
-    """List the names of each row's twigs, null where there is no document: ``List(String)``."""
+    """Return the names of each row's twigs as ``List(String)``; null without a valid document."""
     counts = np.zeros(rows, np.int64)
     counts[matches.rows] = np.diff(matches.offsets)
     values: Any = _named(names, matches.twigs).to_arrow(compat_level=pl.CompatLevel.newest())
@@ -96,12 +97,12 @@ def name_lists(matches: Matches, names: Sequence[str], column: str, rows: int) -
 
 
 def _named(names: Sequence[str], twigs: UInt32) -> pl.Series:
-    """Give the name of each twig; Polars' views of them share the names' bytes."""
+    """Return the name of each twig; Polars' views share the bytes of the names."""
     return pl.Series("query", names, pl.String).gather(from_arrow("query", to_arrow([twigs])[0]))
 
 
 def flags(matches: Matches, names: Sequence[str], column: str, rows: int) -> pl.Series:
-    """Tell of each twig whether each row matches it, null where there is no document: ``Struct`` of ``Boolean``."""
+    """Return a ``Struct`` with a ``Boolean`` per twig; null without a valid document."""
     documents = np.repeat(matches.rows, np.diff(matches.offsets))
     step = max(1, CELLS // max(rows, 1))
     fields: list[pa.Array] = []
@@ -118,7 +119,7 @@ def flags(matches: Matches, names: Sequence[str], column: str, rows: int) -> pl.
 
 
 def _bits(cells: Bools) -> list[pa.Array]:
-    """Make an Arrow array of Booleans of each row of a matrix."""
+    """Return an Arrow array of Booleans for each row of a matrix."""
     packed = np.packbits(cells, axis=1, bitorder="little")
     width = packed.shape[1]
     buffer = owned(packed.reshape(-1))
@@ -129,7 +130,7 @@ def _bits(cells: Bools) -> list[pa.Array]:
 
 
 def _valid(matches: Matches, rows: int) -> Any:
-    """Arrow's bits that tell which rows hold a document; None where all do."""
+    """Return Arrow's validity bits of rows with a valid document; None if all rows have one."""
     if len(matches.rows) == rows:
         return None
     valid = np.zeros(rows, np.bool_)

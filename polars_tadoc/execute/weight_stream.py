@@ -1,7 +1,7 @@
-"""Weighs the words of rows that are more than memory holds, in two passes.
+"""Weighs the words of more rows than memory holds, in two passes.
 
-Windows of rows are counted once, as a plan need not give the same rows twice. Their counts wait in a spill, in memory
-or on disk. The first pass over the counts finds how many rows hold each word; the second one weighs them.
+Windows of rows are counted once, because a plan need not return the same rows twice. The counts are kept in a spill, in
+memory or on disk. The first pass over them counts the rows of each word; the second pass weighs the words.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from polars_tadoc.records.records import Records, own_words
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 
 WAITING_SHARE = 8
-"""Counts that wait in memory take at most such a share of what a limit leaves (:func:`.pieces.working_bytes`)."""
+"""Maximum share of :func:`.splits.working_bytes` for counts in memory."""
 
 SPILL_SHARE = 4
-"""So do words that were not merged yet."""
+"""The same for words that are not merged yet."""
 
 TABLE_SHARE = 4
-"""So do words that several rows hold, with numbers of rows."""
+"""The same for words in several rows, with their numbers of rows."""
 
 BATCH = 1 << 20
-"""Counts that are weighed at a time, where they were kept by row."""
+"""Counts weighed at a time if they are kept by row."""
 
 
 def stream_weights(
@@ -53,7 +53,7 @@ def stream_weights(
         folder = stack.enter_context(SpillFolder(request.name))
         totals = stack.enter_context(_AllRows(request.name, folder, room))
         counts = stack.enter_context(Spill(request.layout, room // WAITING_SHARE, request.name, checkpoint))
-        for partition, window in enumerate(windows, start=-1):  # the first window is of no partition
+        for partition, window in enumerate(windows, start=-1):  # the first window has no partition
             kept.keep(window.frame)
             if partition not in counts.covered:
                 for part in in_parts(window, limit) if window.documents else ():
@@ -73,22 +73,22 @@ def stream_weights(
 
 
 def _own_terms(request: WeightsRequest, records: Records) -> Terms:
-    """Read the terms of some rows, with their own words only, in code point order."""
+    """Convert the records of some rows to terms, with only their own words, in code point order."""
     words, keys = own_words(request.layout.are_words, records.words, records.keys)
     return request.transport.part(replace(records, words=words, keys=keys))
 
 
 class _AllRows:
-    """What weights take from all rows: gathered, then given to some of them.
+    """Totals over all rows: collected first, then attached to parts of the rows.
 
     Parameters
     ----------
     call
-        What messages begin with.
+        Prefix of messages.
     folder
-        Where words go that memory does not hold.
+        Folder for words that do not fit in memory.
     room
-        Bytes that a limit leaves beside what threads hold.
+        Bytes of the limit that threads do not take.
 
     """
 
@@ -99,7 +99,7 @@ class _AllRows:
         self._documents = self._words = 0
 
     def add(self, terms: Records) -> None:
-        """Count further rows, and in how many of them each word is."""
+        """Add rows to the counts of rows per word."""
         assert terms.rows is not None
         assert terms.lengths is not None
         self._documents += len(terms.rows)
@@ -109,13 +109,13 @@ class _AllRows:
         self._spill.add(document_frequencies(terms))
 
     def settle(self) -> None:
-        """Say that all rows were added."""
+        """Finish adding rows."""
         for records in self._spill.merged(min_count=2):
             assert records.counts is not None
             self._table.append(records.words.take(pa.array(records.keys[:, 0])), records.counts)
 
     def given_to(self, terms: Terms) -> Terms:
-        """Return rows that were added with what all rows have."""
+        """Return some of the added rows with the totals."""
         return replace(terms, known_totals=Totals(self._documents, self._words, self._table.look_up(terms.words)))
 
     def __enter__(self) -> _AllRows:

@@ -1,7 +1,7 @@
-"""What calls that weigh the words of rows have in common: what is asked, and the result.
+"""Request and result shared by the calls that weigh the words of rows.
 
-Counts stay where the engine left them until strings or arrays in host memory are asked for. How many rows hold a word
-is counted over all of them, so nothing is weighed before the last row was read.
+Counts stay in the engine's memory until strings or host arrays are requested. Document frequencies depend on all rows,
+so weighing starts after the last row.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from polars_tadoc.traversal.options import Options, TopOption, require_top
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:
-    """Columns of the result, given the type of the ``id`` column, if there is one."""
+    """Return the columns of the result, given the type of the ``id`` column if there is one."""
     return pl.Schema({"id": Labels.dtype(id_type), "word": pl.String(), "weight": pl.Float64()})
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedWords:
-    """The result; labels and strings are made only in the form asked for."""
+    """The result; labels and strings are only made by the methods below."""
 
     labels: Labels
     engine: Engine
     words: Vocabulary
     rows: Int64
-    """int64 by document, in host memory: its row."""
+    """int64 by document, in host memory: row numbers."""
     offsets: Any
-    """int64, documents + 1, an array of the engine; so are uint32 ids and float64 weights."""
+    """int64, documents + 1, an array of the engine, as are uint32 ids and float64 weights."""
     ids: Any
     weights: Any
 
     def to_arrow(self) -> pa.Table:
-        """Table with dictionary-encoded words."""
+        """Return a table with dictionary-encoded words."""
         offsets, ids, weights = self._on_host()
         rows = self._rows(offsets)
         labels = rows if self.labels.values is None else self.labels.arrow(view(rows))
         return pa.table({"id": labels, "word": dictionary(self.words, ids), "weight": weights})
 
     def to_frame(self) -> pl.DataFrame:
-        """Frame with the columns of :func:`schema`."""
+        """Return a frame with the columns of :func:`schema`."""
         offsets, ids, weights = self._on_host()
         rows = self._rows(offsets)
         labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))
@@ -73,26 +73,26 @@ class WeightedWords:
         return kernels.to_host(self.offsets), ids, weights
 
     def _rows(self, offsets: Int64) -> pa.Array:
-        """Row of each word, of the type of Polars' row numbers."""
+        """Return the row of each word, with Polars' type of row numbers."""
         return spread(self.rows.astype(np.uint32 if pl.UInt32 == INDEX else np.uint64), offsets)
 
 
 class WeighingOptions(TopOption, CountingOptions, total=False):
-    """What all calls that weigh words take."""
+    """Options of all calls that weigh words."""
 
 
 class WeightTransport(Transport[Terms]):
-    """A row, a word that it holds, and how often; rows without a word are documents, too."""
+    """Records of (row, word) with the count; rows without words are documents, too."""
 
     def records(self, part: Terms) -> Records:
-        """Write each row beside its words."""
+        """Convert terms to records of rows and words."""
         part = part.on_host()
         rows = part.rows.astype(np.uint32)
         keys = np.stack([np.repeat(rows, np.diff(part.offsets)), part.ids], axis=1)
         return sort_records(self.layout, part.words, keys, part.counts, rows, part.lengths)
 
     def part(self, records: Records) -> Terms:
-        """List the words of each row."""
+        """Convert records to the words of each row."""
         assert records.rows is not None
         assert records.counts is not None
         offsets = np.searchsorted(records.keys[:, 0], np.append(records.rows, np.uint64(1 << 32)))
@@ -102,7 +102,7 @@ class WeightTransport(Transport[Terms]):
 
 @dataclass(frozen=True)
 class WeightsRequest(Analytic[Terms, WeightedWords]):
-    """Arguments, checked; each call has its own subclass."""
+    """Checked arguments; each call has its own subclass."""
 
     takes_text: ClassVar[bool] = True
     schema = staticmethod(schema)
@@ -114,17 +114,17 @@ class WeightsRequest(Analytic[Terms, WeightedWords]):
 
     @classmethod
     def weighing(cls, weighting: Weighting, options: WeighingOptions) -> Self:
-        """Check the options that all calls take; errors as theirs."""
+        """Check the options that all calls share; raises as they do."""
         counting = Counting.of(cls.name, options)
         return cls(weighting, require_top(options["top"]), counting, counting.options)
 
     @property
     def reading(self) -> Options:
-        """Words are normalised when they are counted."""
+        """Options for reading; normalisation is applied while counting."""
         return replace(self.options, morphism=None)
 
     def without_limits(self) -> Self:
-        """Limits are applied to the result alone."""
+        """Return itself, as limits only apply to the result."""
         return self
 
     def partial(self, corpus: Corpus, engine: Engine) -> Terms:
@@ -136,32 +136,32 @@ class WeightsRequest(Analytic[Terms, WeightedWords]):
         return self.counting.text_partials(text, first, batches)
 
     def on_host(self, part: Terms) -> Terms:
-        """Bring the counts to host memory."""
+        """Copy the counts to host memory."""
         return part.on_host()
 
     def merge(self, partials: Sequence[Terms]) -> Terms:
-        """Put the documents of several corpora into the order of their rows; no count changes."""
+        """Sort the documents of several corpora by row; counts stay the same."""
         return self.counting.merge(partials)
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What decides which records there are."""
+        """Everything that determines the records."""
         return {**super().asked, **self.counting.described}
 
     def result(self, total: Terms, labels: Labels) -> WeightedWords:
-        """Weigh all words, and give rows their labels."""
+        """Weigh all words, and attach labels to rows."""
         total = self.counting.settle(total)
         weights = total.weigh(self.weighting)
         kept = (total.offsets, total.ids, weights) if self.top is None else total.top(weights, self.top)
         return WeightedWords(labels, total.engine, total.words, total.rows, *kept)
 
     def finish(self, total: Terms, labels: Labels, batches: DeviceBatches) -> WeightedWords:
-        """Weigh as :meth:`result` does, so many documents at a time as a device has the memory for."""
+        """Like :meth:`result`, in batches of documents that fit the device's memory."""
         try:
             return self.result(total, labels)
         except DeviceMemoryError:
             pass
-        total = total.on_host()  # no other name keeps what was on the device
+        total = total.on_host()  # drops the last reference to device arrays
         offsets, ids, weights = weigh_in_batches(total, self.weighting, self.top, batches)
         return WeightedWords(labels, CPU, total.words, total.rows, offsets, ids, weights)
 
@@ -169,12 +169,12 @@ class WeightsRequest(Analytic[Terms, WeightedWords]):
 def weigh_in_batches(
     total: Terms, weighting: Weighting, top: int | None, batches: DeviceBatches
 ) -> tuple[Int64, UInt32, Float64]:
-    """Weigh the words of documents, which are in host memory, with so many of them on a GPU as it has the memory for.
+    """Weigh the words of documents in host memory; on a GPU in batches that fit its memory.
 
     Returns
     -------
     (numpy int64, numpy uint32, numpy float64)
-        Where each document's words start, and all; the words, all or the ``top`` heaviest; their weights.
+        Offsets of each document's words; ids of all words or the ``top`` of highest weight; their weights.
 
     """
 

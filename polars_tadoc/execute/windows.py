@@ -1,4 +1,4 @@
-"""Rows of a plan, so many at a time, in their order: what is answered row by row needs no more of them at once."""
+"""Rows of a plan in consecutive windows, for results that are computed row by row."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from polars_tadoc.runtime.prefetch import read_ahead
 from polars_tadoc.traversal.text_corpus import is_text
 
 ROWS_SHARE = 64
-"""Compressed rows of a window take at most such a share of the limit."""
+"""Maximum share of the limit for the compressed rows of a window."""
 
 TEXT_SHARE = 16
-"""Text of a window takes at most such a share of the limit; cutting it into words takes several times as much."""
+"""Maximum share of the limit for the text of a window; tokenizing takes several times as much."""
 
 AHEAD_SHARE = 4
-"""While a partition is worked on that takes at most such a share of the limit, the next one is read."""
+"""Prefetch the next partition while the current one takes at most this share of the limit."""
 
 WORD_BYTES = 60
-"""What is made of the counts of documents takes, for each word of theirs, at most about so many bytes: where most words
-of a document differ."""
+"""Approximate maximum bytes, per word, of what is made from the counts of documents, if most words of a document are
+distinct."""
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Rows that stand together in a plan, null ones too."""
+    """Consecutive rows of a plan, including null rows."""
 
     first: int
     """Number of its first row in the plan."""
     frame: pl.DataFrame
-    """Other columns of its rows; it has as many rows even where there are none."""
+    """Other columns; has the window's height even without columns."""
     corpora: tuple[Corpus, ...]
-    """Its rows that are not null, grammar by grammar; ``Corpus.rows`` number the plan's rows."""
+    """Rows that are not null, by grammar; ``Corpus.rows`` has row numbers of the plan."""
     column: pl.Series | None = None
-    """Its rows themselves where they came as a column, String or compressed; None of a packed row."""
+    """The rows as a String or compressed column; None for a packed row."""
 
     @property
     def documents(self) -> Sequence[Corpus | pl.Series]:
-        """Its rows, as stages take them."""
+        """Return the rows in the form that stages take."""
         if self.column is not None and self.column.dtype == pl.String:
             return [self.column]
         return self.corpora
@@ -62,7 +62,7 @@ class Window:
 
 
 def windows_of(plan: pl.LazyFrame, column: str, others: list[str], limit: int, gaps: bool = False) -> Iterator[Window]:
-    """Give the rows of a plan: from packed rows as they are, where it does no more than choose documents of a scan.
+    """Yield the rows of a plan; reads packed rows directly if the plan only selects documents of a scan.
 
     Parameters
     ----------
@@ -73,14 +73,14 @@ def windows_of(plan: pl.LazyFrame, column: str, others: list[str], limit: int, g
     others
         Names of other columns.
     limit
-        Bytes that one grammar with its documents may take.
+        Maximum bytes of a grammar with its documents.
     gaps
-        Give what stood between words, too.
+        Also read the separators of words.
 
     Raises
     ------
     LimitExceededError
-        One grammar with its documents does not fit.
+        A grammar with its documents does not fit.
 
     """
     question = question_of(plan, column, others)
@@ -90,7 +90,7 @@ def windows_of(plan: pl.LazyFrame, column: str, others: list[str], limit: int, g
 
 
 def question_of(plan: pl.LazyFrame, column: str, others: list[str]) -> PackedQuestion | None:
-    """Tell which documents of a packed scan a plan chooses; None where it does more; parameters as above."""
+    """Return the documents of a packed scan that a plan selects; None if it does more. Parameters as above."""
     if column in others:
         return None
     question = packed_question(plan.select(cs.by_name(column, *dict.fromkeys(others))))
@@ -98,7 +98,7 @@ def question_of(plan: pl.LazyFrame, column: str, others: list[str]) -> PackedQue
 
 
 def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps: bool = False) -> Iterator[Window]:
-    """Give the documents of a packed scan: an empty window, then one for each packed row of which one may pass.
+    """Yield the documents of a packed scan: an empty window, then one per packed row that may have selected documents.
 
     Parameters
     ----------
@@ -107,19 +107,19 @@ def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps
     others
         Names of other columns.
     limit
-        Bytes that one grammar with its documents may take.
+        Maximum bytes of a grammar with its documents.
     gaps
-        Give what stood between words, too.
+        Also read the separators of words.
 
     Raises
     ------
     LimitExceededError
-        One grammar with its documents does not fit.
+        A grammar with its documents does not fit.
 
     """
     require_fitting_footers(question, limit)
     first = 0
-    yield Window(0, chosen(question.scan.schema.to_frame(), others), ())  # there may be no document
+    yield Window(0, chosen(question.scan.schema.to_frame(), others), ())  # there may be no documents
     for frame, corpus in question.corpora(others, cached=False, gaps=gaps):
         require_row_numbers(first + frame.height)
         yield Window(first, frame, (fitting(corpus, limit),))
@@ -127,14 +127,14 @@ def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps
 
 
 def read_ahead_windows(windows: Iterator[Window], limit: int) -> Iterator[Window]:
-    """Read the next window of a packed scan while one is worked on that leaves room for it."""
+    """Prefetch the next window of a packed scan while a window that leaves room for it is processed."""
     return read_ahead(windows, lambda window: sum(map(bytes_needed, window.corpora)) <= limit // AHEAD_SHARE)
 
 
 def in_parts(window: Window, limit: int) -> Iterator[Window]:
-    """Cut a packed row's documents into stretches whose counts by document fit, if they are too many words.
+    """Split a packed row's documents into pieces whose counts by document fit, if they have too many words.
 
-    Other windows are small, and given as they are.
+    Other windows are small and stay whole.
     """
     most = working_bytes(limit) // WORD_BYTES
     is_packed_row = len(window.corpora) == 1 and window.column is None
@@ -157,20 +157,20 @@ def in_parts(window: Window, limit: int) -> Iterator[Window]:
 def plan_windows(
     plan: pl.LazyFrame, column: str, others: list[str], limit: int, gaps: bool = False
 ) -> Iterator[Window]:
-    """Do the same for a plan, which runs in Polars' streaming engine.
+    """Like :func:`windows_of` for a plan that runs in Polars' streaming engine.
 
-    Rows are gathered until a share of the limit is full; the last window may be empty. Of compressed rows the last ones
-    of one grammar wait for what comes next, so that most grammars are read once.
+    Rows are collected until they fill a share of the limit; the last window may be empty. The last rows of a compressed
+    grammar are held back for the next window, so that most grammars are read once.
     """
     read = plan.select(cs.by_name(*dict.fromkeys([column, *others])))
     if column not in others and is_text(read.collect_schema()[column]):
         read = read.with_columns(cs.by_name(column).cast(pl.String))
-    held = [read.collect_schema().to_frame()]  # of a plan without rows there may be no batch
+    held = [read.collect_schema().to_frame()]  # a plan without rows may give no batch
     first = size = 0
     for batch in batches(read):
         require_row_numbers(first + sum(frame.height for frame in held) + batch.height)
         text = batch.schema[column] == pl.String
-        if not (text or gaps or column in others):  # as a label it is given whole
+        if not (text or gaps or column in others):  # as a label, the whole column is needed
             bare = _without_gaps(storage(batch[column])).alias(column)
             batch = batch.with_columns(in_form(bare, batch.schema[column]))
         held.append(batch)
@@ -195,7 +195,7 @@ def _window(frame: pl.DataFrame, column: str, others: list[str], first: int, lim
 
 
 def _before_last_grammar(column: pl.Series) -> int:
-    """Count the rows before the last ones that all have one grammar; all where there are no others."""
+    """Return the number of rows before the final run of rows with one grammar; all rows if there is only one."""
     codes = column.alias("text").struct.field("grammar").to_physical()
     used = codes.drop_nulls()
     if not len(used):
@@ -205,7 +205,7 @@ def _before_last_grammar(column: pl.Series) -> int:
 
 
 def _without_gaps(column: pl.Series) -> pl.Series:
-    """Drop what most analytics do not read."""
+    """Drop separators, which most analytics do not read."""
     column = column.alias("text")  # Polars' own calls take some names for patterns
     gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(column))
     return pl.DataFrame([column.struct.field("grammar"), column.struct.field("symbols"), gaps]).to_struct("text")

@@ -1,8 +1,9 @@
-"""Records that are more than memory holds: sorted runs on disk, merged in ranges of keys.
+"""Records that exceed memory: sorted runs on disk, merged by ranges of keys.
 
-Records gather in memory, merged, until they fill their share; then they become a run: a file of packed keys and counts
-in key order and a file of their words. In the end the words of all runs are merged into one numbering, which rises with
-each run's own, so that runs stay sorted; then stretches of all runs between two keys are read and merged at a time.
+Records are merged in memory until they fill their share. Then they become a run: a file of packed keys and counts in
+key
+order, and a file of their words. At the end, the words of all runs are merged into one numbering. It is monotonic in
+each run's own numbers, so runs stay sorted. Then ranges of keys are read from all runs and merged.
 """
 
 from polars_tadoc.records.checkpoint import Checkpoint as Checkpoint

@@ -1,4 +1,4 @@
-"""Cuts ranges of merged records into batches, and finds the rows that belong to each."""
+"""Splits ranges of merged records into batches, and finds the rows of each batch."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from polars_tadoc.runtime.array_types import UInt32, UInt64
 def cut(
     ranges: Iterator[Range], mask: np.uint64, batch: int
 ) -> Iterator[tuple[UInt64, UInt64 | None, np.uint64 | None]]:
-    """Cut ranges into batches of about so many records.
+    """Split ranges into batches of about the given size.
 
     Parameters
     ----------
     ranges
         Merged records.
     mask
-        Bits of the first limb: records that agree in them come in one batch.
+        Bits of the first limb: records that agree in them stay in one batch.
     batch
-        How many.
+        Target number of records.
 
     Yields
     ------
     (uint64[limbs, keys], uint64 array or None, uint64 or None)
-        Keys, counts, and the first limb below which there are no more records; None for the last batch.
+        Keys, counts, and a lower bound of the first limbs of all later records; None for the last batch.
 
     """
     for one in ranges:
@@ -46,7 +46,7 @@ def cut(
 
 
 class Rows:
-    """Rows that are there and their lengths, taken in order."""
+    """Existing rows and their lengths, taken in order."""
 
     def __init__(self, ranges: Iterator[Range]) -> None:
         self._ranges: Iterator[Range] | None = ranges
@@ -54,7 +54,7 @@ class Rows:
         self._below = 0
 
     def take(self, row: int | None) -> tuple[UInt32, UInt64]:
-        """Take the rows before one, or all that are left."""
+        """Take the rows before ``row``; None: all remaining rows."""
         keys, lengths = [self._keys], [self._lengths]
         while self._ranges is not None and (row is None or self._below < row):
             one = next(self._ranges, None)

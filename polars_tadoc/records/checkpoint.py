@@ -1,4 +1,4 @@
-"""A folder from which a call goes on that was interrupted: runs of finished partitions, and which ones these are."""
+"""A folder from which an interrupted call resumes: runs of finished partitions, and a manifest that lists them."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ VERSION = 1
 RUN = "run-"
 
 MAX_PARTITIONS = 1 << 22
-"""More are not believed where it is not known how many there are."""
+"""Upper bound of partitions if their number is unknown."""
 
 _RUN_NAME = rf"{RUN}(?:[0-9]{{6}}|[1-9][0-9]{{6,17}})"
 _RUN = re.compile(_RUN_NAME)
 _RUN_FILE = re.compile(rf"({_RUN_NAME})\.(?:keys|words|rows)\.parquet")
 _STARTED_MANIFEST = re.compile(rf"\.{re.escape(MANIFEST)}\.[0-9a-f]{{8}}\.tmp")
 
-MEND = "make room there and make the same call again: it goes on behind the partitions that are finished"
+MEND = "free space there and repeat the call: it resumes after the finished partitions"
 
 SHOWN = 200
-"""Characters of a value that a message shows."""
+"""Maximum characters of a value in a message."""
 
 
 class Checkpoint:
-    """What a call has found in the partitions that it finished, kept until the folder is deleted.
+    """Results of a call for finished partitions, kept until the folder is deleted.
 
     Parameters
     ----------
     folder
-        The folder; made if it is not there.
+        The folder; created if it does not exist.
     question
-        What is asked, of what: values that JSON has, by name. Lists of equal length are compared item by item.
+        What the call computes, on which input: JSON values by name. Lists of equal length are compared item by item.
     call
-        What messages begin with.
+        Prefix of messages.
     partitions
-        How many there are, at most.
+        Maximum number of partitions.
 
     Raises
     ------
     ValueError
-        The folder was made for another question, or holds something else.
+        The folder was made for another question, or contains other files.
     OSError
-        Another call is using it, or it cannot be made, or is a file.
+        Another call uses it, it cannot be created, or the path is a file.
     InvalidRecordsError
         Its files are damaged.
 
@@ -69,9 +69,9 @@ class Checkpoint:
         self._call, self._partitions = call, partitions
         self._question: dict[str, Any] = json.loads(json.dumps(dict(question)))
         self._files: dict[str, dict[str, list[int]]] = {}
-        """By finished run its files, with their sizes and checksums."""
+        """Files of each finished run, with sizes and checksums."""
         self.covered = Stretches()
-        """Partitions whose records the runs hold."""
+        """Partitions whose records are in the runs."""
         with self.writing():
             if not self.path.is_dir():
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ class Checkpoint:
             descriptor = lock(self.path)
         except OSError as error:
             if error.errno in (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS):
-                return None  # there are no locks
+                return None  # the file system has no locks
             raise
         if descriptor is None:
             raise OSError(errno.EBUSY, f"{self._call}: another call is using the checkpoint {self.path}")
@@ -104,23 +104,23 @@ class Checkpoint:
             self._remove_unfinished(names)
         elif foreign := [name for name in names if not self._is_started_manifest(name)]:
             raise ValueError(
-                f'{self._call}: {self.path} is no checkpoint: it holds "{foreign[0]}"; name a new or an empty folder'
+                f'{self._call}: {self.path} is not a checkpoint: it has "{foreign[0]}"; name a new or an empty folder'
             )
         else:
             self._write()
 
     def _is_started_manifest(self, name: str) -> bool:
-        """Tell whether this is all that a call leaves which is killed before the folder has a manifest."""
+        """Tell whether the folder only has what a call killed before its first manifest leaves."""
         return bool(_STARTED_MANIFEST.fullmatch(name)) and _is_regular(self.path / name)
 
     def _remove_unfinished(self, names: Iterable[str]) -> None:
-        """Remove what was being written when a call was interrupted; what other processes have locked stays."""
+        """Remove unfinished files of an interrupted call; files locked by other processes stay."""
         unfinished = [name for name in names if (run := _run_of(name)) is not None and run not in self.runs]
         for name in unfinished:
             if not _is_regular(self.path / name):
                 raise ValueError(
-                    f'{self._call}: {self.path} holds "{name}", which is no regular file, under the name of one that '
-                    "is to be written; move it elsewhere, or name another folder"
+                    f'{self._call}: {self.path} contains "{name}", not a regular file, under a name that '
+                    "checkpoints write; move it elsewhere, or use another folder"
                 )
         for name in unfinished:
             remove(self.path / name)
@@ -146,15 +146,15 @@ class Checkpoint:
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise self._damaged(path, "damaged") from error
         if not sound:
-            raise self._damaged(path, "damaged, or of another version")
+            raise self._damaged(path, "damaged or has another format version")
         if not is_sealed:
-            raise self._damaged(path, "damaged, or an older polars_tadoc wrote it, without a checksum of itself")
+            raise self._damaged(path, "damaged, or written by an older polars_tadoc, without a checksum")
         if is_whole:
             self._require_same(question)
         if any(first < 0 or last >= self._partitions for first, last in stretches.stretches):
-            raise self._damaged(path, f"damaged: of {self._partitions:,} partitions, it names others")
+            raise self._damaged(path, f"damaged: it names partitions beyond the {self._partitions:,} of the scan")
         if not is_whole:
-            raise self._damaged(path, "damaged: its checksum is another")
+            raise self._damaged(path, "damaged: checksum mismatch")
         for files in runs.values():
             for name, (size, checksum) in files.items():
                 file = self.path / name
@@ -163,7 +163,7 @@ class Checkpoint:
                 except FileNotFoundError:
                     raise self._damaged(file, "gone") from None
                 except (NotAFileError, IsADirectoryError):
-                    raise self._damaged(file, "no regular file") from None
+                    raise self._damaged(file, "not a regular file") from None
                 if found != [size, checksum]:
                     raise self._damaged(file, "damaged")
         self._files, self.covered = runs, stretches
@@ -172,10 +172,10 @@ class Checkpoint:
         try:
             return read_json_text(path, self._call, follow=False)
         except (NotAFileError, IsADirectoryError):
-            raise self._damaged(path, "no regular file") from None
+            raise self._damaged(path, "not a regular file") from None
 
     def _damaged(self, path: Path, how: str) -> InvalidRecordsError:
-        return InvalidRecordsError(f"{self._call}: {path} is {how}; delete the checkpoint and begin anew")
+        return InvalidRecordsError(f"{self._call}: {path} is {how}; delete the checkpoint and start again")
 
     def _require_same(self, question: dict[str, Any]) -> None:
         for name in sorted(self._question.keys() | question.keys()):
@@ -184,23 +184,23 @@ class Checkpoint:
                 if name == "files" and (told := _other_files(then, now)):
                     raise ValueError(
                         f"{self._call}: the checkpoint {self.path} was made for another question: of its files, "
-                        f"{told}; name another folder, or delete this one"
+                        f"{told}; use another folder, or delete this one"
                     )
                 where, then, now = _difference(name, then, now)
                 raise ValueError(
                     f"{self._call}: the checkpoint {self.path} was made for another question: {where} was "
-                    f"{_shown(then)} and is {_shown(now)}; name another folder, or delete this one"
+                    f"{_shown(then)} and is {_shown(now)}; use another folder, or delete this one"
                 )
 
     def commit(self, runs: Iterable[str], finished: Iterable[int] = ()) -> None:
-        """Say which runs are finished, and which partitions they hold beside those they held before."""
+        """Record finished runs, and the partitions that they cover in addition to earlier ones."""
         with self.writing():
             self._files = {run: self._files.get(run) or self._flushed(run) for run in runs}
             self.covered = self.covered.also(finished)
             self._write()
 
     def _flushed(self, run: str) -> dict[str, list[int]]:
-        """Have the system write a run to the disk; returns sizes and checksums of its files."""
+        """Flush a run to disk (fsync); return sizes and checksums of its files."""
         found = {}
         for file in sorted(file for file in self.path.glob(f"{run}.*") if _run_of(file.name) == run):
             with open_regular(file, follow=False) as opened:
@@ -219,38 +219,38 @@ class Checkpoint:
             temporary.write_text(manifest_text(said))
 
     def writing(self) -> AbstractContextManager[None]:
-        """Name the folder, and what to do, where the disk is full or the folder went away."""
+        """Explain errors of a full disk or a missing folder, with the folder's name."""
         return explained(self.path, self._call, MEND, "checkpoint=")
 
     def close(self) -> None:
-        """Let others use the folder."""
+        """Release the folder's lock."""
         if self._unlock is not None and (kept := self._unlock.detach()):
             _, function, arguments, _ = kept
             function(*arguments)
 
 
 def manifest_text(said: Mapping[str, Any]) -> str:
-    """Write a manifest, with the checksum of all else that it says.
+    """Return a manifest as JSON, with a checksum of its other content.
 
-    A manifest is taken only as it was written: any other byte is a change, whatever JSON makes of it.
+    Reading compares the text byte by byte: any other byte is damage, even if the JSON is equivalent.
     """
     text = json.dumps({name: value for name, value in said.items() if name != "crc32"})
     return f'{text[:-1]}, "crc32": {zlib.crc32(text.encode())}}}'
 
 
 def _is_regular(path: Path) -> bool:
-    """Tell whether a file is there, and no link."""
+    """Tell whether a regular file exists, not a link."""
     return stat.S_ISREG(path.lstat().st_mode)
 
 
 def _run_of(name: str) -> str | None:
-    """Return the run that a file of this name is of; None where no run has such a file."""
+    """Return the run that a file name belongs to; None for other names."""
     found = _RUN_FILE.fullmatch(name)
     return found and found[1]
 
 
 def _are_runs(runs: Any) -> bool:
-    """Tell whether what was read is runs, by name, and their files with two numbers each."""
+    """Tell whether a parsed value maps run names to files with two numbers each."""
     return all(
         _RUN.fullmatch(run)
         and all(
@@ -261,7 +261,7 @@ def _are_runs(runs: Any) -> bool:
 
 
 def _other_files(then: Any, now: Any) -> str:
-    """Name a file that only one of two lists of files has, by its path; empty where both have the same."""
+    """Describe the files that are in only one of two lists, by path; empty if the lists are equal."""
     try:
         before, after = ([path for path, said in files if said is not None] for files in (then, now))
         known, still = set(before), set(after)
@@ -276,7 +276,7 @@ def _other_files(then: Any, now: Any) -> str:
 
 
 def _difference(where: str, then: Any, now: Any) -> tuple[str, Any, Any]:
-    """Return the first items in which values differ, and where these are: some stand in a pair with their name."""
+    """Return the first differing items and where they are; pairs start with their name."""
     while True:
         if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
             if len(then) == 2 and then[0] == now[0] and (isinstance(then[1], dict) or isinstance(now[1], dict)):
@@ -299,7 +299,7 @@ def _shown(value: Any) -> str:
 
 
 def _described(file: Path) -> list[int]:
-    """Return size and checksum of a file."""
+    """Return the size and checksum of a file."""
     size = checksum = 0
     with open_regular(file, follow=False) as opened:
         while part := opened.read(1 << 20):

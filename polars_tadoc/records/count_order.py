@@ -1,7 +1,8 @@
-"""Puts records that come in key order into that of falling counts, in bounded memory and without comparing keys.
+"""Sorts records from key order to descending counts, in bounded memory and without comparing keys.
 
-Records of one count are to stay in key order. So each stretch of keys is shared out by counts, and of stretches that
-follow each other those of one count are read one behind the other: nothing is merged.
+Records of equal count must stay in key order. Therefore each block of consecutive keys is split by count; for each
+count,
+the parts of consecutive blocks are concatenated. Nothing is merged.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.free_memory import give_back_memory
 
 READ_SHARE = 4
-"""What is read from files at a time takes at most such a share of the room, and a copy of it as much."""
+"""Maximum share of the room for data read from files at a time; a copy takes as much."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Stretch:
-    """Records of a stretch of keys, by count falling; in memory or in a file."""
+    """Records of a block of consecutive keys, by descending count; in memory or in a file."""
 
     counts: UInt64
-    """Distinct counts, falling."""
+    """Distinct counts, descending."""
     offsets: Int64
-    """Where the records of each count start, one more than there are."""
+    """Offsets of the records of each count, one more than the counts."""
     keys: UInt64 | Path
 
     def read(self, first: int, last: int, form: KeyForm) -> UInt64:
-        """Read keys from one place to another."""
+        """Read keys ``first`` to ``last``."""
         if not isinstance(self.keys, Path):
             return self.keys[:, first:last]
         file = KeysFile(self.keys, len(form.bits), counted=False)
@@ -48,18 +49,18 @@ class _Stretch:
 
 
 class ByCount:
-    """Gathers records in key order and gives them by count falling.
+    """Collects records in key order and yields them by descending count.
 
     Parameters
     ----------
     form
-        How keys are packed.
+        Packing of keys.
     top
-        At most so many records are wanted.
+        Maximum number of records to yield.
     room
-        Bytes that may be held.
+        Maximum bytes in memory.
     folder
-        Where the rest goes.
+        Folder for the rest.
 
     """
 
@@ -67,13 +68,13 @@ class ByCount:
         self._form, self._top, self._room, self._folder = form, top, room, folder
         self._stretches: list[_Stretch] = []
         self._held = 0
-        """Records that are in memory."""
+        """Records in memory."""
         self._files = 0
 
     def add(self, keys: UInt64, counts: UInt64) -> None:
-        """Take records whose keys are behind all those before."""
+        """Add records whose keys follow all earlier ones."""
         if self._top is not None and self._stretches and self._held >= self._top:
-            kept = counts > self._least(self._top)  # those before stand before equal ones
+            kept = counts > self._least(self._top)  # at equal counts, earlier records win
             keys, counts = keys[:, kept], counts[kept]
         if not len(counts) or self._top == 0:
             return
@@ -92,20 +93,20 @@ class ByCount:
         self._held += int(offsets[-1])
 
     def _least(self, top: int) -> np.uint64:
-        """Return a count that so many of those in memory reach."""
+        """Return the count that at least ``top`` of the records in memory reach."""
         held = [one for one in self._stretches if not isinstance(one.keys, Path)]
         counts, sizes = np.concatenate([one.counts for one in held]), _sizes(held)
         order = np.argsort(counts)[::-1]
         return np.uint64(counts[order][np.searchsorted(np.cumsum(sizes[order]), top)])
 
     def _keep_best(self, top: int) -> None:
-        """Leave only as many in memory as are wanted."""
+        """Keep only the records in memory that may be in the result."""
         keys, counts = next(self._read(top, top))
         self._stretches, self._held = [], 0
         self._hold(*by_falling_count(keys, counts))
 
     def _write(self) -> None:
-        """Write what is in memory to files."""
+        """Move the records in memory to files."""
         for place, one in enumerate(self._stretches):
             if not isinstance(one.keys, Path):
                 path = self._folder.path / f"order-{self._files:06}.keys.parquet"
@@ -117,7 +118,7 @@ class ByCount:
         give_back_memory(self._room)
 
     def read(self, batch: int) -> Iterator[tuple[UInt64, UInt64]]:
-        """Give the records, uint64[limbs, keys] and uint64 counts, about so many at a time or more."""
+        """Yield the records, uint64[limbs, keys] and uint64 counts, in batches of about the given size or more."""
         return self._read(max(batch, self._room // (8 * self._form.limbs * READ_SHARE)), self._top)
 
     def _read(self, most: int, top: int | None) -> Iterator[tuple[UInt64, UInt64]]:
@@ -138,9 +139,9 @@ class ByCount:
             done = goal
 
     def _gather(self, owners: Int64, sizes: Int64, places: Int64) -> UInt64:
-        """Read so many records of each stretch named, one behind the other; places move behind what was read.
+        """Read ``sizes`` records of the ``owners`` blocks, concatenated; advance ``places``.
 
-        One stretch is in memory at a time: what is read of a file are whole groups, of which few records may be wanted.
+        One block is in memory at a time: files are read in whole groups, of which few records may be needed.
         """
         starts = np.cumsum(sizes) - sizes
         keys = np.empty((self._form.limbs, int(sizes.sum())), np.uint64)
@@ -156,11 +157,11 @@ class ByCount:
                 keys[:, start : start + size] = part[:, read : read + size]
                 read += size
             places[number] += taken
-            give_back_memory(self._room)  # what reading a file took: else it adds up
+            give_back_memory(self._room)  # memory of the file just read; otherwise it adds up
         return keys
 
 
 def _sizes(stretches: list[_Stretch]) -> Int64:
-    """How many records of each count stretches have."""
+    """Return the number of records of each count in blocks."""
     sizes: Int64 = np.concatenate([np.zeros(0, np.int64), *(np.diff(one.offsets) for one in stretches)])
     return sizes

@@ -1,4 +1,4 @@
-"""Sets of numbers as stretches without gaps, which take no more memory however long they are."""
+"""Sets of integers as intervals, whose memory depends on the number of intervals only."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator, Set
 
 
 class Stretches(Set[int]):
-    """Numbers, in memory for each stretch of them without a gap.
+    """A set of integers, stored as disjoint intervals.
 
     Parameters
     ----------
     stretches
-        First and last number of each, rising.
+        First and last number of each interval, ascending.
 
     Raises
     ------
     ValueError
-        They do not rise.
+        They are not ascending.
 
     """
 
@@ -27,7 +27,7 @@ class Stretches(Set[int]):
         ends = [number for stretch in self.stretches for number in stretch]
         falls = any(first > last for first, last in self.stretches)
         if falls or any(last >= first for last, first in zip(ends[1::2], ends[2::2], strict=False)):
-            raise ValueError("stretches of numbers that do not rise")
+            raise ValueError("intervals are not in ascending order")
 
     def __contains__(self, number: object) -> bool:
         if not isinstance(number, int):
@@ -42,7 +42,7 @@ class Stretches(Set[int]):
         return sum(last - first + 1 for first, last in self.stretches)
 
     def also(self, numbers: Iterable[int]) -> Stretches:
-        """Return the numbers, and some more."""
+        """Return the union with some numbers."""
         joined: list[tuple[int, int]] = []
         for first, last in sorted([*self.stretches, *((number, number) for number in numbers)]):
             if joined and first <= joined[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""Reads sorted files of keys side by side, a stretch between two keys of all of them at a time."""
+"""Reads sorted files of keys in parallel: the same range of keys from all of them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel
 
 COPIES = 3
-"""A range is held as it was read, in the common form, and merged."""
+"""A range is held three times: as read, in the common form, and merged."""
 
 MAX_RANGES = 4
-"""Records that must come in one range may be so many times as many as were to be."""
+"""Records that must be in one range may exceed the target size by this factor."""
 
 
 def record_bytes(form: KeyForm) -> int:
-    """Bytes that a record takes while it is read and merged."""
+    """Bytes per record while it is read and merged."""
     return 8 * (form.limbs + 1) * COPIES
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A sorted file and what its numbers of words become."""
+    """A sorted file, and the map from its word numbers to common ones."""
 
     file: KeysFile
     """The file."""
     numbers: UInt32 | None
-    """uint32: the common number of each word, rising; None where the file has them already."""
+    """uint32: the common number of each word, ascending; None if the file has common numbers."""
 
     def firsts(self, form: KeyForm, words: list[bool]) -> UInt64:
         """Return the first limb, in a common form, of each group's first key."""
@@ -42,11 +42,11 @@ class Source:
         limbs[0] = self.file.least
         firsts: UInt64 = self._repacked(limbs, form, words)[0]
         if (firsts[1:] < firsts[:-1]).any():
-            raise InvalidRecordsError(f"the groups of {self.file.path} are not in order")
+            raise InvalidRecordsError(f"the groups of {self.file.path} are not sorted")
         return firsts
 
     def read(self, groups: Sequence[int], form: KeyForm, words: list[bool]) -> Sorted:
-        """Read groups that follow each other, in a common form."""
+        """Read consecutive groups in a common form."""
         parts = [self.file.read(group) for group in groups]
         keys = np.empty((form.limbs, sum(part[0].shape[1] for part in parts)), np.uint64)
         at = 0
@@ -54,7 +54,7 @@ class Source:
             keys[:, at : at + limbs.shape[1]] = self._repacked(limbs, form, words)
             at += limbs.shape[1]
         if (keys[0, 1:] < keys[0, :-1]).any():
-            raise InvalidRecordsError(f"the records of {self.file.path} are not in order")
+            raise InvalidRecordsError(f"the records of {self.file.path} are not sorted")
         return keys, np.concatenate(
             [counts for _, counts in parts if counts is not None]
         ) if self.file.counted else None
@@ -62,25 +62,25 @@ class Source:
     def _repacked(self, limbs: UInt64, form: KeyForm, words: list[bool]) -> UInt64:
         out = np.empty((form.limbs, limbs.shape[1]), np.uint64)
         if not repack(limbs, self.file.form, form, words, self.numbers, out):
-            raise InvalidRecordsError(f"{self.file.path} names words that its run does not have")
+            raise InvalidRecordsError(f"{self.file.path} has word numbers beyond its run's words")
         return out
 
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """Merged records between two keys."""
+    """Merged records of a range of keys."""
 
     keys: UInt64
     counts: UInt64 | None
     """``keys``, ``counts``: As ``merge_sorted`` returns them."""
     below: np.uint64 | None
-    """All first limbs that are less have been read; None behind the last range."""
+    """All records with a lower first limb have been read; None after the last range."""
 
 
 def read_ranges(
     sources: Sequence[Source], form: KeyForm, words: list[bool], mask: np.uint64, room: int, call: str
 ) -> Iterator[Range]:
-    """Read and merge sorted files range by range.
+    """Read and merge sorted files, range by range.
 
     Parameters
     ----------
@@ -89,18 +89,18 @@ def read_ranges(
     form
         The common form of keys.
     words
-        By column: whether it holds numbers of words.
+        By column: whether it has numbers of words.
     mask
-        Bits of the first limb: records that agree in them come in one range.
+        Bits of the first limb: records that agree in them stay in one range.
     room
-        Bytes for a range.
+        Bytes of a range.
     call
-        What messages begin with.
+        Prefix of messages.
 
     Raises
     ------
     LimitExceededError
-        Records that must come in one range do not fit.
+        Records that must be in one range do not fit.
     InvalidRecordsError
         A file is damaged.
 
@@ -124,17 +124,17 @@ def read_ranges(
         held = [_cut(one, cut, None) for one, cut in zip(stretches, cuts, strict=True) if cut < one[0].shape[1]]
         ready = [_cut(one, 0, cut) for one, cut in zip(stretches, cuts, strict=True)]
         merged = merge_sorted(ready)
-        del read, stretches, ready  # while the caller works
+        del read, stretches, ready  # release before the caller works
         yield Range(*merged, below)
 
 
 def _read(source: Source, groups: Sequence[int], form: KeyForm, words: list[bool]) -> Sorted:
-    with one_thread():  # threads that wait for each other would wait forever
+    with one_thread():  # threads that wait for each other would deadlock
         return source.read(groups, form, words)
 
 
 def _cut(one: Sorted, first: int, last: int | None) -> Sorted:
-    """Take a part; one to be held is a copy, so that the rest of a range is not held with it."""
+    """Take a slice; a slice to keep is copied, so that the rest of the range can be freed."""
     keys, counts = one[0][:, first:last], None if one[1] is None else one[1][first:last]
     return (keys, counts) if last is not None else (keys.copy(), None if counts is None else counts.copy())
 
@@ -154,7 +154,7 @@ class _Plan:
 
     @property
     def left(self) -> int:
-        """How many groups were not taken."""
+        """Number of remaining groups."""
         return len(self._firsts) - self._at
 
     @property
@@ -165,12 +165,12 @@ class _Plan:
     def take(
         self, quota: int, most: int, lowest: np.uint64, mask: np.uint64, call: str
     ) -> tuple[list[tuple[int, list[int]]], np.uint64 | None]:
-        """Take the next groups, of so many records, and more where they would hold no whole range.
+        """Take the next groups with about the given number of records, or more if these contain no whole range.
 
         Returns
         -------
         (list of files and their groups, uint64 or None)
-            And the first limb below which all records have been taken; None where nothing is left.
+            The first limb below which all records have been taken; None after the last group.
 
         """
         first, below = self._at, None
@@ -180,8 +180,8 @@ class _Plan:
         at += int(np.searchsorted(bounds, min(np.uint64(lowest), self.next_first) & mask, side="right"))
         if sums[at - first - 1] > most:
             raise LimitExceededError(
-                f"{call}: {int(sums[at - first - 1]):,} records belong to one row of the result, or nearly so, and are "
-                "more than fit in memory together; raise memory_limit"
+                f"{call}: about {int(sums[at - first - 1]):,} records belong to one row of the result and do not fit "
+                "in memory together; raise memory_limit"
             )
         if at < len(self._firsts):
             below = np.uint64(self._firsts[at] & mask)

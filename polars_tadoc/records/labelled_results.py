@@ -1,4 +1,4 @@
-"""Puts results together: strings are made only for what is returned, in the form that is asked for."""
+"""Builds labelled results; strings are only made in the requested form."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ def to_arrow(array: npt.NDArray[Any]) -> pa.Array:
 
 
 def dictionary(words: Vocabulary, ids: UInt32 | pa.Array) -> pa.DictionaryArray:
-    """Dictionary-encode words; few of them get a dictionary of their own words only."""
+    """Dictionary-encode words; a few words get a dictionary of just these."""
     strings = words.strings
     if 2 * len(ids) < len(words):
         own, places = np.unique(view(ids) if isinstance(ids, pa.Array) else ids, return_inverse=True)
         ids, strings = places.astype(np.uint32), strings.take(pa.array(own))
     array = ids if isinstance(ids, pa.Array) else to_arrow(ids)
-    return pa.DictionaryArray.from_arrays(array, strings, safe=False)  # a check of the ids would read all of them again
+    return pa.DictionaryArray.from_arrays(array, strings, safe=False)  # checking the ids would read all of them again
 
 
 def lists(offsets: Int64, values: pa.Array) -> pa.LargeListArray:
-    """Make a list of each stretch of the values."""
+    """Make a list array from values and offsets."""
     return pa.LargeListArray.from_buffers(
         pa.large_list(values.type), len(offsets) - 1, [None, owned(offsets)], children=[values]
     )
 
 
 def sequence_lists(words: Vocabulary, sequences: UInt32) -> pa.LargeListArray:
-    """Make a list of dictionary-encoded words of each row of word ids."""
+    """Make a list of dictionary-encoded words from each row of word ids."""
     count, n = sequences.shape
     return lists(np.arange(count + 1, dtype=np.int64) * n, dictionary(words, sequences.reshape(-1)))
 
 
 def sequence_series(words: Vocabulary, sequences: UInt32) -> pl.Series:
-    """Make a list of words of each row of word ids."""
+    """Make a list of words from each row of word ids."""
     count, n = sequences.shape
     offsets = np.arange(count + 1, dtype=np.int64) * n
     return from_arrow("sequence", lists(offsets, words.views(sequences.reshape(-1))))
 
 
 def require_label_type(name: str, dtype: pl.DataType, call: str) -> None:
-    """Raise ``TypeError`` unless Arrow's lists can hold values of the type, as results do."""
+    """Raise ``TypeError`` if Arrow's lists, and so results, cannot hold values of a type."""
     if dtype == pl.Object:
         raise TypeError(
             f'{call}: id is column "{name}" of type {dtype}, which results cannot hold; make strings of it first: '
@@ -68,7 +68,7 @@ def require_label_type(name: str, dtype: pl.DataType, call: str) -> None:
 
 
 def _nearest_in_arrow(dtype: pl.DataType) -> pl.DataType:
-    """Return the type itself where Polars and Arrow can exchange it."""
+    """Return a type that Arrow supports: the type itself or the closest one."""
     if dtype in (pl.Int128, pl.UInt128):
         return pl.String()
     if isinstance(dtype, pl.List):
@@ -87,23 +87,23 @@ def _instance(dtype: Any) -> pl.DataType:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What documents are called: the values of a series, else the numbers of their rows."""
+    """Labels of documents: the values of a series, or row numbers."""
 
     values: pl.Series | None
     """A label for each row."""
     first: int = 0
-    """The row of the first one."""
+    """Row number of the first label."""
 
     @classmethod
     def of(cls, column: pl.Series, values: pl.Series | None, call: str) -> Labels:
-        """Check that there is one label for each row.
+        """Check that there is one label per row.
 
         Raises
         ------
         TypeError
-            ``id`` is no series, or of a type that results cannot hold.
+            ``id`` is not a series, or has a type that results cannot hold.
         ValueError
-            It has another length than the column.
+            Its length differs from the column's.
 
         """
         if values is None:
@@ -117,30 +117,30 @@ class Labels:
 
     @staticmethod
     def dtype(values: pl.DataType | None) -> pl.DataType:
-        """Type of the labels, given that of the ``id`` column, if there is one."""
+        """Return the type of the labels, given the type of the ``id`` column if there is one."""
         return INDEX if values is None else values
 
     def series(self, rows: npt.NDArray[np.integer]) -> pl.Series:
-        """Labels of the documents in some rows."""
+        """Return the labels of the documents in some rows."""
         if self.values is None:
             return pl.Series("id", rows.astype(np.uint32, copy=False)).cast(INDEX)
         return self.values.alias("id").gather(rows - self.first)  # Polars' own calls take some names for patterns
 
     def arrow(self, rows: npt.NDArray[np.integer]) -> pa.Array:
-        """The same as an Arrow array."""
+        """Return the labels as an Arrow array."""
         if self.values is None:
             return to_arrow(rows.astype(np.uint32 if pl.UInt32 == INDEX else np.uint64, copy=False))
         array: Any = self.series(rows).rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
         return array
 
     def typed(self, documents: pl.Series) -> pl.Series:
-        """Give lists of labels that came through Arrow their type back: categories have no namespace there."""
-        if isinstance(self._dtype(), Text):  # Polars casts no storage to an extension type
+        """Restore the type of lists of labels that came through Arrow: categories lose their namespace there."""
+        if isinstance(self._dtype(), Text):  # Polars cannot cast a storage type to an extension type
             return _typed(documents, STORAGE).list.eval(pl.element().ext.to(Text()))
         return _typed(documents, self._dtype())
 
     def typed_counts(self, documents: pl.Series) -> pl.Series:
-        """The same for lists of labels and counts."""
+        """Restore the type of lists of labels with counts."""
         if isinstance(self._dtype(), Text):
             fields = pl.element().struct
             made = pl.struct(fields.field("id").ext.to(Text()), fields.field("count"))
@@ -164,5 +164,5 @@ def _typed(documents: pl.Series, inner: pl.DataType) -> pl.Series:
 
 
 def from_arrow(name: str, array: pa.Array) -> pl.Series:
-    """Make a series of an Arrow array whose memory is Arrow's own."""
+    """Make a series from an Arrow array in Arrow's own memory."""
     return cast(pl.Series, pl.from_arrow(array)).alias(name)

@@ -1,4 +1,4 @@
-"""Sorts and merges records: their keys are packed into 64-bit numbers, as runs on disk hold them."""
+"""Sorts and merges records with keys packed into 64-bit numbers, as in runs on disk."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ Sorted = tuple[UInt64, UInt64 | None]
 """Keys, uint64[limbs, keys], and counts."""
 
 ROW_FORM = KeyForm((32,))
-"""Rows that are there, with their lengths, are sorted keys with counts, too."""
+"""Existing rows with their lengths are sorted keys with counts, too."""
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Sorted records whose keys are packed."""
+    """Sorted records with packed keys."""
 
     words: pa.LargeStringArray
     """Distinct words in code point order."""
     form: KeyForm
-    """How keys are packed."""
+    """Packing of keys."""
     keys: UInt64
     counts: UInt64 | None
-    """``keys``, ``counts``: uint64[limbs, keys] and uint64, if records are counted."""
+    """``keys``, ``counts``: uint64[limbs, keys], and uint64 or None if records have no counts."""
     rows: Sorted | None
-    """Rows that are there and their lengths; None where the layout has none."""
+    """Existing rows and their lengths; None if the layout has none."""
 
     def __len__(self) -> int:
         return int(self.keys.shape[1])
@@ -49,16 +49,16 @@ class Packed:
 
 
 def form_of(layout: Layout, words: int, others: Sequence[int]) -> KeyForm:
-    """Choose the form for so many words.
+    """Choose the packing for a number of words.
 
     Parameters
     ----------
     layout
-        What keys hold.
+        Columns of the keys.
     words
-        How many words there are.
+        Number of words.
     others
-        By column: bits of the largest number, where it is not a word's.
+        By column: bits of the largest number, for columns that are not words.
 
     """
     of_word = max(1, (words - 1).bit_length())
@@ -66,14 +66,14 @@ def form_of(layout: Layout, words: int, others: Sequence[int]) -> KeyForm:
 
 
 def merge(layout: Layout, parts: Sequence[Records | Packed]) -> Packed:
-    """Make one of several parts; packed ones are used up.
+    """Merge parts into one; packed parts are consumed.
 
     Parameters
     ----------
     layout
-        What the records mean.
+        Layout of the records.
     parts
-        One or more.
+        At least one part.
 
     """
     words, maps = merge_words([part.words for part in parts])
@@ -85,14 +85,14 @@ def merge(layout: Layout, parts: Sequence[Records | Packed]) -> Packed:
 
 
 def merge_records(layout: Layout, parts: Sequence[Records]) -> Records:
-    """Merge the records of several parts: equal keys become one, and their counts are added.
+    """Merge the records of several parts; the counts of equal keys are added.
 
     Parameters
     ----------
     layout
-        What the records mean.
+        Layout of the records.
     parts
-        Any number of parts; those of a layout with ``documents`` have different rows.
+        Any number of parts; with ``Layout.documents`` their rows must be disjoint.
 
     """
     if not parts:
@@ -117,16 +117,16 @@ def sort_records(
     rows: UInt32 | None = None,
     lengths: UInt64 | None = None,
 ) -> Records:
-    """Make records of keys in any order; the counts of equal ones are added.
+    """Make records from unsorted keys; the counts of equal keys are added.
 
     Parameters
     ----------
     layout
-        What the keys mean.
+        Layout of the keys.
     words
-        Words by id, in any order; those that are in no key are left out.
+        Words by id, in any order; unused words are dropped.
     keys
-        uint32[m, columns]: as in :class:`Records`, but in any order, and with ids of words.
+        uint32[m, columns]: as in :class:`Records`, but unsorted, and with ids of words.
     counts, rows, lengths
         As in :class:`Records`.
 
@@ -143,7 +143,7 @@ def sort_records(
 
 
 def _bits(layout: Layout, part: Records | Packed) -> list[int]:
-    """Bits of the largest number of each column that holds no words."""
+    """Return the bits of the largest number of each column that does not hold words."""
     if isinstance(part, Packed):
         return list(part.form.bits)
     words = layout.are_words

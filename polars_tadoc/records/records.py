@@ -1,8 +1,8 @@
-"""What analytics find, as sorted tables of numbers over sorted words: the form that is spilled, sent and merged.
+"""Results of analytics as sorted tables of numbers over sorted words: the form that is spilled, sent and merged.
 
-Every partial result of every analytic has this form, so that beyond one memory, one GPU or one machine there is one way
-to write, split, send and merge all of them. Words are numbered in code point order. A mapping from one part's words to
-those of all parts therefore rises, and sorted records stay sorted when their words are numbered anew.
+Every partial result of every analytic has this form, so there is one way to write, split, send and merge all of them
+when they exceed one memory, one GPU or one machine. Words are numbered in code point order. Therefore the map from one
+part's words to those of all parts is monotonic, and sorted records stay sorted when words are renumbered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 Kind = Literal["word", "row", "query"]
 
 VERSION = b"1"
-"""Of what :func:`encode` writes."""
+"""Version of the format that :func:`encode` writes."""
 
 _SCHEMA = pa.schema(
     [
@@ -41,28 +41,29 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Layout:
-    """What the numbers of an analytic's records mean."""
+    """Meaning of the columns of an analytic's records."""
 
     columns: tuple[Kind, ...]
-    """What each column of ``Records.keys`` holds: a word's number, a row's, or a query's (of a set all parts share)."""
+    """Content of each column of ``Records.keys``: number of a word, a row, or a query (of a set that all parts
+    share)."""
     group: int
-    """Records that agree in so many leading columns make one row of the result, or one document of it, and must not be
-    torn apart: 1 where a word has a list of rows, n where a sequence has one."""
+    """Number of leading columns that identify one row, or one document, of the result. Records that agree in them must
+    stay together: 1 if a word has a list of rows, n if a sequence has one."""
     counted: bool = True
-    """Whether records have counts; those of equal records are added."""
+    """Whether records have counts; the counts of equal records are added."""
     by_count: bool = False
-    """Whether results are in the order of falling counts, equal ones in that of keys; else in that of keys."""
+    """Whether results are sorted by descending count, then by key; otherwise by key."""
     documents: bool = False
-    """Whether rows that are there count even where they have no record, and how many words each has."""
+    """Whether rows without records exist in the result, and whether each row has its number of words."""
 
     @property
     def are_words(self) -> list[bool]:
-        """Whether each column holds numbers of words."""
+        """Whether each column has numbers of words."""
         return [kind == "word" for kind in self.columns]
 
 
 def word_columns(count: int) -> tuple[Kind, ...]:
-    """So many columns of words, for layouts."""
+    """Return ``count`` columns of words, for layouts."""
     column: Kind = "word"
     return (column,) * count
 
@@ -72,15 +73,15 @@ class Records:
     """Sorted records of an analytic."""
 
     words: pa.LargeStringArray
-    """Distinct words in code point order; a word's number is its place here. Some may be in no record."""
+    """Distinct words in code point order, numbered by position; some may be unused."""
     keys: UInt32
-    """uint32[records, columns]: distinct, in lexicographic order; columns as ``Layout.columns`` says."""
+    """uint32[records, columns]: distinct, in lexicographic order; columns as in ``Layout.columns``."""
     counts: UInt64 | None = None
-    """uint64 by record; None where ``Layout.counted`` is false."""
+    """uint64 by record; None unless ``Layout.counted``."""
     rows: UInt32 | None = None
-    """uint32, ascending: rows that are there; None where ``Layout.documents`` is false."""
+    """uint32, ascending: existing rows; None unless ``Layout.documents``."""
     lengths: UInt64 | None = None
-    """uint64 by entry of ``rows``: its words, with those that are in no record."""
+    """uint64 by entry of ``rows``: its number of words, including words without records."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -92,27 +93,27 @@ class Records:
         return int(self.words.nbytes) + sum(array.nbytes for array in arrays if array is not None)
 
     def some(self, layout: Layout, chosen: npt.NDArray[Any]) -> Records:
-        """Take the records at some places, or where a mask is true, with their own words only; without rows."""
+        """Select records by positions or a mask, with only their own words; without rows."""
         words, keys = own_words(layout.are_words, self.words, self.keys[chosen])
         return Records(words, keys, None if self.counts is None else self.counts[chosen])
 
 
 def own_words(are_words: list[bool], words: pa.LargeStringArray, keys: UInt32) -> tuple[pa.LargeStringArray, UInt32]:
-    """Drop the words that are in no key.
+    """Drop unused words.
 
     Parameters
     ----------
     are_words
-        By column of keys: whether it holds numbers of words.
+        By column of keys: whether it has numbers of words.
     words
         The words, in code point order.
     keys
-        uint32[keys, columns], changed in place: words get new numbers, in the same order.
+        uint32[keys, columns], changed in place: words are renumbered in the same order.
 
     Returns
     -------
     (pyarrow.LargeStringArray, uint32[keys, columns])
-        The words in keys, and the keys.
+        The used words, and the keys.
 
     """
     used = np.zeros(len(words), np.bool_)
@@ -124,34 +125,34 @@ def own_words(are_words: list[bool], words: pa.LargeStringArray, keys: UInt32) -
 
 
 def _firsts(keys: UInt32) -> Int64:
-    """Find where each distinct one of sorted keys starts."""
+    """Return the start of each distinct key in sorted keys."""
     if len(keys) == 0:
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1)))
 
 
 def stretches(keys: UInt32) -> tuple[UInt32, Int64]:
-    """Tell the distinct ones of sorted keys, uint32[m] or [m, columns], and where each of them starts, and the end."""
+    """Return the distinct keys of sorted keys, uint32[m] or [m, columns], and the offsets of their runs."""
     firsts = _firsts(keys[:, None] if keys.ndim == 1 else keys)
     return keys[firsts], np.append(firsts, len(keys))
 
 
 def split(layout: Layout, records: Records, shards: int) -> list[Records]:
-    """Share records out: those of one group are in one shard, the same one for every part and in every process.
+    """Split records into shards; a group is always in the same shard, for every part and in every process.
 
     Parameters
     ----------
     layout
-        What the records mean; groups that begin with a row go by its number, others by what their words are.
+        Layout of the records; groups that begin with a row are assigned by its number, others by their words.
     records
         The records.
     shards
-        How many shards, at least 1.
+        Number of shards, at least 1.
 
     Returns
     -------
     list of Records
-        Each with its own words only.
+        One part per shard, with only its own words.
 
     """
     if shards == 1:
@@ -187,9 +188,9 @@ def _bytes_of(words: pa.LargeStringArray) -> tuple[Int64, UInt8]:
 
 
 def encode(records: Records) -> bytes:
-    """Write records as an Arrow IPC stream, for files and other processes.
+    """Serialise records as an Arrow IPC stream, for files and other processes.
 
-    One row, with a list for each part of them; ``keys`` record after record.
+    The stream has one row with a list per field; ``keys`` is flattened record by record.
     """
     keys = records.keys.reshape(-1)
     arrays = (records.words, keys, records.counts, records.rows, records.lengths)
@@ -209,24 +210,24 @@ def _one_list(kind: pa.DataType, values: pa.Array | npt.NDArray[np.generic] | No
 
 
 def decode(layout: Layout, data: bytes | memoryview | pa.Buffer) -> Records:
-    """Read what :func:`encode` wrote; nothing of it is believed.
+    """Deserialise the output of :func:`encode`; everything is validated.
 
     Parameters
     ----------
     layout
-        What the records should mean.
+        Expected layout of the records.
     data
-        The bytes.
+        The serialised bytes.
 
     Returns
     -------
     Records
-        Arrays lie in the bytes given where they can.
+        Arrays share the memory of ``data`` where possible.
 
     Raises
     ------
     InvalidRecordsError
-        The bytes are damaged, or are records of another layout.
+        The bytes are damaged or have another layout.
 
     """
     try:
@@ -234,16 +235,16 @@ def decode(layout: Layout, data: bytes | memoryview | pa.Buffer) -> Records:
             schema, batch = reader.schema, reader.read_next_batch()
             batch.validate(full=True)
     except (pa.ArrowException, OSError, StopIteration, ValueError) as error:
-        raise InvalidRecordsError(f"these bytes are no records: {error}") from error
+        raise InvalidRecordsError(f"invalid records: {error}") from error
     metadata = schema.metadata or {}
     if not schema.equals(_SCHEMA, check_metadata=False) or metadata.get(b"tadoc.records") != VERSION:
-        raise InvalidRecordsError("these bytes are no records of this version")
+        raise InvalidRecordsError("invalid records: another format version")
     columns = len(layout.columns)
     if metadata.get(b"columns") != str(columns).encode() or batch.num_rows != 1:
-        raise InvalidRecordsError(f"these are no records of {columns} columns")
+        raise InvalidRecordsError(f"the records do not have {columns} columns")
     words, keys, counts, rows, lengths = (_values(batch.column(k)) for k in range(batch.num_columns))
     if words is None or keys is None or len(keys) % columns:
-        raise InvalidRecordsError("these records have no words or no whole keys")
+        raise InvalidRecordsError("the records lack words or have incomplete keys")
     records = Records(
         words,
         _numbers(keys).reshape(-1, columns),
@@ -254,12 +255,12 @@ def decode(layout: Layout, data: bytes | memoryview | pa.Buffer) -> Records:
 
 
 def _values(column: pa.LargeListArray) -> pa.Array | None:
-    """Return the one list's values, which have no nulls."""
+    """Return the values of a single list without nulls."""
     if column.null_count:
         return None
     values = column.flatten()
     if values.null_count:
-        raise InvalidRecordsError("these records have nulls")
+        raise InvalidRecordsError("the records have nulls")
     return values
 
 
@@ -268,28 +269,28 @@ def _numbers(array: pa.Array) -> npt.NDArray[Any]:
 
 
 def _require_sound(layout: Layout, records: Records) -> None:
-    """Raise ``InvalidRecordsError`` unless records are as their class says."""
+    """Raise ``InvalidRecordsError`` unless records satisfy their class's definition."""
     words, keys = Vocabulary(records.words), records.keys
     if (records.counts is not None) != layout.counted or (records.rows is not None) != layout.documents:
-        raise InvalidRecordsError("these records have counts or rows where their layout has none, or lack them")
+        raise InvalidRecordsError("the records have other counts or rows than their layout")
     if (records.lengths is None) != (records.rows is None):
-        raise InvalidRecordsError("these records have rows without lengths, or lengths without rows")
+        raise InvalidRecordsError("the records have rows without lengths, or lengths without rows")
     if not words.ascending.all():
-        raise InvalidRecordsError("the words of these records are not in code point order, each once")
+        raise InvalidRecordsError("the words of the records are not distinct and in code point order")
     if records.counts is not None and len(records.counts) != len(keys):
         raise InvalidRecordsError(f"{len(keys):,} records have {len(records.counts):,} counts")
     for column, kind in enumerate(layout.columns):
         if kind == "word" and len(keys) and keys[:, column].max() >= len(words):
-            raise InvalidRecordsError(f"column {column} names words from 0 to {len(words) - 1:,}, and others")
+            raise InvalidRecordsError(f"column {column} has word numbers above {len(words) - 1:,}")
     if len(_firsts(keys)) != len(keys) or not _ascending(keys):
-        raise InvalidRecordsError("the keys of these records are not in order, each once")
+        raise InvalidRecordsError("the keys of the records are not distinct and sorted")
     if records.rows is not None and records.lengths is not None:
         rows = records.rows
         if len(rows) != len(records.lengths) or (rows[1:] <= rows[:-1]).any():
-            raise InvalidRecordsError("the rows of these records are not ascending, or have not one length each")
+            raise InvalidRecordsError("the rows of the records are not ascending, or do not have one length each")
         column = layout.columns.index("row")
         if not np.isin(keys[:, column], rows).all():
-            raise InvalidRecordsError("these records have rows that are not there")
+            raise InvalidRecordsError("the records refer to rows that do not exist")
 
 
 def _ascending(keys: UInt32) -> bool:

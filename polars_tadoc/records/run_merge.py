@@ -1,4 +1,4 @@
-"""Merges runs: their words into one numbering, and their records range by range."""
+"""Merges runs: first their words into one numbering, then their records range by range."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from polars_tadoc.records.word_runs import WordsFile, WordsWriter, merge_word_fi
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 
 WORDS_SHARE = 4
-"""Words are held in memory where they take no more of the room; so are the runs' numbers of them."""
+"""Maximum share of the room for words in memory, and for the runs' numbers of words."""
 
 RANGES_SHARE = 2
-"""Ranges take at most such a share of the room."""
+"""Maximum share of the room for a range."""
 
 MAX_RUNS = 64
-"""Runs that are open at once."""
+"""Maximum number of open runs."""
 
 MIN_GROUP = 1 << 10
-"""Least records of a group, in however little room."""
+"""Minimum records of a group, however small the room."""
 
 
 @dataclass(frozen=True)
@@ -37,29 +37,29 @@ class Run:
     """Files of sorted records."""
 
     stem: Path
-    """What their names begin with."""
+    """Prefix of their names."""
     layout: Layout
-    """What the records mean."""
+    """Layout of the records."""
     room: int
-    """Bytes that may be held when runs are read side by side."""
+    """Maximum bytes in memory when runs are read together."""
 
     @property
     def keys_path(self) -> Path:
-        """The file of keys and counts."""
+        """Path of the file of keys and counts."""
         return self.stem.with_suffix(".keys.parquet")
 
     @property
     def words_path(self) -> Path:
-        """The file of words."""
+        """Path of the file of words."""
         return self.stem.with_suffix(".words.parquet")
 
     @property
     def rows_path(self) -> Path:
-        """The file of rows and their lengths."""
+        """Path of the file of rows and their lengths."""
         return self.stem.with_suffix(".rows.parquet")
 
     def write(self, packed: Packed) -> None:
-        """Write what was merged in memory."""
+        """Write records merged in memory."""
         with WordsWriter(self.words_path) as words:
             words.write(packed.words)
         with self.keys_writer(packed.form) as keys:
@@ -69,15 +69,15 @@ class Run:
                 rows.write(*packed.rows)
 
     def keys_writer(self, form: KeyForm) -> KeysWriter:
-        """Write keys and counts."""
+        """Open a writer of keys and counts."""
         return KeysWriter(self.keys_path, form, self.layout.counted, self._group(form))
 
     def rows_writer(self) -> KeysWriter:
-        """Write rows that are there, and their lengths as counts."""
+        """Open a writer of existing rows, with their lengths as counts."""
         return KeysWriter(self.rows_path, ROW_FORM, True, self._group(ROW_FORM))
 
     def _group(self, form: KeyForm) -> int:
-        """Records of a group: so few that groups of as many runs as are read at once fit half a range."""
+        """Return the records per group; small enough that one group of each open run fits half a range."""
         fitting = self.room // (RANGES_SHARE * 2 * MAX_RUNS * record_bytes(form))
         return min(max(fitting, MIN_GROUP), GROUP)
 
@@ -88,48 +88,48 @@ class Run:
 
 
 class InMemory:
-    """What was merged in memory, to be read as runs are."""
+    """Records merged in memory, with the interface of runs."""
 
     def __init__(self, layout: Layout, packed: Packed) -> None:
         self.form = packed.form
         self._layout, self._packed = layout, packed
 
     def ranges(self) -> Iterator[Range]:
-        """Give the records."""
+        """Yield the records."""
         yield Range(self._packed.keys, self._packed.counts, None)
 
     def rows(self) -> Iterator[Range]:
-        """Give the rows that are there, and their lengths as counts."""
+        """Yield existing rows, with their lengths as counts."""
         if self._packed.rows is not None:
             yield Range(*self._packed.rows, None)
 
     def unpack(self, keys: UInt64) -> tuple[pa.LargeStringArray, UInt32]:
-        """Return the words, and keys that number them."""
+        """Return the words, and keys of word numbers."""
         return self._packed.words, unpack(keys, self.form)
 
 
 class Merging:
-    """Runs that are read side by side.
+    """Runs that are read together.
 
     Parameters
     ----------
     layout
-        What their records mean.
+        Layout of the records.
     runs
         The runs.
     room
-        Bytes that may be held.
+        Maximum bytes in memory.
     folder
-        For temporary files.
+        Folder for temporary files.
     call
-        What messages begin with.
+        Prefix of messages.
     words_path
-        Where all words are written; None: to a temporary file.
+        Output file of all words; None: a temporary file.
 
     Raises
     ------
     InvalidRecordsError, DiskFullError, LimitExceededError
-        A file is damaged, no more can be written, or there are more words than 32 bits number.
+        A file is damaged, the disk is full, or there are more words than 32 bits can number.
 
     """
 
@@ -176,7 +176,7 @@ class Merging:
         return file
 
     def _in_one_numbering(self, files: Sequence[KeysFile], numbers: Sequence[Path]) -> list[Source]:
-        """Hold each run's numbers of words; where they do not fit together, write the runs again with common ones."""
+        """Keep each run's map of word numbers in memory; if they do not fit, rewrite the runs with common numbers."""
         fit = sum(path.stat().st_size for path in numbers) <= self._room // WORDS_SHARE
         sources = []
         for file, path in zip(files, numbers, strict=True):
@@ -198,13 +198,13 @@ class Merging:
         return read_ranges(self._sources, self.form, self._layout.are_words, mask, room, self._call)
 
     def rows(self) -> Iterator[Range]:
-        """Read and merge the rows that are there, and their lengths as counts."""
+        """Read and merge existing rows, with their lengths as counts."""
         files = [self._keys_file(run.rows_path, 1, counted=True) for run in self._runs if self._layout.documents]
         mask, room = ROW_FORM.first_limb_mask(1), self._room // (8 * RANGES_SHARE)
         return read_ranges([Source(file, None) for file in files], ROW_FORM, [False], mask, room, self._call)
 
     def unpack(self, keys: UInt64) -> tuple[pa.LargeStringArray, UInt32]:
-        """Return words, and keys that number them."""
+        """Return words, and keys of word numbers."""
         unpacked = unpack(keys, self.form)
         if self._all is not None:
             return self._all, unpacked
@@ -219,14 +219,14 @@ class Merging:
 
 
 def merge_runs(layout: Layout, runs: Sequence[Run], made: Run, room: int, folder: SpillFolder, call: str) -> None:
-    """Merge runs into one; arguments and errors as for :class:`Merging`.
+    """Merge runs into one; parameters and errors as for :class:`Merging`.
 
     Parameters
     ----------
     layout, runs, room, folder, call
-        As there.
+        As for :class:`Merging`.
     made
-        The one that is written.
+        The output run.
 
     """
     found = Merging(layout, runs, room, folder, call, made.words_path)

@@ -21,7 +21,7 @@ from polars_tadoc.untrusted.parquet_footer import open_parquet
 from polars_tadoc.untrusted.parquet_seal import announce, seal
 
 GROUP = 1 << 16
-"""Most records of a group: enough of them that opening a group is cheap."""
+"""Maximum records of a group: large enough that opening a group is cheap."""
 
 FORM = b"tadoc.bits"
 COUNT = "count"
@@ -30,19 +30,20 @@ COUNT = "count"
 class KeysWriter:
     """Writes a file of keys and counts.
 
-    Keys of a group differ little, and so do counts: their differences take 4 bytes a record of trigrams, written and
-    read sooner than a general compressor does it (``benchmarks.spill``).
+    Keys of a group are close to each other, and so are counts. Their differences take 4 bytes per record of trigrams,
+    and
+    are written and read faster than with a general compressor (``benchmarks.spill``).
 
     Parameters
     ----------
     path
         The file.
     form
-        How keys are packed.
+        Packing of keys.
     counted
-        Whether they have counts.
+        Whether the keys have counts.
     group
-        Records of each group.
+        Records per group.
 
     """
 
@@ -64,7 +65,7 @@ class KeysWriter:
         announce(self._writer)
 
     def write(self, keys: UInt64, counts: UInt64 | None) -> None:
-        """Write some more."""
+        """Append keys and counts."""
         arrays = [*keys, *([] if counts is None else [counts])]
         columns = [lent(np.ascontiguousarray(array).view(np.int64)) for array in arrays]
         if keys.shape[1]:
@@ -90,14 +91,14 @@ class KeysFile:
     path
         The file.
     columns
-        Numbers that each key has.
+        Numbers per key.
     counted
         Whether keys have counts.
 
     Raises
     ------
     InvalidRecordsError
-        It is damaged, or no such file.
+        It is damaged or another kind of file.
 
     """
 
@@ -108,7 +109,7 @@ class KeysFile:
         schema, metadata = self._file.schema_arrow, self._file.metadata
         said = (schema.metadata or {}).get(FORM, b"").split(b",")
         if len(said) != columns or not all(one.isdigit() and len(one) < 3 and 1 <= int(one) <= 32 for one in said):
-            raise InvalidRecordsError(f"{path} has no keys of {columns} numbers")
+            raise InvalidRecordsError(f"{path} does not have keys of {columns} numbers")
         self.form = KeyForm(tuple(int(one) for one in said))
         self.counted = counted
         names = [f"k{limb}" for limb in range(self.form.limbs)] + [COUNT] * counted
@@ -118,21 +119,21 @@ class KeysFile:
         self.sizes = [group.num_rows for group in groups]
         with checked(path):
             least = np.array([group.column(0).statistics.min for group in groups], np.int64)
-        self.least: UInt64 = least.astype(np.uint64)  # numbers of 63 bits: signed ones are in the same order
-        """The least first limb of each group."""
+        self.least: UInt64 = least.astype(np.uint64)  # below 2**63, so signed order is the same
+        """Lowest first limb of each group."""
         if any(not 0 < size <= GROUP for size in self.sizes):
-            raise InvalidRecordsError(f"the groups of {path} are not of 1 to {GROUP:,} records")
+            raise InvalidRecordsError(f"the groups of {path} do not have 1 to {GROUP:,} records")
 
     def __len__(self) -> int:
         return sum(self.sizes)
 
     def read(self, group: int) -> Sorted:
-        """Read a group; errors as for the class."""
+        """Read a group; raises as the class does."""
         with checked(self.path):
             table = self._file.read_row_group(group, use_threads=False)
             arrays = [column.combine_chunks().to_numpy().view(np.uint64) for column in table.columns]
         if any(len(array) != self.sizes[group] for array in arrays):
-            raise InvalidRecordsError(f"{self.path}, group {group}: the columns are not of one length")
+            raise InvalidRecordsError(f"{self.path}, group {group}: the columns differ in length")
         keys = arrays[: self.form.limbs]
         return keys[0][None, :] if len(keys) == 1 else np.stack(keys), arrays[-1] if self.counted else None
 
@@ -143,7 +144,7 @@ class KeysFile:
 
 @contextmanager
 def checked(path: Path) -> Iterator[None]:
-    """Name a damaged file; raises ``InvalidRecordsError``, and ``FileNotFoundError`` where it is not there."""
+    """Add a file's name to errors; raises ``InvalidRecordsError``, or ``FileNotFoundError`` if it does not exist."""
     try:
         yield
     except FileNotFoundError:

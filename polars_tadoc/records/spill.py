@@ -1,4 +1,4 @@
-"""Gathers records, in memory while they fit and else in sorted runs on disk, and gives them merged."""
+"""Collects records, in memory or in sorted runs on disk, and yields them merged."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from polars_tadoc.records.spill_folder import SpillFolder
 from polars_tadoc.runtime.free_memory import give_back_memory
 
 GATHERED_SHARE = 4
-"""Records that were merged in memory take at most such a share of the room; merging them takes three times as much."""
+"""Maximum share of the room for records merged in memory; merging takes three times as much."""
 
 FRESH_SHARE = 4
-"""Records wait for merging until they take such a share of what may be gathered: few merges, each of much."""
+"""Pending records are merged when they take this share of the room: few merges, each of many records."""
 
 ORDER_SHARE = 4
-"""Records to be put in the order of counts take at most such a share of the room."""
+"""Maximum share of the room for sorting records by count."""
 
 BATCH = 1 << 20
-"""Records that are given at a time."""
+"""Records per yielded batch."""
 
 CHECKPOINT_SECONDS = 60.0
-"""What was found since is written to a checkpoint after so long, so that no more is lost."""
+"""Seconds between writes to a checkpoint, which bound the work that can be lost."""
 
 
 class Spill:
-    """Records of any size, merged in bounded memory.
+    """Any number of records, merged in bounded memory.
 
     Parameters
     ----------
     layout
-        What the records mean.
+        Layout of the records.
     room
-        Bytes that may be held in memory.
+        Maximum bytes in memory.
     call
-        What messages begin with.
+        Prefix of messages.
     checkpoint
-        Where runs are kept; None: in a temporary folder, removed in the end. Small results never touch the disk.
+        Where runs are kept; None: a temporary folder that is removed at the end. Small results never touch the disk.
 
     """
 
@@ -61,7 +61,7 @@ class Spill:
         self._number = 0
         self._finished: list[int] = []
         self._is_between = True
-        """Whether all that was added is of finished partitions."""
+        """Whether all added records belong to finished partitions."""
         self._is_committed = True
         self._committed_at = time.monotonic()
         if checkpoint is not None:
@@ -70,16 +70,16 @@ class Spill:
 
     @property
     def covered(self) -> Set[int]:
-        """Partitions that need not be read: the checkpoint has what they hold."""
+        """Partitions whose records are in the checkpoint and need not be read."""
         return frozenset() if self._checkpoint is None else self._checkpoint.covered
 
     def add(self, records: Records) -> None:
-        """Take sorted records.
+        """Add sorted records.
 
         Raises
         ------
         DiskFullError
-            They do not fit in memory, and no more can be written.
+            They do not fit in memory, and the disk is full.
 
         """
         self._is_between = False
@@ -88,19 +88,19 @@ class Spill:
         most = self._room // GATHERED_SHARE
         if self._fresh_bytes >= most // FRESH_SHARE:
             self._gather()
-            # with a checkpoint rather between two partitions than within one, so that a run holds whole ones
+            # with a checkpoint preferably between partitions, so that a run has whole partitions
             if self._nbytes > (most if self._checkpoint is None else most + most // FRESH_SHARE):
                 self._write()
 
     def finish(self, *partitions: int) -> None:
-        """Say that all records of partitions were added; only a checkpoint wants to know.
+        """Mark partitions as finished: all their records were added. Only used by checkpoints.
 
-        What was added is then of finished partitions and nothing else: those whose records come merged finish at once.
+        All added records must belong to finished partitions; partitions whose records arrive merged finish together.
 
         Raises
         ------
         DiskFullError
-            No more can be written.
+            The disk is full.
 
         """
         self._finished += partitions
@@ -117,13 +117,13 @@ class Spill:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Change what is in memory: no checkpoint gets what an error, or Ctrl-C, leaves half done."""
+        """Guard changes in memory: no checkpoint stores what an error or Ctrl-C left half done."""
         is_between, self._is_between = self._is_between, False
         yield
-        self._is_between = is_between  # not after an error
+        self._is_between = is_between  # skipped after an error
 
     def _gather(self) -> None:
-        """Merge what was added since."""
+        """Merge pending records."""
         if self._fresh:
             parts: list[Records | Packed] = [*self._fresh]
             if self._gathered is not None:
@@ -144,7 +144,7 @@ class Spill:
         return self._folder.writing() if self._checkpoint is None else self._checkpoint.writing()
 
     def _write(self) -> None:
-        """Make a run of what was gathered."""
+        """Write the merged records as a run."""
         self._gather()
         packed = self._gathered
         if packed is None:
@@ -159,7 +159,7 @@ class Spill:
         give_back_memory(self._room // GATHERED_SHARE)
 
     def _commit(self) -> None:
-        """Write what was gathered, and tell the checkpoint which partitions its runs hold."""
+        """Write the merged records, and report the partitions of the runs to the checkpoint."""
         assert self._checkpoint is not None
         self._write()
         self._checkpoint.commit([run.stem.name for run in self._runs], self._finished)
@@ -167,32 +167,33 @@ class Spill:
         self._is_committed, self._committed_at = True, time.monotonic()
 
     def merged(self, min_count: int = 1, top: int | None = None, batch: int = BATCH) -> Iterator[Records]:
-        """Give all records, each key once.
+        """Yield all records, each key once.
 
         Parameters
         ----------
         min_count
-            Leave out records counted less often, where each makes a row of the result.
+            Minimum count of a record, if each record is a row of the result.
         top
-            At most so many, where they come by count.
+            Maximum number of records, if they are sorted by count.
         batch
-            About so many at a time.
+            Approximate records per batch.
 
         Yields
         ------
         Records
-            Where ``Layout.by_count``: by count falling, equal ones in key order. Else in key order, and records that
-            agree in ``Layout.group`` columns in one batch; with ``Layout.documents`` each batch has the rows of its
-            stretch. ``words`` is one array for all batches where all words fit in memory, and else those that occur.
+            With ``Layout.by_count``: by descending count, then by key. Otherwise by key; records that agree in the
+            ``Layout.group`` columns are in one batch, and with ``Layout.documents`` each batch has the rows of its
+            range.
+            ``words`` is the same array in all batches if all words fit in memory, otherwise the words of the batch.
 
         Raises
         ------
         DiskFullError
-            Merging needs more room on disk.
+            Merging needs more disk space.
         LimitExceededError
-            One row of the result does not fit in memory, or there are more words than 32 bits number.
+            One row of the result does not fit in memory, or there are more words than 32 bits can number.
         InvalidRecordsError
-            Files of a checkpoint are damaged.
+            A file of the checkpoint is damaged.
 
         """
         if self._checkpoint is not None:
@@ -233,7 +234,7 @@ class Spill:
                 yield Records(words, numbers, totals)
 
     def _reduce(self) -> None:
-        """Merge runs with others until few enough are left to be read at once."""
+        """Merge runs until few enough remain to be read together."""
         while len(self._runs) > MAX_RUNS:
             run, old = self._next_run(), self._runs[:MAX_RUNS]
             with self._writing():
@@ -257,7 +258,7 @@ class Spill:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            # what is in memory, too, need not be found again, unless it cannot be written
+            # also save what is in memory, if it can be written
             if kind is not None and not issubclass(kind, OSError) and self._checkpoint is not None and self._is_between:
                 self._commit()
         finally:

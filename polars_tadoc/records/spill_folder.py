@@ -1,4 +1,4 @@
-"""Folders for what does not fit in memory, which go with the call that made them."""
+"""Temporary folders for data that does not fit in memory; removed when the call ends."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from polars_tadoc.storage.atomic_write import lock, naming_full_disk, remove, un
 
 PREFIX = "tadoc-spill-"
 _NAME = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
-"""What a folder of ours is called; others may have one that begins alike."""
+"""Names of our folders; the pattern is strict because other folders may have the same prefix."""
 
 SETTING = "tadoc.Config(spill_folder=…)"
 
-MEND = f"make room there, or name another folder: {SETTING}; what was written there is gone"
+MEND = f"free space there, or use another folder: {SETTING}; temporary data was removed"
 
 
 def parent_folder() -> Path:
-    """Return the folder in which spill folders are made."""
+    """Return the folder in which spill folders are created."""
     return Path(os.path.abspath(settings().spill_folder or tempfile.gettempdir()))
 
 
 class SpillFolder:
-    """A folder for temporary files, made when it is first asked for and removed in the end, also after an error.
+    """A folder for temporary files, created on first use and removed at the end, also after an error.
 
-    It is locked while it is in use. What a killed process has left is therefore known, and goes when the next such
-    folder is made.
+    It is locked while in use, so folders of killed processes can be recognised; the next creation of a spill folder
+    removes them.
 
     Parameters
     ----------
     call
-        What messages begin with.
+        Prefix of messages.
     parent
-        Where it is made; None: where ``tadoc.Config(spill_folder=…)`` says, or the system has its temporary files.
+        Parent folder; None: ``tadoc.Config(spill_folder=…)``, or the system's folder for temporary files.
 
     """
 
@@ -60,7 +60,7 @@ class SpillFolder:
         Raises
         ------
         OSError
-            It cannot be made there.
+            It cannot be created.
 
         """
         if self._path is None:
@@ -75,14 +75,14 @@ class SpillFolder:
         path.mkdir(PRIVATE_FOLDER)
         try:
             descriptor = lock(path)
-        except FileNotFoundError:  # another process took it for left behind before it was locked
+        except FileNotFoundError:  # another process removed it as stale before it was locked
             return
-        except OSError:  # no locks there: nothing is taken for left behind
+        except OSError:  # no locks on this file system: folders are never stale
             descriptor = None
         else:
             if descriptor is None:
                 return
-        # iterators that nobody closes are dropped at last when the interpreter ends
+        # iterators that are never closed are finalised when the interpreter exits
         self._close = weakref.finalize(self, _remove, path, descriptor, os.getpid())
         if path.exists():
             self._path = path
@@ -90,12 +90,12 @@ class SpillFolder:
             self.close()
 
     def writing(self) -> AbstractContextManager[None]:
-        """Name the folder, and what to do, where the disk is full (``DiskFullError``) or the folder went away."""
+        """Explain errors of a full disk (``DiskFullError``) or a missing folder, with the folder's name."""
         return explained(self._path or self._parent or parent_folder(), self._call, MEND, SETTING)
 
     def close(self) -> None:
-        """Remove the folder and what it holds."""
-        if self._close is not None and (kept := self._close.detach()):  # called, it does nothing after its own exit
+        """Remove the folder and its content."""
+        if self._close is not None and (kept := self._close.detach()):  # afterwards its exit handler does nothing
             _, function, arguments, _ = kept
             function(*arguments)
         self._path = None
@@ -110,14 +110,14 @@ class SpillFolder:
 
 
 def _remove(path: Path, descriptor: int | None, owner: int) -> None:
-    if owner == os.getpid():  # and no forked process
+    if owner == os.getpid():  # not in a forked process
         remove(path)
     if descriptor is not None:
         unlock(descriptor, owner)
 
 
 def remove_stale(parent: Path) -> None:
-    """Remove this user's spill folders in a folder whose owners were killed; what cannot be removed stays."""
+    """Remove this user's spill folders whose owners were killed; folders that cannot be removed stay."""
     with suppress(OSError):
         for left in [one for one in parent.iterdir() if _NAME.fullmatch(one.name)]:
             with suppress(OSError):
@@ -128,7 +128,7 @@ def remove_stale(parent: Path) -> None:
 
 @contextmanager
 def explained(folder: Path, call: str, mend: str, setting: str) -> Iterator[None]:
-    """Name a folder that is none, or went away while it was written or read, and the setting that names another."""
+    """Explain errors of a folder that is missing or not a folder, and name the setting that changes it."""
     with naming_full_disk(folder, call, mend):
         try:
             yield
@@ -136,7 +136,7 @@ def explained(folder: Path, call: str, mend: str, setting: str) -> Iterator[None
             if folder.is_dir():
                 raise
             if file := next((one for one in (folder, *folder.parents) if one.is_file()), None):
-                raise NotADirectoryError(f"{call}: {file} is a file; name a folder: {setting}") from error
+                raise NotADirectoryError(f"{call}: {file} is a file; use a folder: {setting}") from error
             raise FileNotFoundError(
-                f"{call}: there is no folder {folder}, or no longer; name another one: {setting}"
+                f"{call}: {folder} does not exist, or was removed; use another folder: {setting}"
             ) from error

@@ -1,4 +1,4 @@
-"""Files of words in code point order, and merging them into one numbering without holding all words."""
+"""Files of words in code point order; merges them into one numbering without holding all words."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from polars_tadoc.untrusted.parquet_footer import open_parquet
 from polars_tadoc.untrusted.parquet_seal import announce, seal
 
 GROUP = 1 << 16
-"""Most words of a group."""
+"""Maximum words of a group."""
 
 GROUP_BYTES = 1 << 20
-"""Most bytes of a group's words, unless it is one word."""
+"""Maximum bytes of a group's words, except for a single longer word."""
 
 WORD = "word"
 NO_WORDS = pa.nulls(0, pa.large_string())
@@ -42,7 +42,7 @@ class WordsWriter:
 
     def __init__(self, path: Path) -> None:
         self.nbytes = 0
-        """Bytes that the words written take in memory."""
+        """Bytes that the written words would take in memory."""
         self.size = 0
         self._waiting: list[pa.LargeStringArray] = []
         self._waiting_words = 0
@@ -60,7 +60,7 @@ class WordsWriter:
         announce(self._writer)
 
     def write(self, words: pa.LargeStringArray) -> None:
-        """Write some more words, which stand behind those before."""
+        """Append words, which must sort after all earlier ones."""
         self.size += len(words)
         self.nbytes += words.nbytes
         self._waiting.append(words)
@@ -105,7 +105,7 @@ class WordsFile:
     Raises
     ------
     InvalidRecordsError
-        It is damaged, or no such file.
+        It is damaged or another kind of file.
 
     """
 
@@ -114,11 +114,11 @@ class WordsFile:
         with checked(path):
             self._file = open_parquet(arrow_file(path, follow=False))
         if self._file.schema_arrow != pa.schema([(WORD, pa.large_string())]):
-            raise InvalidRecordsError(f"{path} has no column of words")
+            raise InvalidRecordsError(f"{path} does not have a column of words")
         metadata = self._file.metadata
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         if any(not 0 < size <= GROUP for size in sizes):
-            raise InvalidRecordsError(f"the groups of {path} are not of 1 to {GROUP:,} words")
+            raise InvalidRecordsError(f"the groups of {path} do not have 1 to {GROUP:,} words")
         self.starts: Int64 = np.append(0, np.cumsum(sizes, dtype=np.int64))
 
     def __len__(self) -> int:
@@ -126,11 +126,11 @@ class WordsFile:
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return len(self.starts) - 1
 
     def read(self, group: int) -> pa.LargeStringArray:
-        """Read a group; errors as for the class."""
+        """Read a group; raises as the class does."""
         with checked(self.path):
             column = self._file.read_row_group(group, use_threads=False).column(0)
             words = pa.concat_arrays([NO_WORDS, *column.chunks])
@@ -138,15 +138,15 @@ class WordsFile:
         if words.null_count or len(words) != self.starts[group + 1] - self.starts[group]:
             raise InvalidRecordsError(f"{self.path}, group {group}: words are missing")
         if not Vocabulary(words).ascending.all():
-            raise InvalidRecordsError(f"{self.path}, group {group}: the words are not in code point order, each once")
+            raise InvalidRecordsError(f"{self.path}, group {group}: the words are not distinct and in code point order")
         return words
 
     def read_all(self) -> pa.LargeStringArray:
-        """Read all words; errors as for the class."""
+        """Read all words; raises as the class does."""
         return pa.concat_arrays([NO_WORDS, *(self.read(group) for group in range(self.groups))])
 
     def take(self, numbers: UInt32) -> pa.LargeStringArray:
-        """Read words by their numbers, which rise; only groups that hold some of them are read."""
+        """Read words by ascending numbers; reads only the groups that contain them."""
         edges = np.searchsorted(numbers, self.starts)
         found = [NO_WORDS]
         for group in np.flatnonzero(np.diff(edges)):
@@ -160,21 +160,21 @@ class WordsFile:
 
 
 def merge_word_files(files: Sequence[WordsFile], made: WordsWriter, numbers: Sequence[Path]) -> None:
-    """Merge the words of files, a group of each at a time.
+    """Merge the words of files, one group of each at a time.
 
     Parameters
     ----------
     files
         The files.
     made
-        Gets all words, each once.
+        Output of all distinct words.
     numbers
-        By file: gets the new number of each of its words, uint32.
+        By file: output of the new number of each of its words, uint32.
 
     Raises
     ------
     LimitExceededError
-        There are more words than 32 bits number.
+        There are more words than 32 bits can number.
     InvalidRecordsError
         A file is damaged.
 
@@ -197,31 +197,31 @@ def merge_word_files(files: Sequence[WordsFile], made: WordsWriter, numbers: Seq
 
 
 class _Words:
-    """The next words of a file."""
+    """Cursor over the words of a file."""
 
     def __init__(self, file: WordsFile) -> None:
         self.waiting = NO_WORDS
         self.taken = 0
-        """How many words were taken last."""
+        """Number of words taken last."""
         self._file, self._group, self._last = file, 0, ""
 
     @property
     def has_more(self) -> bool:
-        """Whether there are words behind those that wait."""
+        """Whether words follow the loaded ones."""
         return self._group < self._file.groups
 
     def load(self) -> bool:
-        """Read a group where no words wait; tell whether some do."""
+        """Load a group if no words are loaded; tell whether any are."""
         if len(self.waiting) == 0 and self.has_more:
             self.waiting = self._file.read(self._group)
             if self._group and self.waiting[0].as_py() <= self._last:
-                raise InvalidRecordsError(f"{self._file.path}, group {self._group}: the words are not in order")
+                raise InvalidRecordsError(f"{self._file.path}, group {self._group}: the words are not sorted")
             self._last = self.waiting[-1].as_py()
             self._group += 1
         return len(self.waiting) > 0
 
     def take(self, bound: str | None) -> pa.LargeStringArray:
-        """Take the words up to one."""
+        """Take the loaded words up to a bound, inclusive."""
         first, last = (0, len(self.waiting)) if bound is not None else (len(self.waiting), len(self.waiting))
         while first < last:
             middle = (first + last) // 2

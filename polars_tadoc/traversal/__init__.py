@@ -1,1 +1,1 @@
-"""Makes rows and rules ready to be traversed, and chooses the way: from the rows down or from the words up."""
+"""Prepares rows and rules for traversal, and chooses the direction: top-down from rows or bottom-up from words."""

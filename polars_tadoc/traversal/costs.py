@@ -1,10 +1,12 @@
-"""What traversals cost, nanoseconds by feature, on machines that they were measured on.
+"""Coefficients of the cost model of traversals, in nanoseconds per feature, by machine.
 
-``python -m benchmarks.strategies --fit`` measures both strategies on corpora as they are, as lines and as five
-documents, and fits such costs. GPU: so fitted on an H100, on logs_dmesg, versioned_longhorn, docs_peps and
-prose_books, which loses at most 1.17 times in these 72 cases. CPU (two cores of an AMD EPYC): what both strategies
-have in common was fitted to the times of 16 cases; their difference is set so that the smaller of ``found``, what
-documents hold, and ``tables``, what tables of all rules hold, decides, which loses at most 1.21 times in these cases.
+``python -m benchmarks.strategies --fit`` measures both strategies on whole corpora, on lines, and on five documents,
+and
+fits coefficients. GPU: fitted on an H100 to logs_dmesg, versioned_longhorn, docs_peps and prose_books; in these 72
+cases
+the chosen strategy takes at most 1.17 times the time of the better one. CPU (two cores of an AMD EPYC): the terms that
+both strategies share were fitted to 16 cases; their difference is set so that the smaller of ``found`` (entries in
+documents) and ``tables`` (entries in tables of rules) decides, at most 1.21 times the better one's time in these cases.
 """
 
 from __future__ import annotations

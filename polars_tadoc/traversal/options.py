@@ -1,4 +1,4 @@
-"""The arguments that analytics share, checked when a request is made."""
+"""Options that analytics share, and their checks."""
 
 from __future__ import annotations
 
@@ -14,77 +14,77 @@ from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.option_signature import Default, takes_options
 
 MAX_COUNT = (1 << 63) - 1
-"""No count is above it (see :func:`polars_tadoc.model.corpus.require_countable`)."""
+"""Upper bound of all counts (see :func:`polars_tadoc.model.corpus.require_countable`)."""
 MAX_WORDS = (1 << 32) - 1
-"""Longest sequence: its words' ids alone would fill 16 GiB."""
+"""Longest sequence; the ids of one sequence of this length take 16 GiB."""
 
 UNITS = {"": 1, "b": 1} | {
     f"{prefix}{end}": base**power
     for power, prefix in enumerate("kmgt", start=1)
     for end, base in (("", 1000), ("b", 1000), ("ib", 1024))
 }
-"""Bytes by unit, in small letters."""
+"""Bytes by unit, in lower case."""
 
 StrategyName = Literal["auto", "top_down", "bottom_up"]
 
 
 class TopOption(TypedDict, total=False):
-    """How many are kept."""
+    """Number of results."""
 
     top: Annotated[int | None, Default(None)]
 
 
 class MinCountOption(TypedDict, total=False):
-    """What is left out as too rare."""
+    """Minimum count of results."""
 
     min_count: Annotated[int, Default(1)]
 
 
 class RunOption(TypedDict, total=False):
-    """How long runs of words are."""
+    """Length of sequences."""
 
     n: Annotated[int, Default(3)]
 
 
 class StrategyOption(TypedDict, total=False):
-    """Which way rules are traversed."""
+    """Traversal strategy."""
 
     strategy: Annotated[str, Default("auto")]
 
 
 class WordOptions(MorphismOptions, StrategyOption, total=False):
-    """Which words count, and which way rules are traversed."""
+    """Normalisation of words, and traversal strategy."""
 
 
 class TokenizerOption(TypedDict, total=False):
-    """How plain text is cut into words."""
+    """Tokenizer of plain text."""
 
     tokenizer: Annotated[str | re.Pattern[str] | None, Default(None)]
 
 
 class TraversalOptions(WordOptions, EngineOption, total=False):
-    """What all analytics on words take."""
+    """Options of all analytics on words."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Which words, which way, where."""
+    """Options of an analytic on words, checked."""
 
     morphism: Morphism | None
     strategy: str
     engine: str | None
     tokenizer: Tokenizer | None = None
-    """Cuts plain text; None: into words."""
+    """Tokenizer of plain text; None: words."""
 
     @classmethod
     @takes_options
     def from_arguments(cls, **options: Unpack[TraversalOptions]) -> Options:
-        """Check the arguments; errors as the analytics'."""
+        """Check the arguments; raises as the analytics do."""
         return cls.of(options)
 
     @classmethod
     def of(cls, options: TraversalOptions) -> Options:
-        """Check the options of a call, which may have more; errors as the analytics'."""
+        """Take and check these options of a call, which may have more; raises as the analytics do."""
         require_engine(options["engine"])
         require_strategy(options["strategy"])
         tokenizer: Any = options.get("tokenizer")
@@ -98,7 +98,7 @@ class CountOptions(MinCountOption, WordOptions, TokenizerOption, EngineOption, t
 
 @dataclass(frozen=True)
 class CountRequest:
-    """What calls ask that take :class:`CountOptions` alone."""
+    """Checked arguments of calls whose only options are :class:`CountOptions`."""
 
     min_count: int
     options: Options
@@ -106,7 +106,7 @@ class CountRequest:
     @classmethod
     @takes_options
     def from_arguments(cls, **options: Unpack[CountOptions]) -> Self:
-        """Check the arguments; errors as the analytics'."""
+        """Check the arguments; raises as the analytics do."""
         return cls(require_min_count(options["min_count"]), Options.of(options))
 
 
@@ -116,7 +116,7 @@ class TopOptions(TopOption, CountOptions, total=False):
 
 @dataclass(frozen=True)
 class TopRequest:
-    """Arguments of calls that take :class:`TopOptions` alone, checked."""
+    """Checked arguments of calls whose only options are :class:`TopOptions`."""
 
     top: int | None
     min_count: int
@@ -125,7 +125,7 @@ class TopRequest:
     @classmethod
     @takes_options
     def from_arguments(cls, **options: Unpack[TopOptions]) -> Self:
-        """Check the arguments; errors as the analytics'."""
+        """Check the arguments; raises as the analytics do."""
         return cls(require_top(options["top"]), require_min_count(options["min_count"]), Options.of(options))
 
 
@@ -135,7 +135,7 @@ class RunOptions(RunOption, TopOptions, total=False):
 
 @dataclass(frozen=True)
 class RunRequest:
-    """Arguments of calls that take :class:`RunOptions` alone, checked."""
+    """Checked arguments of calls whose only options are :class:`RunOptions`."""
 
     n: int
     top: int | None
@@ -145,24 +145,24 @@ class RunRequest:
     @classmethod
     @takes_options
     def from_arguments(cls, **options: Unpack[RunOptions]) -> Self:
-        """Check the arguments; errors as the analytics'."""
+        """Check the arguments; raises as the analytics do."""
         n, top = require_integer("n", options["n"], 1, MAX_WORDS), require_top(options["top"])
         return cls(n, top, require_min_count(options["min_count"]), Options.of(options))
 
 
 def require_strategy(strategy: str) -> None:
-    """Raise ``ValueError`` unless there is such a strategy."""
+    """Raise ``ValueError`` for an unknown strategy."""
     if strategy not in get_args(StrategyName):
         raise ValueError(f'strategy={strategy!r}: use "auto", "top_down" or "bottom_up"')
 
 
 def require_top(top: object) -> int | None:
-    """Return ``top=``, checked, as kernels take it; errors as :func:`require_integer`'s."""
+    """Check ``top=`` and return it as kernels take it; raises as :func:`require_integer`."""
     return None if top is None else min(require_integer("top", top, 0), MAX_COUNT)
 
 
 def require_min_count(min_count: object) -> int:
-    """Return ``min_count=`` as kernels take it: what occurs never is in no result."""
+    """Check ``min_count=`` and return it as kernels take it, at least 1: results only have words that occur."""
     return min(max(require_integer("min_count", min_count), 1), MAX_COUNT)
 
 
@@ -172,9 +172,9 @@ def require_memory_limit(limit: object) -> int | None:
     Raises
     ------
     TypeError
-        It is neither an integer nor a string.
+        Neither an integer nor a string.
     ValueError
-        It is below 1 or beyond 63 bits, or the string is no number with a unit.
+        Below 1, above 63 bits, or a string that is not a number with a unit.
 
     """
     if limit is None:

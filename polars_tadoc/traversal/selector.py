@@ -1,4 +1,4 @@
-"""Chooses the way of a traversal, from the rows down or from the words up, by a cost model."""
+"""Chooses the direction of a traversal, top-down from rows or bottom-up from words, by a cost model."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ FAMILIES = {
     "bm25_weights": "term_vector",
     "tfidf": "term_vector",
 }
-"""Which cost model each analytic goes by."""
+"""Cost model of each analytic."""
 
 STRATEGIES = ("top_down", "bottom_up")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for one corpus, and why."""
+    """The chosen strategy of one corpus, with the estimates."""
 
     strategy: str
     milliseconds: dict[str, float]
-    """Estimated by strategy."""
+    """Estimated cost by strategy."""
     features: dict[str, float]
-    """What the estimates are made of."""
+    """Inputs of the estimates."""
     costs: dict[str, dict[str, float]]
-    """By strategy, nanoseconds by feature."""
+    """Coefficients by strategy, in nanoseconds per feature."""
 
 
 def choose_strategy(asked: str, source: Source, analytic: str, n: int = 1) -> str:
-    """Return the strategy asked for; for "auto" the one estimated to be faster."""
+    """Return the requested strategy; for "auto" the one with the lower estimate."""
     if asked != "auto":
         return asked
     if is_settled(analytic):
@@ -46,12 +46,12 @@ def choose_strategy(asked: str, source: Source, analytic: str, n: int = 1) -> st
 
 
 def is_settled(analytic: str) -> bool:
-    """Tell whether "auto" is always top-down: where each rule's body is read once, no table per rule is cheaper."""
+    """Tell whether "auto" is always top-down: it reads each rule's body once, which no table per rule can beat."""
     return FAMILIES[analytic] == "terminal_counts"
 
 
 def weigh(source: Source, analytic: str, n: int = 1) -> Choice:
-    """Estimate both strategies for one corpus.
+    """Estimate the costs of both strategies for one corpus.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def weigh(source: Source, analytic: str, n: int = 1) -> Choice:
     analytic
         Name of the call.
     n
-        Its ``n`` or ``window``.
+        Argument ``n`` or ``window`` of the call.
 
     """
     features = features_of(source, n)
@@ -72,11 +72,12 @@ def weigh(source: Source, analytic: str, n: int = 1) -> Choice:
 
 
 def features_of(source: Source, n: int = 1) -> dict[str, float]:
-    """Return the statistics that costs are fitted to, by name.
+    """Return the features of the cost model by name.
 
-    Those of :class:`polars_tadoc.kernels.host.grammars.statistics.Statistics`, and ``calls``: 1; ``levels`` of the
-    rules; ``weights``: documents x rules; ``windows``: runs of ``n`` words or pairs that span symbols, from above, as
-    long as documents are on average.
+    The fields of :class:`polars_tadoc.kernels.host.grammars.statistics.Statistics`, and: ``calls``, 1; ``levels`` of
+    the
+    rules; ``weights``, documents x rules; ``windows``, an upper bound of the runs of ``n`` words, or pairs, that span
+    symbols, for documents of average length.
     """
     measured = source.statistics
     symbols = float(measured.symbols + measured.roots)

@@ -1,4 +1,4 @@
-"""A corpus ready to be traversed: rules and rows where an engine's kernels run, words under a morphism."""
+"""A corpus prepared for traversal: rules and rows in an engine's memory, words after a morphism."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from polars_tadoc.traversal.options import Options
 
 @dataclass(frozen=True, eq=False)
 class PreparedRows:
-    """Rows where an engine's kernels can read them, as symbols."""
+    """Rows as symbols, in an engine's memory."""
 
     engine: Engine
-    """Whose arrays these are."""
+    """Engine of the arrays."""
     words: Vocabulary
     """The terminals."""
     rules: Rules
@@ -36,46 +36,46 @@ class PreparedRows:
     roots: Any
     """``root_offsets``, ``roots``: int64, documents + 1, and uint32, arrays of the engine: the documents' symbols."""
     rows: Int64
-    """int64, in host memory, ascending: where each document, a row that is not null, stands in the column."""
+    """int64, in host memory, ascending: row of each document in the column; null rows are not documents."""
 
     @property
     def symbols(self) -> tuple[Rules, Any, Any]:
-        """The rules, and the documents' offsets and symbols."""
+        """Return the rules, and the documents' offsets and symbols."""
         return self.rules, self.root_offsets, self.roots
 
 
 @dataclass(frozen=True, eq=False)
 class Source(PreparedRows):
-    """What the kernels of an analytic read of a compressed column."""
+    """Input of an analytic's kernels: one corpus of a compressed column."""
 
     key: str | None
-    """Names the words in the engine's cache; None where a morphism made them."""
+    """Key of the words in the engine's cache; None if a morphism made them."""
     host: tuple[Rules, Int64, UInt32]
     """Rules, offsets and symbols in host memory."""
 
     @cached_property
     def statistics(self) -> Statistics:
-        """What the costs of traversals are estimated from."""
+        """Input of the cost model."""
         return corpus_statistics(*self.host)
 
     @cached_property
     def rank(self) -> Any:
-        """Place of each word in code point order, uint32, an array of the engine."""
+        """Rank of each word in code point order: uint32, an array of the engine."""
         if self.key is None:
             return self.engine.kernels.load_array(self.words.rank)
         return self.engine.keep(f"{self.key}:rank", lambda: self.engine.kernels.load_array(self.words.rank))
 
     def rows_of(self, documents: UInt32) -> UInt32:
-        """Rows of some documents, uint32; the same array where they are numbered alike."""
+        """Return the rows of some documents, uint32; the same array if documents and rows have the same numbers."""
         if len(self.rows) == 0 or self.rows[-1] == len(self.rows) - 1:
             return documents
         return self.rows.astype(np.uint32)[documents]
 
 
 def sources(column: pl.Series, call: str, options: Options, window: int = 1) -> list[Source]:
-    """Make each corpus of a compressed column ready for a call, on the engine chosen for all of them.
+    """Prepare each corpus of a compressed column for a call; one engine is chosen for all.
 
-    A word is counted with ``window`` others. Errors are those of :func:`polars_tadoc.word_count`.
+    ``window`` is the number of words counted together. Raises as :func:`polars_tadoc.word_count`.
     """
     column = require_tadoc(column, call)
     corpora = split(column)
@@ -85,7 +85,7 @@ def sources(column: pl.Series, call: str, options: Options, window: int = 1) -> 
 
 
 def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) -> Source:
-    """Make one corpus, whose counts fit 64 bits, ready; a morphism is applied to rules and rows, in host memory."""
+    """Prepare one corpus whose counts fit 64 bits; a morphism is applied to rules and rows in host memory."""
     kernels, grammar = engine.kernels, corpus.grammar
     plain = load_rules(grammar)
     if morphism is None:

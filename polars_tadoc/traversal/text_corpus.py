@@ -1,4 +1,4 @@
-"""Plain text as corpora: words and rows, and no rules, for a question that is asked once."""
+"""Plain text as corpora of words and rows without rules, for single calls."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from polars_tadoc.model.payload import short_name
 from polars_tadoc.traversal.text_source import prepare_text
 
 BLOCK_BYTES = 1 << 28
-"""Text that is cut into words at a time: words are numbered block by block."""
+"""Text is cut into words and numbered in blocks of this size."""
 
 BYTES_A_WORD = 6
-"""Bytes of text for each word, about, in European languages: the engine is chosen by it."""
+"""Average bytes of text per word in European languages, for the choice of the engine."""
 
 WORDS = Tokenizer("words")
-"""Cuts text unless a call says otherwise."""
+"""Default tokenizer."""
 
 
 def is_text(dtype: Any) -> bool:
@@ -60,7 +60,7 @@ def corpora_of(column: pl.Series, call: str, tokenizer: Tokenizer | None = None)
     call
         The call, for messages.
     tokenizer
-        Cuts plain text, by default into words; a compressed column must have been cut by it.
+        Tokenizer of plain text, default: words; a compressed column must have been cut by the same one.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def corpora_of(column: pl.Series, call: str, tokenizer: Tokenizer | None = None)
 
 
 def require_tokenizer(corpus: Corpus, tokenizer: Tokenizer | None, call: str) -> None:
-    """Raise ``TypeError`` if a compressed corpus was cut otherwise than ``tokenizer=`` says."""
+    """Raise ``TypeError`` if a compressed corpus was cut by a tokenizer other than ``tokenizer=``."""
     own = corpus.grammar.tokenizer
     if tokenizer is not None and tokenizer.name != own:
         raise TypeError(
@@ -94,18 +94,18 @@ def require_tokenizer(corpus: Corpus, tokenizer: Tokenizer | None, call: str) ->
 
 
 def text_corpora(text: pl.Series, tokenizer: Tokenizer, first: int = 0, most: int = BLOCK_BYTES) -> Iterator[Corpus]:
-    """Cut plain text into words block by block, each in a fraction of the time that compressing takes.
+    """Cut plain text into words block by block, in a fraction of the time of compressing.
 
     Parameters
     ----------
     text
-        String column; null rows are no documents. Separators of words are left out.
+        String column; null rows are not documents. Separators of words are dropped.
     tokenizer
-        How to cut.
+        The tokenizer.
     first
         Number of its first row.
     most
-        Bytes of a block, at most, unless one row has more.
+        Maximum bytes of a block, except for blocks of one longer row.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def text_corpora(text: pl.Series, tokenizer: Tokenizer, first: int = 0, most: in
         try:
             corpus = _corpus(text[start:stop], tokenizer)
         except ValueError:
-            require_utf8(text, first)  # names the row of the whole column
+            require_utf8(text, first)  # names the row in the whole column
             raise
         yield replace(corpus, rows=corpus.rows + (first + start))
 
@@ -143,5 +143,5 @@ def _corpus(text: pl.Series, tokenizer: Tokenizer) -> Corpus:
         tokenizer=tokenizer.name,
     )
     gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(source.rows))
-    key = f"text {secrets.token_hex(16)}"  # no other has it
+    key = f"text {secrets.token_hex(16)}"  # unique
     return Corpus(key, grammar, source.rows, source.root_offsets, source.roots, gaps)

@@ -1,4 +1,4 @@
-"""A plain String column ready to be traversed: rows of word ids, without rules, on the engine chosen for them."""
+"""A plain String column prepared for traversal: rows of word ids without rules, on the engine chosen for them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TextSource(PreparedRows):
-    """What the kernels of weights read of a String column: words in code point order, and no rules."""
+    """Input of the kernels of weights for a String column: words in code point order, and no rules."""
 
     lengths: Any
-    """uint64 by document, an array of the engine: its words, with those that are not in a dictionary."""
+    """uint64 by document, an array of the engine: number of words, including those outside of a dictionary."""
 
     @property
     def rank(self) -> None:
-        """Terminals are numbered in code point order."""
+        """None: terminals are numbered in code point order."""
 
 
 def prepare_text(
@@ -47,15 +47,15 @@ def prepare_text(
     Parameters
     ----------
     text
-        String series; a null row is no document.
+        String series; null rows are not documents.
     tokenizer
-        How to cut.
+        The tokenizer.
     engine
-        Where.
+        The engine to run on.
     morphism
-        What words become, and which are left out.
+        Normalisation: maps words to words or drops them.
     dictionary
-        Only its words, after the morphism, are kept; others count to the documents' lengths.
+        Words to keep, after the morphism; others only count in the documents' lengths.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def prepare_text(
     numbered = engine.kernels.number_words(text, tokenizer, _choice(engine, morphism, dictionary))
     rows = np.flatnonzero(text.is_not_null().to_numpy())
     offsets, lengths = numbered.offsets, numbered.lengths
-    if len(rows) < len(text):  # a null row has no words: leaving out its start is enough
+    if len(rows) < len(text):  # a null row has no words: dropping its offset is enough
         load = engine.kernels.load_array
         offsets, lengths = offsets[load(np.append(rows, len(text)))], lengths[load(rows)]
     none = np.zeros(1, np.int64)
@@ -78,7 +78,7 @@ def prepare_text(
 
 
 def _choice(engine: Engine, morphism: Morphism | None, dictionary: Dictionary | None) -> Choice:
-    """Name the words of a text by a morphism, then a dictionary."""
+    """Combine a morphism of words with a dictionary."""
 
     def choose(strings: pa.LargeStringArray) -> tuple[Vocabulary, UInt32 | None]:
         words = Vocabulary(strings)

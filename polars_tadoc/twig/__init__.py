@@ -1,1 +1,1 @@
-"""Twig patterns: what users write, and what is filtered with it."""
+"""Twig patterns: XPath queries, sets of them, and their application to XML documents."""

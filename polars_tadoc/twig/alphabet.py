@@ -1,4 +1,4 @@
-"""Numbers for the names and values that a set of twigs asks for."""
+"""Symbols (numbers) of the names and values that a set of twigs uses."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from polars_tadoc.twig.name_table import Names, NameTable
 from polars_tadoc.twig.twig import NodeTest
 
 FIRST_SYMBOL = OTHER + 1
-"""Below it are ``CLOSE`` and ``OTHER``."""
+"""Lower numbers are ``CLOSE`` and ``OTHER``."""
 
 _versions = count(1)
 
 
 @dataclass(eq=False)
 class Alphabet:
-    """The symbols of elements, attributes and texts that twigs ask for."""
+    """The symbols of elements, attributes and texts that twigs use."""
 
     elements: dict[tuple[str, str], int] = field(default_factory=dict)
     """By namespace ("" for none) and name."""
@@ -30,14 +30,14 @@ class Alphabet:
     """By namespace, name and value."""
     texts: dict[str, int] = field(default_factory=dict)
     symbol_count: int = FIRST_SYMBOL
-    """No symbol is as high."""
+    """Upper bound, exclusive, of the symbols."""
     version: int = field(default_factory=lambda: next(_versions), init=False)
-    """In a process, no two alphabets that differ have the same."""
+    """Unique within a process: two different alphabets never share a version."""
     table: NameTable | None = None
-    """The same names, to be looked up by kernels."""
+    """The same names in a hash table for kernels."""
 
     def names(self) -> Names:
-        """Return the names as kernels look them up; kept."""
+        """Return the hash table of names for kernels; cached."""
         if self.table is None:
             table = NameTable()
             for key, symbol in self.elements.items():
@@ -52,14 +52,14 @@ class Alphabet:
         return self.table.names()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the version behind: in another process it may be another one's."""
+        """Pickle without the version, which is unique only within its process."""
         return Alphabet, (self.elements, self.attributes, self.attribute_values, self.texts, self.symbol_count)
 
 
 class GrowingAlphabet:
-    """An alphabet that changes; the symbols of what no twig asks for any more are given anew.
+    """A mutable alphabet; symbols that no twig uses any more are reused.
 
-    What :meth:`now` returns shares its tables with this one. They are copied by the first change that finds it in use.
+    The alphabets that :meth:`now` returns share its tables. The first change after it copies tables that are in use.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class GrowingAlphabet:
         self._shared: ReferenceType[Alphabet] | None = None
 
     def add(self, test: NodeTest) -> int:
-        """Return the symbol that passes a test, a new one where there is none; ``OTHER`` for any element."""
+        """Return the symbol of a test, a new one if there is none; ``OTHER`` for any element."""
         if test.kind == "any":
             return OTHER
         table, key, _ = self._place(test)
@@ -89,7 +89,7 @@ class GrowingAlphabet:
         return symbol
 
     def remove(self, symbol: int) -> None:
-        """Forget a symbol that no twig asks for any more."""
+        """Free a symbol that no twig uses any more."""
         self._part()
         table, key, put = self._place(self._keys.pop(symbol))
         del table[key]
@@ -97,16 +97,16 @@ class GrowingAlphabet:
         self._free.append(symbol)
 
     def is_element(self, symbol: int) -> bool:
-        """Tell whether a symbol is one of elements."""
+        """Tell whether a symbol is the symbol of an element."""
         return symbol == OTHER or self._keys[symbol].kind == "element"
 
     @property
     def symbol_count(self) -> int:
-        """No symbol is as high."""
+        """Upper bound, exclusive, of the symbols."""
         return self._own.symbol_count
 
     def now(self) -> Alphabet:
-        """Return the alphabet as it is now; it does not change any more."""
+        """Return the current alphabet as an immutable object."""
         found = None if self._shared is None else self._shared()
         if found is None:
             own = self._own
@@ -116,7 +116,7 @@ class GrowingAlphabet:
         return found
 
     def _part(self) -> None:
-        """Copy what is shared with an alphabet that is still in use."""
+        """Copy the tables if an alphabet in use shares them."""
         shared, self._shared = self._shared, None
         if shared is not None and shared() is not None:
             own = self._own
@@ -125,7 +125,7 @@ class GrowingAlphabet:
             self._table = self._table.copy()
 
     def _place(self, test: NodeTest) -> tuple[dict[Any, int], Any, Callable[[Any, int], None]]:
-        """Return the table that a test belongs to, its key there, and what tells the kernels' table."""
+        """Return the table of a test's kind, its key there, and the function that updates the kernels' table."""
         own = self._own
         if test.kind == "element":
             return own.elements, (test.uri, test.local), self._table.put_element

@@ -1,4 +1,4 @@
-"""A set of twigs as it was at one time: what a call of the filter reads."""
+"""An immutable snapshot of a set of twigs, which a filter call reads."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from polars_tadoc.twig.alphabet import Alphabet
 
 
 class CompiledTwigs:
-    """Twigs compiled together; nothing of it changes.
+    """Twigs compiled together; immutable.
 
     Parameters
     ----------
     alphabet
-        Names and values that they ask for.
+        Names and values that the twigs use.
     twigs
-        Their arrays (NumPy's); ``roots`` by place.
+        NumPy arrays of the twigs; ``roots`` is in the order of ``names``.
     names
-        By place.
+        Name of each twig.
     text_twigs
-        bool by place: one of the nodes asks for a text.
+        bool per name: one of the twig's nodes compares a text.
 
     """
 
@@ -36,11 +36,11 @@ class CompiledTwigs:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the matchers behind: they are made where they are used."""
+        """Pickle without the matchers: each process makes its own."""
         return CompiledTwigs, (self.alphabet, self.twigs, self.names, self.text_twigs)
 
     def asking(self, names: tuple[str, ...], roots: UInt32, text_twigs: Bools) -> CompiledTwigs:
-        """Return others of the same twigs, by their roots, with what was learnt of them on the CPU."""
+        """Return a set with other roots in the same forest; it keeps the reductions cached on the CPU."""
         other = CompiledTwigs(self.alphabet, self.twigs._replace(roots=roots), names, text_twigs)
         with self._lock:
             learnt = self._matchers.get(CPU.place)
@@ -49,7 +49,7 @@ class CompiledTwigs:
         return other
 
     def matcher(self, engine: Engine) -> Any:
-        """Return what matches these twigs where an engine runs; made by the first call."""
+        """Return the matcher of these twigs for an engine; the first call makes it."""
         place = engine.place
         with self._lock:
             found = self._matchers.get(place)

@@ -1,4 +1,4 @@
-"""Documents in a String column become events: parsed by Expat on all threads, without the interpreter."""
+"""Parses the documents of a String column into events, with Expat, on all threads, without the interpreter."""
 
 from __future__ import annotations
 
@@ -50,33 +50,33 @@ from polars_tadoc.twig.plain_parser import (
 Array = npt.NDArray[Any]
 
 ROOM = 1 << 20
-"""Events for which there is room at first, and again whenever it is used up."""
+"""Initial capacity in events, and the step by which it grows."""
 
 SMALLEST_CHUNK = 1 << 16
-"""Bytes below which another thread does not pay."""
+"""Fewer bytes per thread do not pay."""
 
 LARGEST_CHUNK = 1 << 22
-"""Bytes that a thread takes on at a time, if they are more than a row: an interrupt waits for no more."""
+"""Bytes per task if a row is shorter: interrupts are polled between tasks."""
 
 NO_MEMORY = 1
-"""Expat's own number."""
+"""Expat's error code."""
 
 
 class Parsed(NamedTuple):
-    """The events of a column, and the rows that have none for being no documents."""
+    """The events of a column, and the rows without events because they are invalid documents."""
 
     events: Events
     errors: list[tuple[int, str]]
-    """Row and what is wrong with it, by row."""
+    """Row number to error message."""
 
 
 class Documents(NamedTuple):
-    """What is known of each row; arrays of one length."""
+    """State of each row; arrays of equal length."""
 
     addresses: UInt64
     lengths: UInt32
     codes: UInt8
-    """0 for what is to be parsed, and afterwards for what could be."""
+    """Input: 0 for rows to parse. Output: 0 for rows that were parsed."""
     lines: UInt64
     columns: UInt64
     counts: Int64
@@ -84,34 +84,34 @@ class Documents(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Events of some rows, in parts that follow each other."""
+    """Events of some rows, as consecutive parts."""
 
     symbols: list[Array]
     deepest: int
-    """Levels that no document exceeds."""
+    """Upper bound of the depth of all documents."""
 
 
 def parse_documents(text: pl.Series, alphabet: Alphabet, *, max_depth: int, max_bytes: int) -> Parsed:
     """Parse each row as one document.
 
-    Expat's functions are called directly where Python offers them, as CPython does; elsewhere the rows are parsed one
-    after the other through ``xml.parsers.expat``, which is some ten times slower.
+    Calls Expat's C functions directly where CPython exports them. Elsewhere parses the rows one by one through
+    ``xml.parsers.expat``, about ten times slower.
 
     Parameters
     ----------
     text
-        String column; null rows have no events and are no errors.
+        String column; a null row has no events and is not an error.
     alphabet
-        Elements, attributes and texts that are named.
+        Elements, attributes and texts that have a symbol.
     max_depth
-        Elements that may be open at once.
+        Maximum number of open elements.
     max_bytes
-        Most bytes of a document.
+        Maximum bytes of a document.
 
     Returns
     -------
     Parsed
-        Events in which wrong rows have none, and the wrong rows.
+        The events (none for invalid rows) and the errors of invalid rows.
 
     """
     addresses, lengths, owner = binary_views(text)
@@ -129,9 +129,9 @@ def parse_documents(text: pl.Series, alphabet: Alphabet, *, max_depth: int, max_
         pieces = [_parse_plainly(documents, text, alphabet, max_depth, dtype, errors)]
     else:
         pieces = _parse(expat, documents, alphabet, max_depth, dtype)
-    del owner  # the bytes are not read any more
+    del owner  # the bytes are no longer read
     for row in np.flatnonzero(documents.codes).tolist():
-        if documents.codes[row] != SKIPPED or lengths[row] > max_bytes:  # and not null
+        if documents.codes[row] != SKIPPED or lengths[row] > max_bytes:  # neither skipped nor null
             errors[row] = _explain(documents, row, max_depth, max_bytes)
     offsets = running_sum(documents.counts)
     symbols = [part for piece in pieces for part in piece.symbols]
@@ -163,7 +163,7 @@ def _parse(expat: Expat, documents: Documents, alphabet: Alphabet, max_depth: in
             first, start = start, read_documents(expat, compiled, state, documents, start, stop)
             symbols.append(events[: int(state[USED])])
             if start == first:
-                room *= 2  # default values of its attributes are more events than its bytes
+                room *= 2  # default values of attributes can give more events than the document has bytes
         return Piece(symbols, int(state[DEEPEST]))
 
     chunks = [
@@ -198,7 +198,7 @@ def _parse_plainly(
 def _explain(documents: Documents, row: int, max_depth: int, max_bytes: int) -> str:
     code = int(documents.codes[row])
     if code == NO_MEMORY:
-        raise MemoryError(f"there is no memory to parse row {row}")
+        raise MemoryError(f"not enough memory to parse row {row}")
     if code == SKIPPED:
         return too_large(int(documents.lengths[row]), max_bytes)
     place = int(documents.lines[row]), int(documents.columns[row])

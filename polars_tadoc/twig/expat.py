@@ -1,7 +1,7 @@
-"""Expat as CPython carries it: its functions, for kernels to call without the interpreter.
+"""Addresses of the Expat functions inside CPython, for kernels that call them without the interpreter.
 
-CPython offers them to other parsers in the capsule ``pyexpat.expat_CAPI`` (``Include/pyexpat.h``), whose fields are
-only ever appended.
+CPython exports them to other parsers in the capsule ``pyexpat.expat_CAPI`` (``Include/pyexpat.h``). Its struct only
+ever gains fields at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAGIC = b"pyexpat.expat_CAPI 1.1"
 
 ENCODING = ctypes.create_string_buffer(b"UTF-8")
 SEPARATOR = "\f"
-"""Between namespace and local name; no document can hold it."""
+"""Separator of namespace and local name; XML does not allow this character."""
 _SEPARATOR = ctypes.create_string_buffer(SEPARATOR.encode())
 
 _FUNCTIONS = (
@@ -55,7 +55,7 @@ class _Offered(ctypes.Structure):
 
 
 class Expat(NamedTuple):
-    """Addresses of Expat's functions and of what they are given."""
+    """Addresses of Expat's functions and of their arguments."""
 
     create: np.uint64
     free: np.uint64
@@ -72,12 +72,12 @@ class Expat(NamedTuple):
     encoding: np.uint64
     separator: np.uint64
     salt: np.uint64
-    """Of Expat's hash tables: nobody can write documents whose names all collide."""
+    """Salt of Expat's hash tables; random, so that documents cannot be crafted to make all names collide."""
 
 
 @cache
 def load_expat() -> Expat | None:
-    """Return Expat's functions, or None where this Python does not offer them."""
+    """Return Expat's functions, or None if this Python does not export them."""
     capsule = getattr(expat, "expat_CAPI", None)
     if capsule is None:
         return None

@@ -1,4 +1,4 @@
-"""The file of a saved set of twigs: JSON, to be read by people and compared by version control.
+"""The file of a saved set of twigs: JSON, readable by people and easy to diff.
 
 ``{"format": "polars_tadoc twigs", "version": 1, "namespaces": {prefix: namespace}, "queries": {name: XPath}}``
 """
@@ -20,7 +20,7 @@ VERSION = 1
 
 
 def write(path: Path, queries: Mapping[str, str], namespaces: Mapping[str, str]) -> None:
-    """Write a file; it appears under its name when it is complete. Errors as of ``atomic_write.target``."""
+    """Write a file atomically. Raises what ``atomic_write.target`` raises."""
     contents = {"format": FORMAT, "version": VERSION, "namespaces": dict(namespaces), "queries": dict(queries)}
     text = json.dumps(contents, ensure_ascii=False, indent=1)
     with atomic_file(target(path, "TwigSet.save"), "TwigSet.save") as temporary:
@@ -33,17 +33,17 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     Raises
     ------
     FileNotFoundError
-        There is no such file.
+        The file does not exist.
     InvalidTwigSetError
-        It is no such file, of another version, or damaged.
+        It is another kind of file, of another version, or damaged.
     LimitExceededError
-        It is larger than a sixteenth of ``Config(payload_limit_bytes=)``.
+        It is larger than one sixteenth of ``Config(payload_limit_bytes=)``.
 
     """
     try:
         text = read_json_text(path, "TwigSet.load").decode()
     except FileNotFoundError:
-        raise FileNotFoundError(f"TwigSet.load: there is no file {path}") from None
+        raise FileNotFoundError(f"TwigSet.load: {path} does not exist") from None
     except IsADirectoryError:
         raise InvalidTwigSetError(f"TwigSet.load: {path} is a folder; saved twigs are one file") from None
     except NotAFileError as error:
@@ -59,7 +59,7 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     except RecursionError:
         raise _damaged(path, "its JSON is nested too deeply") from None
     if not isinstance(contents, dict) or contents.get("format") != FORMAT:
-        raise InvalidTwigSetError(f'TwigSet.load: {path} holds no saved twigs: it does not say "format": "{FORMAT}"')
+        raise InvalidTwigSetError(f'TwigSet.load: {path} is not a file of saved twigs: it lacks "format": "{FORMAT}"')
     version = contents.get("version")
     if version != VERSION:
         raise InvalidTwigSetError(
@@ -75,12 +75,12 @@ def _strings(path: Path, contents: dict[str, Any], key: str) -> dict[str, str]:
         raise _damaged(path, f'it has no object "{key}"')
     for name, value in found.items():
         if not isinstance(value, str):
-            raise _damaged(path, f'"{name}" in its "{key}" is no string')
+            raise _damaged(path, f'"{name}" in its "{key}" is not a string')
     return found
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object, each of whose names stands there once."""
+    """Make an object; repeated names are an error."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -90,4 +90,4 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _damaged(path: Path, why: str) -> InvalidTwigSetError:
-    return InvalidTwigSetError(f"TwigSet.load: {path} is damaged: {why}; mend it in an editor, or save the set again")
+    return InvalidTwigSetError(f"TwigSet.load: {path} is damaged: {why}; repair it in an editor, or save the set again")

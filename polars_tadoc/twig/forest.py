@@ -1,4 +1,4 @@
-"""The nodes of many twigs as bits, and the entries that link each symbol with the nodes that it passes."""
+"""The nodes of many twigs as bits, and for each symbol the words of bits (nodes) that it passes."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from polars_tadoc.twig.places import WORD, Places
 from polars_tadoc.twig.twig import NO_PARENT, Twig
 
 SPARSE = 4
-"""So many times the words that their nodes need may be left by removed twigs."""
+"""Repack once the forest has more than this many times the words that its nodes need."""
 
 
 class Tree(NamedTuple):
-    """Where a twig stands in a forest."""
+    """Position of a twig in a forest."""
 
     root: int
     symbols: tuple[int, ...]
-    """By node."""
+    """Per node."""
     has_text: bool
-    """One of its nodes asks for a text."""
+    """One of its nodes compares a text."""
 
 
 class Forest:
-    """What :class:`polars_tadoc.kernels.twigs.arrays.Twigs` holds, in growing arrays."""
+    """Growable version of the arrays of :class:`polars_tadoc.kernels.twigs.arrays.Twigs`."""
 
     def __init__(self, alphabet: GrowingAlphabet | None = None) -> None:
         self._alphabet = alphabet or GrowingAlphabet()
         self._nodes = 0
         self._places = Places()
         self._heads, self._elements = array("I"), array("B")
-        self._entries: dict[tuple[int, int], int] = {}  # by symbol and word
+        self._entries: dict[tuple[int, int], int] = {}  # position by (symbol, word)
         self._free_entries: list[int] = []
         self._entry_words, self._entry_bits = array("I", [0]), array("Q", [0])
         self._entry_next, self._entry_back = array("I", [NO_ENTRY]), array("I", [NO_ENTRY])
@@ -45,12 +45,12 @@ class Forest:
         self._elements[OTHER] = 1
 
     def add(self, twig: Twig) -> Tree:
-        """Place a twig."""
+        """Add a twig and return its position."""
         has_text = any(test.kind == "text" for test in twig.tests)
         return self._plant(tuple(map(self._alphabet.add, twig.tests)), twig.descendants, twig.parents, has_text)
 
     def remove(self, tree: Tree) -> None:
-        """Clear a twig's bits, and free its place and what only it asked for."""
+        """Clear a twig's bits, and free its position and the symbols that only it used."""
         root, size = tree.root, len(tree.symbols)
         self._nodes -= size
         for node, symbol in enumerate(tree.symbols, root):
@@ -65,7 +65,7 @@ class Forest:
         self._places.give(root, size)
 
     def twigs(self) -> Twigs:
-        """Return a copy of the arrays, without roots; there is at least one word."""
+        """Return a copy of the arrays, without roots; at least one word."""
         words = max(self._places.words, 1)
         return Twigs(
             words,
@@ -82,24 +82,24 @@ class Forest:
         )
 
     def alphabet(self) -> Alphabet:
-        """Return the symbols that the arrays are for, as they are now."""
+        """Return the current symbols of the arrays."""
         return self._alphabet.now()
 
     @property
     def is_sparse(self) -> bool:
-        """Removed twigs have left the others scattered over many more words than they need."""
+        """Whether removed twigs have scattered the others over many more words than they need."""
         return self._places.words * WORD > SPARSE * max(self._nodes, WORD)
 
     def repacked(self, trees: Iterable[Tree]) -> tuple[Forest, list[Tree]]:
-        """Return a forest of the same trees, which are all there are, and where they stand in it.
+        """Return a compact forest of the given trees, which must be all trees, and their new positions.
 
-        This one must not be used after it.
+        Do not use this forest afterwards.
         """
         forest = Forest(self._alphabet)
         return forest, [forest._plant(tree.symbols, *self._shape(tree), tree.has_text) for tree in trees]
 
     def _shape(self, tree: Tree) -> tuple[list[bool], list[int]]:
-        """Return whether each node is reached by ``//``, and its parent, counted from the root."""
+        """Return for each node whether it is reached by ``//``, and its parent relative to the root."""
         root, size = tree.root, len(tree.symbols)
         descendants, parents = [False] * size, [NO_PARENT] * size
         for node in range(size):
@@ -118,7 +118,7 @@ class Forest:
         root = self._places.take(size)
         self._nodes += size
         self._grow(self._places.words, self._alphabet.symbol_count)
-        last_children = [0] * size  # the root is nobody's child
+        last_children = [0] * size  # the root has no parent
         for node, symbol in enumerate(symbols):
             word, bit = divmod(root + node, WORD)
             self._leaves[word] |= 1 << bit
@@ -130,7 +130,7 @@ class Forest:
         return Tree(root, symbols, has_text)
 
     def _hang(self, root: int, node: int, parent: int, last_children: list[int]) -> None:
-        """Make a node the last child of its parent."""
+        """Append a node to its parent's children."""
         last, last_children[parent] = last_children[parent], node
         word, bit = divmod(root + parent, WORD)
         if last:

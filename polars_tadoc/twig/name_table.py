@@ -1,4 +1,4 @@
-"""The names and values that twigs ask for as a hash table for kernels, which changes with them."""
+"""A mutable hash table, for kernels, of the names and values that twigs use."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ from polars_tadoc.twig.expat import SEPARATOR
 
 
 class Names(NamedTuple):
-    """A table as it is now; valid as long as the alphabet is in use that it belongs to."""
+    """A snapshot of the table; valid while its alphabet is in use."""
 
     table: UInt64
     keys: tuple[UInt8, ...]
-    """UInt8 that the table refers to."""
+    """Bytes of the keys that the table refers to."""
     has_attributes: bool
     most_text: int
-    """No text that is named has more bytes."""
+    """Bytes of the longest text."""
     longest: int
-    """Nothing that is named has more bytes."""
+    """Bytes of the longest key of any kind."""
 
 
 class _Attribute:
-    """What is asked for of an attribute."""
+    """Symbols of an attribute and its values."""
 
     __slots__ = ("number", "symbol", "values")
 
     def __init__(self) -> None:
         self.symbol = 0
         self.number = 0
-        """What its values are looked up by; 0 if none is asked for."""
+        """Number that is part of the keys of its values; 0 if no value has a symbol."""
         self.values = 0
 
 
 class NameTable:
-    """A hash table of names that grows: changes wait until it is read, and then cost what they are.
+    """A growable hash table of names; changes are queued and applied when the table is read.
 
-    Those that the table has no room for have it written anew, without what is not named any more.
+    If new keys do not fit, the table is rebuilt without the deleted ones.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._table = np.zeros(ENTRY, np.uint64)
-        self._entries = 0  # those without a meaning among them
+        self._entries = 0  # including deleted ones
         self._keys: tuple[UInt8, ...] = (np.zeros(0, np.uint8),)
-        self._used = 0  # bytes of the last one
+        self._used = 0  # bytes used in the last array of keys
         self._waiting: dict[tuple[int, str], int] = {}
         self._attributes: dict[tuple[str, str], _Attribute] = {}
         self._has_attributes = False
@@ -66,21 +66,21 @@ class NameTable:
         self._most_text = self._longest = 0
 
     def put_element(self, key: tuple[str, str], symbol: int) -> None:
-        """Name an element, by namespace and name; 0 takes that back."""
+        """Set the symbol of an element, by namespace and name; 0 deletes it."""
         self._put(ELEMENTS, _joined(*key), symbol)
 
     def put_text(self, text: str, symbol: int) -> None:
-        """Name a text; 0 takes that back."""
+        """Set the symbol of a text; 0 deletes it."""
         self._put(TEXTS, text, symbol)
 
     def put_attribute(self, key: tuple[str, str], symbol: int) -> None:
-        """Name an attribute; 0 takes that back."""
+        """Set the symbol of an attribute, by namespace and name; 0 deletes it."""
         attribute = self._attributes.setdefault(key, _Attribute())
         attribute.symbol = symbol
         self._put_attribute(key, attribute)
 
     def put_value(self, key: tuple[str, str, str], symbol: int) -> None:
-        """Name a value of an attribute, which stands last in the key; 0 takes that back, once."""
+        """Set the symbol of an attribute's value, by namespace, name and value; 0 deletes it."""
         name, value = key[:2], key[2]
         attribute = self._attributes.setdefault(name, _Attribute())
         if not attribute.values:
@@ -97,7 +97,7 @@ class NameTable:
             self._put_attribute(name, attribute)
 
     def names(self) -> Names:
-        """Write what waits, and return the table."""
+        """Apply queued changes and return the table."""
         with self._lock:
             if self._waiting:
                 self._write()
@@ -108,9 +108,9 @@ class NameTable:
         with self._lock:
             other = NameTable()
             other._table, other._entries = self._table.copy(), self._entries
-            other._keys = (*self._keys, other._keys[0])  # they are not written to again
+            other._keys = (*self._keys, other._keys[0])  # never written again
             other._waiting = self._waiting.copy()
-            other._attributes, other._has_attributes = self._attributes, self._has_attributes  # only changes need them
+            other._attributes, other._has_attributes = self._attributes, self._has_attributes  # only read by changes
             other._most_number, other._free_numbers = self._most_number, self._free_numbers
             other._most_text, other._longest = self._most_text, self._longest
             return other
@@ -122,7 +122,7 @@ class NameTable:
         self._has_attributes = bool(self._attributes)
 
     def _put(self, scope: int, text: str, meaning: int) -> None:
-        if "\0" not in text:  # no document has one, and keys end with it
+        if "\0" not in text:  # XML does not allow NUL, and keys end with it
             self._waiting[scope, text] = meaning
 
     def _write(self) -> None:
@@ -141,7 +141,7 @@ class NameTable:
         self._waiting = {}
 
     def _make_room(self, count: int, size: int) -> None:
-        """Make room for so many more keys of so many bytes."""
+        """Make room for ``count`` more keys of ``size`` bytes in all."""
         if 2 * ENTRY * (self._entries + count) >= len(self._table):
             self._entries, kept = count_names(self._table)
             table = np.zeros(ENTRY << (4 * (self._entries + count)).bit_length(), np.uint64)

@@ -1,11 +1,11 @@
-"""Places for twigs among the bits of a node set: given, taken back, and given anew."""
+"""Allocates ranges of bits in a node set for twigs."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 
 HALF = 32
-"""Bits of half a word: a twig of at most so many nodes lies within one."""
+"""Bits of half a word. A twig with at most this many nodes does not cross a half."""
 
 WORD = 64
 
@@ -13,26 +13,26 @@ _FULL = (1 << HALF) - 1
 
 
 class Places:
-    """Free bits of a node set.
+    """Allocator of bits in a node set.
 
-    A twig of at most 32 nodes gets a free range within half a word, in the half whose longest one is the shortest that
-    holds it. A larger one begins a word of which nothing is used.
+    A twig of at most 32 nodes gets a range within half a word, by best fit: in the half whose longest free range is the
+    shortest that is large enough. A larger twig starts at an unused word.
 
     Attributes
     ----------
     words
-        So many words hold all twigs.
+        Number of words that hold all twigs.
 
     """
 
     def __init__(self) -> None:
         self.words = 0
         self._whole = _FreeWords()
-        self._used: dict[int, int] = {}  # bits by half, of words with a free half or parts of one
-        self._by_room: list[dict[int, None]] = [{} for _ in range(HALF + 1)]  # those halves, by longest free range
+        self._used: dict[int, int] = {}  # used bits by half, for words whose halves are allocated separately
+        self._by_room: list[dict[int, None]] = [{} for _ in range(HALF + 1)]  # their free parts, by length
 
     def take(self, size: int) -> int:
-        """Return the first of so many bits in a row, which are used from now on."""
+        """Allocate ``size`` consecutive bits and return the first."""
         if size > HALF:
             word, last = self._take_words(-(-size // WORD)), (size - 1) // WORD
             rest = size - last * WORD
@@ -48,7 +48,7 @@ class Places:
         return half * HALF + first
 
     def give(self, first: int, size: int) -> None:
-        """Free the bits that a :meth:`take` of the same size returned."""
+        """Free the bits that :meth:`take` returned for the same size."""
         half = first // HALF
         if size > HALF:
             word, last = first // WORD, (size - 1) // WORD
@@ -68,7 +68,7 @@ class Places:
             self._give_words(lower // 2, 1)
 
     def _open(self, word: int, used: int) -> None:
-        """Let the halves of a word be used in parts; the lower first."""
+        """Allocate the halves of a word separately from now on; the lower half first."""
         for half, bits in ((2 * word, used & _FULL), (2 * word + 1, used >> HALF)):
             self._used[half] = bits
             self._by_room[_room(bits)][half] = None
@@ -91,16 +91,16 @@ class Places:
 
 
 class _FreeWords:
-    """Ranges of words of which nothing is used, none beside another, by length."""
+    """Unused ranges of words, by length; no two are adjacent."""
 
     def __init__(self) -> None:
-        self._ends: dict[int, int] = {}  # by first word
-        self._firsts: dict[int, int] = {}  # by end
+        self._ends: dict[int, int] = {}  # end by first word
+        self._firsts: dict[int, int] = {}  # first word by end
         self._by_length: dict[int, dict[int, None]] = {}
         self._lengths: list[int] = []
 
     def take(self, count: int) -> int | None:
-        """Return the first of so many words in a row out of the shortest range that has them, or None."""
+        """Return the first word of the shortest range of at least ``count`` words, or None."""
         place = bisect_left(self._lengths, count)
         if place == len(self._lengths):
             return None
@@ -111,7 +111,7 @@ class _FreeWords:
         return first
 
     def give(self, first: int, count: int) -> None:
-        """Free words, and join them with what is free beside them."""
+        """Free words, and merge them with adjacent free ranges."""
         end = first + count
         if end in self._ends:
             end = self._remove(end)
@@ -121,7 +121,7 @@ class _FreeWords:
         self._add(first, end)
 
     def cut(self, words: int) -> int:
-        """Forget the range that ends with the last of all words; return how many words are left."""
+        """Drop the free range at the end of all words; return the remaining number of words."""
         first = self._firsts.get(words)
         if first is None:
             return words
@@ -157,9 +157,9 @@ def _room(used: int) -> int:
 
 
 def _first_run(used: int, size: int) -> int:
-    """Return the lowest bit from which so many bits of half a word are free; there is one."""
+    """Return the lowest bit of a free range of ``size`` bits in half a word; one must exist."""
     free, length = ~used & _FULL, 1
-    while length < size:  # bit b of free: the bits b to b + length - 1 are free
+    while length < size:  # bit b of free: bits b to b + length - 1 are free
         step = min(length, size - length)
         free &= free >> step
         length += step

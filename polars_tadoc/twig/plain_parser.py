@@ -1,4 +1,4 @@
-"""Plain-Python definition of a document's events: what the kernels that call Expat are held to."""
+"""Plain-Python definition of a document's events, the reference of the kernels that call Expat."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.expat import SEPARATOR
 
 ENTITIES_DECLARED = "the DOCTYPE declares entities, which are not expanded"
-DEFAULTS_DECLARED = "the DOCTYPE declares so many default values that they would be 100 times the document"
-"""What is wrong with documents that may be well-formed."""
+DEFAULTS_DECLARED = "the DOCTYPE expands to default values of more than 100 times the document"
+"""Errors of documents that may be well-formed."""
 
 INVALID_TOKEN: int = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
 
 
 class DocumentError(Exception):
-    """A document is not well-formed or exceeds a limit; the message says what and where."""
+    """A document is not well-formed or exceeds a limit; the message has the reason and the position."""
 
     @classmethod
     def at(cls, why: str, line: int, column: int) -> DocumentError:
-        """Name a place; lines and columns count from 1."""
+        """Make an error at a position; lines and columns count from 1."""
         return cls(f"{why} (line {line:,}, column {column:,})")
 
     @classmethod
     def not_well_formed(cls, code: int, line: int, column: int) -> DocumentError:
-        """Tell what one of Expat's codes means."""
+        """Make the error of one of Expat's codes."""
         why = "invalid token" if code == INVALID_TOKEN else expat.ErrorString(code)
         return cls.at(f"not well-formed XML: {why}", line, column)
 
     @classmethod
     def too_deep(cls, most: int, line: int, column: int) -> DocumentError:
-        """Name the limit, and how to raise it."""
+        """Make the error for the limit ``max_depth``."""
         return cls(f"{cls.at(f'more than max_depth={most:,} elements are open', line, column)}; raise max_depth=")
 
 
 def too_large(size: int, most: int) -> str:
-    """Tell that a document has more bytes than it may, and how to raise the limit."""
+    """Return the message for the limit ``max_bytes``."""
     return f"it has {size:,} bytes, more than max_bytes={most:,}; raise max_bytes="
 
 
 def parse_document(document: bytes, alphabet: Alphabet, max_depth: int) -> list[int]:
     """Return the events of one document.
 
-    An element opens, then come its attributes that are named, by name before by name and value, in the document's
-    order. Adjacent character data and CDATA sections are one text; comments, processing instructions and references
-    to entities that nobody has declared divide it.
+    An element opens; then come those of its attributes that have a symbol, name before name with value, in document
+    order. Adjacent character data and CDATA sections are one text. Comments, processing instructions and references to
+    undeclared entities separate texts.
 
     Parameters
     ----------
     document
-        UTF-8, whatever its declaration says.
+        UTF-8, regardless of its XML declaration.
     alphabet
-        Elements, attributes and texts that are named.
+        Elements, attributes and texts that have a symbol.
     max_depth
-        Elements that may be open at once.
+        Maximum number of open elements.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def parse_document(document: bytes, alphabet: Alphabet, max_depth: int) -> list[
         The document is not well-formed, declares entities, or is too deep.
 
     """
-    if 0 in document[:2]:  # Expat would take it for UTF-16
+    if 0 in document[:2]:  # Expat would decode it as UTF-16
         line, column = (2, 1) if document[0] in b"\r\n" else (1, 1 + document.index(0))
         raise DocumentError.not_well_formed(INVALID_TOKEN, line, column)
     parser = expat.ParserCreate("UTF-8", SEPARATOR)

@@ -1,4 +1,4 @@
-"""Checks of the namespaces that a user gives for the prefixes of queries."""
+"""Checks the namespaces that a user declares for the prefixes of queries."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from polars_tadoc.runtime.arguments import require_text
 from polars_tadoc.twig.tokens import NAME
 
 XML = "http://www.w3.org/XML/1998/namespace"
-"""What the prefix ``xml`` stands for in every document."""
+"""Namespace of the prefix ``xml`` in every document."""
 
 XMLNS = "http://www.w3.org/2000/xmlns/"
-"""What the prefix ``xmlns`` stands for: no name of an element or attribute has it."""
+"""Namespace of the prefix ``xmlns``; no element or attribute is in it."""
 
 _PREFIX = re.compile(NAME)
 
 
 def checked(namespaces: Mapping[str, str] | None, call: str) -> dict[str, str]:
-    """Return namespaces by prefix, ``xml`` among them.
+    """Return namespaces by prefix, including ``xml``.
 
     Raises
     ------
     TypeError
-        They are no mapping of strings.
+        Not a mapping of strings.
     ValueError
-        A prefix is none, or is one that XML has given a meaning of its own; or a namespace is empty.
+        A prefix is not a name or is reserved by XML, or a namespace is empty.
 
     """
     if namespaces is None:
@@ -47,7 +47,7 @@ def checked(namespaces: Mapping[str, str] | None, call: str) -> dict[str, str]:
         require_text(uri, f'{call}: the namespace of the prefix "{prefix}"')
         if prefix == "xmlns" or uri == XMLNS or (prefix == "xml") != (uri == XML):
             raise ValueError(
-                f'{call}: namespaces has "{prefix}": "{uri}"; XML gives the prefixes xml and xmlns their namespaces, '
-                "and no others to these"
+                f'{call}: namespaces has "{prefix}": "{uri}"; XML reserves the prefixes xml and xmlns '
+                "and their namespaces; remove it or use others"
             )
     return {**namespaces, "xml": XML}

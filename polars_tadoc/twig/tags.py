@@ -1,4 +1,4 @@
-"""Start tags as a parser reads them, many at a time."""
+"""Parses start tags with Expat, many per call."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.prefixes import XML
 
 _BATCH, _SMALL_BATCH = 512, 2
-"""Tags that are parsed together; fewer where some were not well-formed, as the rest is parsed again then."""
+"""Tags per call of the parser; after a malformed tag, the rest is parsed by another call."""
 
 _SEPARATOR = "\f"
-"""Stands between namespace and name: no document can hold it."""
+"""Separator of namespace and name; XML does not allow this character."""
 
 DECLARES = b"xmlns"
-"""In a tag without it no namespace is declared."""
+"""A tag without it declares no namespace."""
 
 MAX_DECLARING = 1 << 14
-"""Bytes of a tag that declares namespaces; a longer one is left to a parser: each of its names comes with its URI."""
+"""Maximum bytes of a tag that declares namespaces; a longer one is left to the parser of documents, as each of its
+names would come with its URI."""
 
 _TRUE_HEAD, _SHORT_HEAD, _NO_HEAD = range(3)
-"""What declares the namespaces around tags: their true ones, or what stands for these."""
+"""The element around the tags declares the namespaces: real URIs, or short stand-ins."""
 
 _ELSEWHERE = ""
-"""Stands for names in namespaces that are not declared around the tags: no name is empty."""
+"""Replaces names whose namespace is not declared around the tags; no name is empty."""
 
 
 class Numbers(dict[Any, int]):
-    """Gives each new key the next number."""
+    """Maps keys to consecutive numbers; a new key gets the next one."""
 
     def __missing__(self, key: Any) -> int:
         number = self[key] = len(self)
@@ -45,14 +46,15 @@ class Numbers(dict[Any, int]):
 
 @dataclass(frozen=True, eq=False)
 class Tags:
-    """What tags say that open elements."""
+    """The content of start tags."""
 
     sound: Bools
-    """bool by tag: whether it is well-formed, its prefixes declared. The others are by place among the sound ones."""
+    """bool by tag: well-formed and all prefixes declared. All other arrays have one entry per sound tag or
+    attribute."""
     elements: UInt32
     """uint32: number of the name."""
     declarations: dict[int, dict[str, str]]
-    """Namespaces that a tag declares itself, by prefix ("" for the default one)."""
+    """Namespaces that a tag declares itself, by prefix ("" for the default namespace)."""
     attribute_tags: UInt32
     attribute_names: UInt32
     attribute_values: UInt32
@@ -60,37 +62,36 @@ class Tags:
     its name, number of its name and value."""
     names: Numbers
     values: Numbers
-    """``names``, ``values``: The numbers of names, and of names and values. A name is what stands for its namespace and
-    the local name in one string; all names in namespaces that are declared by a tag itself, and not around it, are
-    one."""
+    """``names``, ``values``: Numbers of names, and of (name, value) pairs. A name is its namespace's stand-in, a
+    separator and the local name. Names in namespaces that only the tag declares share one number."""
     stand_ins: dict[str, str]
-    """What stands for each namespace in names: it may be long, and many names be in it."""
+    """A short stand-in for each namespace: URIs may be long, and many names repeat them."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds, about."""
+        """Approximate memory in bytes."""
         strings = sum(map(len, self.names)) + sum(len(value) for _, value in self.values)
         return (
             12 * len(self.attribute_tags) + 8 * len(self.sound) + 150 * (len(self.names) + len(self.values)) + strings
         )
 
     def symbols_of_elements(self, alphabet: Alphabet) -> UInt32:
-        """Symbol of each name as an element's."""
+        """Return the symbol of each name as an element."""
         return _symbols(self.names, {self._name(*key): symbol for key, symbol in alphabet.elements.items()}, OTHER)
 
     def symbols_of_attributes(self, alphabet: Alphabet) -> UInt32:
-        """Symbol of each name as an attribute's, ``CLOSE`` where no twig asks for it."""
+        """Return the symbol of each name as an attribute, ``CLOSE`` if no twig uses it."""
         return _symbols(self.names, {self._name(*key): symbol for key, symbol in alphabet.attributes.items()}, CLOSE)
 
     def symbols_of_values(self, alphabet: Alphabet) -> UInt32:
-        """Symbol of each name and value, ``CLOSE`` where no twig asks for them."""
+        """Return the symbol of each (name, value) pair, ``CLOSE`` if no twig uses it."""
         asked = {
             (self._name(uri, local), value): symbol for (uri, local, value), symbol in alphabet.attribute_values.items()
         }
         return _symbols(self.values, asked, CLOSE)
 
     def _name(self, namespace: str, local: str) -> str | None:
-        """Return a name as it is numbered, None if none is in its namespace."""
+        """Return a name as a key of ``names``; None if no name is in its namespace."""
         if not namespace:
             return local
         known = self.stand_ins.get(namespace)
@@ -107,13 +108,13 @@ def _symbols(numbers: Numbers, asked: Mapping[Any, int], otherwise: int) -> UInt
 
 @dataclass
 class _Read:
-    """What is read so far."""
+    """Accumulates parsed tags."""
 
     sound: list[bool] = field(default_factory=list)
     elements: list[int] = field(default_factory=list)
     declarations: dict[int, dict[str, str]] = field(default_factory=dict)
     attributes: list[int] = field(default_factory=list)
-    """How many each sound tag has."""
+    """Number of attributes of each sound tag."""
     attribute_names: list[int] = field(default_factory=list)
     attribute_values: list[int] = field(default_factory=list)
     names: Numbers = field(default_factory=Numbers)
@@ -121,14 +122,14 @@ class _Read:
 
 
 def parse_tags(tags: Sequence[bytes], namespaces: Mapping[str, str]) -> Tags:
-    """Parse tags that end where they look: at the first ``>`` outside of quotes, no ``<`` before it.
+    """Parse tags that end at the first ``>`` outside of quotes and have no ``<`` before it.
 
     Parameters
     ----------
     tags
-        Each as written: ``<a b="c">`` or ``<a/>``.
+        As in the document: ``<a b="c">`` or ``<a/>``.
     namespaces
-        Those declared around them, by prefix ("" for the default one).
+        Those declared around them, by prefix ("" for the default namespace).
 
     """
     stand_ins = _stand_ins(namespaces)
@@ -161,7 +162,7 @@ def parse_tags(tags: Sequence[bytes], namespaces: Mapping[str, str]) -> Tags:
 
 
 def _stand_ins(namespaces: Mapping[str, str]) -> dict[str, str]:
-    """Give each namespace a short string; that of ``xml:`` is known to Expat, and stays."""
+    """Give each namespace a short stand-in; ``xml:`` keeps its own, which Expat knows."""
     uris = {uri for uri in namespaces.values() if uri and uri != XML}
     return {XML: XML} | {uri: str(number) for number, uri in enumerate(sorted(uris))}
 
@@ -172,16 +173,16 @@ def _head(namespaces: Mapping[str, str]) -> bytes:
 
 
 def _head_of(tag: bytes) -> int:
-    """Tell within which head a tag may be parsed: a namespace that it declares must be the true one."""
+    """Return the enclosing element to parse a tag in: a namespace that the tag declares must appear as its real URI."""
     if DECLARES not in tag:
         return _SHORT_HEAD
     return _TRUE_HEAD if len(tag) <= MAX_DECLARING else _NO_HEAD
 
 
 def _parse(batch: Sequence[bytes], head: bytes, stand_ins: Mapping[str, str] | None, read: _Read) -> int:
-    """Parse tags up to the first that is not well-formed; returns how many are before it.
+    """Parse tags up to the first malformed one; return how many precede it.
 
-    Where names come with true namespaces, these are replaced by what stands for them.
+    Real URIs in names are replaced by their stand-ins.
     """
     elements: list[str] = []
     attributes: list[int] = []
@@ -208,7 +209,7 @@ def _parse(batch: Sequence[bytes], head: bytes, stand_ins: Mapping[str, str] | N
     def declare(prefix: str | None, uri: str | None) -> None:
         declarations.setdefault(len(elements), {})[prefix or ""] = uri or ""
 
-    parser = ParserCreate("UTF-8", _SEPARATOR, None)  # which keeps no names itself
+    parser = ParserCreate("UTF-8", _SEPARATOR, None)  # the parser itself interns no names
     parser.ordered_attributes = True
     parser.StartElementHandler = start
     parser.StartNamespaceDeclHandler = declare
@@ -217,7 +218,7 @@ def _parse(batch: Sequence[bytes], head: bytes, stand_ins: Mapping[str, str] | N
     try:
         parser.Parse(head + closed + b"</r>", True)
     except ExpatError:
-        sound = min(sound, max(len(elements), 1)) - 1  # the first element is the one around them
+        sound = min(sound, max(len(elements), 1)) - 1  # the first element is the enclosing one
     del elements[sound + 1 :], attributes[sound + 1 :]
     del written[2 * sum(attributes) :]
     before = len(read.elements) - 1

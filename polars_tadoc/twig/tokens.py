@@ -1,4 +1,4 @@
-"""The words of an XPath expression."""
+"""The tokens of an XPath expression."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 SPACE = r"[ \t\r\n]*"
-"""What XPath skips between tokens."""
+"""White space between tokens."""
 
 _NAME_START = (
     "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
@@ -17,7 +17,7 @@ NAME = f"[{_NAME_START}][{_NAME_START}\\-.0-9\u00b7\u0300-\u036f\u203f\u2040]*"
 """An NCName (Namespaces in XML 1.0, third edition; XML 1.0, fifth edition)."""
 
 Token = tuple[str, str]
-"""A name with its prefix, or else any other token: one of them is empty, both are at the end."""
+"""A name with its prefix, or any other token. The unused group is empty; both are empty at the end."""
 
 _TOKEN = re.compile(
     f"{SPACE}(?:"
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
 
 
 def tokens_of(xpath: str) -> list[Token]:
-    """Cut an expression into tokens; a character that begins none is one, too.
+    """Split an expression into tokens; an invalid character is a token of its own.
 
     Examples
     --------
@@ -42,5 +42,5 @@ def tokens_of(xpath: str) -> list[Token]:
 
 
 def positions_of(xpath: str) -> Sequence[int]:
-    """Return the first character of each token, from 0."""
+    """Return the offset of each token in characters, from 0."""
     return [match.start(match.lastindex) if match.lastindex else match.end() for match in _TOKEN.finditer(xpath)]

@@ -1,4 +1,4 @@
-"""One twig as a tree, in the form that all equal twigs share."""
+"""A twig as a tree in canonical form: equal twigs have equal trees."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ NO_PARENT = -1
 """Parent of the root."""
 
 KEY_BYTES = 16
-"""Bytes of a key: two twigs that differ share one with a chance of 2 ** -128."""
+"""Bytes of a key; two different twigs collide with probability 2 ** -128."""
 
 Kind = Literal["element", "any", "attribute", "text"]
 
 
 class NodeTest(NamedTuple):
-    """What a node of a twig asks of an element, an attribute or a text."""
+    """The test of a twig's node: an element, attribute or text."""
 
     kind: Kind
     uri: str = ""
     """Namespace of an element or attribute; "" for none."""
     local: str = ""
-    """Its name there."""
+    """Local name."""
     value: str | None = None
-    """What the text is, and the attribute where that is asked for."""
+    """Value of a text, or of an attribute if the twig compares it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Twig:
-    """A tree of nodes in preorder; the children of a node are a set, in an order of their own.
+    """A tree of nodes in preorder; children are a set, stored in a canonical order.
 
     Made by :func:`canonical_twig`. Twigs are equal if their keys are.
     """
@@ -38,11 +38,11 @@ class Twig:
     key: bytes
     """Digest of the tree."""
     tests: tuple[NodeTest, ...]
-    """By node."""
+    """Test of each node."""
     descendants: tuple[bool, ...]
-    """By node: reached by ``//``, not by ``/``."""
+    """Per node: whether it is reached by ``//`` rather than ``/``."""
     parents: tuple[int, ...]
-    """By node; ``NO_PARENT`` for the root."""
+    """Per node: parent; ``NO_PARENT`` for the root."""
 
     def __eq__(self, other: object) -> bool:
         """Compare keys."""
@@ -58,20 +58,20 @@ class Twig:
 
 
 def canonical_twig(tests: Sequence[NodeTest], descendants: Sequence[bool], parents: Sequence[int]) -> Twig:
-    """Drop what stands twice below a node, and order the children of each.
+    """Remove duplicate children of a node, and sort the children of each.
 
-    A node's digest is made of its own test and its children's digests in their order, as in a Merkle tree: equal
-    subtrees are found in time proportional to the twig, however deep it is.
+    As in a Merkle tree, a node's digest covers its own test and its children's digests in order. Equal subtrees are
+    found in time linear in the twig, at any depth.
 
     Parameters
     ----------
     tests, descendants, parents
-        By node, in preorder, as in :class:`Twig`.
+        Per node, in preorder, as in :class:`Twig`.
 
     Returns
     -------
     Twig
-        The tree in the form that all equal ones share.
+        The canonical tree.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def canonical_twig(tests: Sequence[NodeTest], descendants: Sequence[bool], paren
     for node in range(len(tests) - 1, -1, -1):
         kind, uri, local, value = tests[node]
         compared = "" if value is None else f"={value}"
-        label = f"{descendants[node]:d}{kind} {len(uri)} {uri}{local}{compared}\0".encode()  # no name holds "=" or NUL
+        label = f"{descendants[node]:d}{kind} {len(uri)} {uri}{local}{compared}\0".encode()  # names have no "=" or NUL
         below = children[node]
         if len(below) > 1:
             below = children[node] = dict(sorted(below.items()))

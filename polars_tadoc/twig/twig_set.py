@@ -1,4 +1,4 @@
-"""The set of twigs that users hold: subscriptions by name, which may change at any time."""
+"""The public set of twigs: subscriptions by name, which may change at any time."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from polars_tadoc.twig.twig import Twig
 from polars_tadoc.twig.xpath import parse
 
 MAX_SHOWN = 8
-"""Twigs that a set shows of itself."""
+"""Twigs that the repr shows."""
 
 FEW = 64
-"""So many gaps are never worth closing."""
+"""Never compact fewer gaps than this."""
 
 MAX_CHARACTERS = 100
-"""Of a query, where a set shows itself."""
+"""Characters of a query in the repr."""
 
 
 _GAP = 0xFFFFFFFF
-"""No twig has this root."""
+"""Root of a removed name; no twig has it."""
 
 
 class _Planted:
-    """A twig in the forest, and how many names stand for it."""
+    """A twig in the forest, and the number of names that use it."""
 
     __slots__ = ("key", "tree", "uses")
 
@@ -46,7 +46,7 @@ class _Planted:
 
 
 class _Places:
-    """The root of each name, and whether its twig asks for a text, in the order of the names; with gaps."""
+    """Root of each name and whether its twig compares a text, in the order of the names; removed names leave gaps."""
 
     def __init__(self, planted: Iterable[_Planted] = ()) -> None:
         self.gaps = 0
@@ -55,13 +55,13 @@ class _Places:
             self.append(one)
 
     def append(self, planted: _Planted) -> int:
-        """Return the number of the place of another name."""
+        """Add an entry for a new name and return its position."""
         self._roots.append(planted.tree.root)
         self._texts.append(planted.tree.has_text)
         return len(self._roots) - 1
 
     def replace(self, place: int, planted: _Planted) -> None:
-        """Let a name stand for another twig."""
+        """Let a name use another twig."""
         self._roots[place], self._texts[place] = planted.tree.root, planted.tree.has_text
 
     def clear(self, place: int) -> None:
@@ -85,33 +85,34 @@ class TwigSet(Mapping[str, str]):
     - predicates of relative paths, several and nested to any depth: ``//article[author][.//cite[@href]]/title``;
     - at the end of a predicate ``@name="value"`` and ``text()="value"``: ``[@lang="de"]``, ``[year/text()="1999"]``.
 
-    Everything else of XPath is refused. A name without a prefix has no namespace, as XPath 1.0 says.
+    Other XPath raises an ``InvalidTwigError``. As in XPath 1.0, a name without a prefix has no namespace.
 
-    Adding and removing a twig takes time in proportion to its own size, however many there are. The first filter call
-    afterwards copies the arrays of the set, which takes little, and where a twig was added that asks for something new,
-    it begins to learn anew what earlier calls had learnt of the documents; removing twigs keeps that. A change while
-    the set as it was is still in use, by another thread or in a lazy plan, copies the tables of names as well. Queries
-    that ask for the same are compiled once. All methods may be called from several threads at once: a filter call goes
-    on with the set as it was when the call began.
+    Adding and removing a twig takes time proportional to its size, whatever the size of the set. The next filter call
+    copies the arrays of the set, which takes little time. Filters cache partial matches of a column between calls;
+    removing twigs keeps that cache, and adding a twig with new names or values clears it. A change also copies the
+    tables of names while another thread or a lazy plan uses the previous state. Equal queries are compiled once. All
+    methods may be called from several threads at once; a running filter call keeps the state that it started with.
 
-    A set is a mapping of names to queries as they were written, to be read: it changes by :meth:`add`, :meth:`update`
-    and :meth:`remove` alone, and has no ``s["name"] = …``, ``del s["name"]`` or ``pop``. Two sets are equal if they
-    have the same names and equal twigs for each, in whatever order.
+    A set is a read-only mapping of names to queries as written. It changes only by :meth:`add`, :meth:`update` and
+    :meth:`remove`; ``s["name"] = …``, ``del s["name"]`` and ``pop`` do not exist. Two sets are equal if they have the
+    same names with equal twigs, in any order.
 
     Parameters
     ----------
     queries
-        XPath queries by name, or another set. A filter returns the names, in the order in which they were added.
+        XPath queries by name, or another set. A filter returns the names in insertion order.
     namespaces
-        Namespace by prefix, for all queries of the set. ``xml`` is known without. By default those of the set given.
+        Namespace by prefix, for all queries of the set; ``xml`` is predefined. Default: those of the given set.
 
     Raises
     ------
     InvalidTwigError
-        A query is no XPath, or holds what twigs do not have; the message names it and points at it.
-    TypeError, ValueError
-        A name, query, prefix or namespace is none; or a set is given some prefix of which has no namespace here, or
-        another one.
+        A query is not XPath or uses unsupported XPath; the message has the query's name and the position.
+    TypeError
+        A name, query, prefix or namespace is not a string.
+    ValueError
+        A prefix is not a name or is reserved, a namespace is empty, or a given set has a prefix that this set does not
+        have or maps to another namespace.
 
     Examples
     --------
@@ -139,17 +140,17 @@ class TwigSet(Mapping[str, str]):
         self._places = _Places()
         self._planted: dict[bytes, _Planted] = {}
         self._unused: dict[bytes, _Planted] = {}
-        """What no name stands for any more; it is in the forest until that is compiled again."""
+        """Twigs without names; removed from the forest before it is next compiled."""
         self._forest = Forest()
         self._last: CompiledTwigs | None = None
-        """What was compiled last, as long as the forest is the same."""
+        """The last compiled set, as long as the forest is unchanged."""
         self._is_current = False
         if queries is not None:
             self._update(queries, "TwigSet")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TwigSet:
-        """Load what :meth:`save` wrote.
+        """Load a file that :meth:`save` wrote.
 
         Parameters
         ----------
@@ -159,16 +160,20 @@ class TwigSet(Mapping[str, str]):
         Returns
         -------
         TwigSet
-            The set, in the order in which it was saved.
+            The set, in the order that was saved.
 
         Raises
         ------
-        FileNotFoundError, OSError
-            There is no such file, or it cannot be read.
+        FileNotFoundError
+            The file does not exist.
+        OSError
+            It cannot be read.
         InvalidTwigSetError
-            It holds no saved twigs, was saved in a format that this release does not read, or is damaged.
-        TypeError, ValueError
-            ``path`` is no path, or an address (``s3://…``).
+            It is not a file of saved twigs, has an unsupported format version, or is damaged.
+        TypeError
+            ``path`` is not a path.
+        ValueError
+            ``path`` is an address (``s3://…``).
 
         Examples
         --------
@@ -190,7 +195,7 @@ class TwigSet(Mapping[str, str]):
 
     @apart
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the queries and namespaces as JSON; a file that is there is replaced when the new one is complete.
+        """Save the queries and namespaces as JSON; an existing file is replaced atomically.
 
         Parameters
         ----------
@@ -199,10 +204,14 @@ class TwigSet(Mapping[str, str]):
 
         Raises
         ------
-        FileNotFoundError, OSError
-            There is no such folder, or it cannot be written to.
-        TypeError, ValueError
-            ``path`` is no path, or an address (``s3://…``).
+        FileNotFoundError
+            The folder does not exist.
+        OSError
+            The folder cannot be written to.
+        TypeError
+            ``path`` is not a path.
+        ValueError
+            ``path`` is an address (``s3://…``).
 
         Examples
         --------
@@ -217,7 +226,7 @@ class TwigSet(Mapping[str, str]):
 
     @property
     def namespaces(self) -> dict[str, str]:
-        """Namespace by prefix, ``xml`` among them; a copy.
+        """Namespace by prefix, including ``xml``; a copy.
 
         Examples
         --------
@@ -234,18 +243,18 @@ class TwigSet(Mapping[str, str]):
         Parameters
         ----------
         name
-            What a filter returns for it; a new one.
+            Its name, which filters return; the set must not have it yet.
         query
             XPath.
 
         Raises
         ------
         InvalidTwigError
-            The query is no XPath, or holds what twigs do not have; the set is as it was.
+            The query is not XPath or uses unsupported XPath; the set is unchanged.
         TypeError
-            The name or the query is no string.
+            The name or the query is not a string.
         ValueError
-            The set has the name already.
+            The set already has the name.
 
         Examples
         --------
@@ -270,21 +279,21 @@ class TwigSet(Mapping[str, str]):
             self._put(name, query, twig)
 
     def update(self, queries: Mapping[str, str]) -> None:
-        """Add twigs, and replace those whose names are there already, which keep their places.
+        """Add twigs, and replace those whose names exist; these keep their positions.
 
         Parameters
         ----------
         queries
-            XPath queries by name, or another set; names are what a filter returns.
+            XPath queries by name, or another set; filters return the names.
 
         Raises
         ------
         InvalidTwigError
-            A query is no XPath, or holds what twigs do not have; the set is as it was.
+            A query is not XPath or uses unsupported XPath; the set is unchanged.
         TypeError
-            It is no mapping, or a name or query is no string.
+            ``queries`` is not a mapping, or a name or query is not a string.
         ValueError
-            A set is given some prefix of which has no namespace here, or another one.
+            A given set has a prefix that this set does not have or maps to another namespace.
 
         Examples
         --------
@@ -311,7 +320,7 @@ class TwigSet(Mapping[str, str]):
         Raises
         ------
         TwigMissingError
-            The set has no twig of this name; the message names the nearest.
+            The set has no twig of this name; the message suggests the most similar one.
 
         Examples
         --------
@@ -333,14 +342,15 @@ class TwigSet(Mapping[str, str]):
             self._is_current = False
 
     def _compiled(self) -> CompiledTwigs:
-        """Return the set as it is now in the form that filters read; kept until the set changes.
+        """Return the compiled current set; cached until the set changes.
 
-        Where twigs were only removed since the last time, all else stays as it was, with what matching has learnt:
-        nobody asks for their roots any more. Half of the twigs may be such.
+        If twigs were only removed since the last call, the forest and its cached reductions are kept, and just their
+        roots
+        are dropped, until half of the twigs are unused.
         """
         with self._lock:
             if self._last is None or 2 * len(self._unused) > len(self._planted):
-                self._last = None  # first of all: what is in use is copied before it changes
+                self._last = None  # first: tables in use are copied before they change
                 self._repack()
                 roots, texts = self._places.arrays()
                 twigs = self._forest.twigs()._replace(roots=roots)
@@ -351,7 +361,7 @@ class TwigSet(Mapping[str, str]):
             return self._last
 
     def __getitem__(self, name: str) -> str:
-        """Return the query of a name as it was written."""
+        """Return the query of a name as written."""
         try:
             return self._queries[name][0]
         except KeyError:
@@ -359,7 +369,28 @@ class TwigSet(Mapping[str, str]):
                 raise TwigMissingError.for_name(name, self._queries, "TwigSet") from None
 
     def get(self, name: str, default: Any = None, /) -> Any:
-        """Return the query of a name as it was written, or something else where the set has no such name."""
+        """Return the query of a name as written, or a default if the set does not have the name.
+
+        Parameters
+        ----------
+        name
+            Name of a twig.
+        default
+            Returned for other names.
+
+        Returns
+        -------
+        str or the default
+            The query.
+
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> twigs = tadoc.TwigSet({"titled": "//article/title"})
+        >>> twigs.get("titled"), twigs.get("dated"), twigs.get("dated", "//article/@year")
+        ('//article/title', None, '//article/@year')
+
+        """
         found = self._queries.get(name)
         return default if found is None else found[0]
 
@@ -368,7 +399,7 @@ class TwigSet(Mapping[str, str]):
         return name in self._queries
 
     def __iter__(self) -> Iterator[str]:
-        """Give the names that are there now, in the order in which they were added."""
+        """Iterate over a snapshot of the names, in insertion order."""
         with self._lock:
             return iter(tuple(self._queries))
 
@@ -377,7 +408,7 @@ class TwigSet(Mapping[str, str]):
         return len(self._queries)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the names and what is asked for by each."""
+        """Compare names and twigs."""
         if not isinstance(other, TwigSet):
             return NotImplemented
         return self._keys() == other._keys()
@@ -394,12 +425,12 @@ class TwigSet(Mapping[str, str]):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle, and copy, by what the set was made of."""
+        """Pickle and copy by queries and namespaces."""
         return _made, (type(self), self._texts(), self.namespaces)
 
     @classmethod
     def _for_call(cls, queries: Mapping[str, str], namespaces: Mapping[str, str] | None, call: str) -> TwigSet:
-        """Make a set of the queries that a call is given, whose name errors say."""
+        """Make a set of a call's queries; errors name the call."""
         made = cls()
         made._namespaces = prefixes.checked(namespaces, call)
         made._update(queries, call)
@@ -419,17 +450,17 @@ class TwigSet(Mapping[str, str]):
                 self._put(name, query, twig)
 
     def _require_same_namespaces(self, other: TwigSet, call: str) -> None:
-        """Refuse a set whose queries would mean something else here."""
+        """Raise if the other set's prefixes have other namespaces here."""
         for prefix, uri in other._namespaces.items():
             if self._namespaces.get(prefix, uri) != uri:
                 raise ValueError(
                     f'{call}: the prefix "{prefix}" is "{uri}" in the set given and "{self._namespaces[prefix]}" here; '
-                    "give its queries other prefixes, or take them as they are written: dict(the set)"
+                    "give its queries other prefixes, or pass them as strings: dict(the set)"
                 )
             if prefix not in self._namespaces:
                 raise ValueError(
-                    f'{call}: the set given has the prefix "{prefix}" for "{uri}", which has no namespace here; name '
-                    f'it: TwigSet(…, namespaces={{"{prefix}": "{uri}", …}})'
+                    f'{call}: the set given uses the prefix "{prefix}" for "{uri}", which is not declared here; '
+                    f'declare it: TwigSet(…, namespaces={{"{prefix}": "{uri}", …}})'
                 )
 
     def _parsed(self, name: str, query: str, call: str) -> Twig:
@@ -444,7 +475,7 @@ class TwigSet(Mapping[str, str]):
     def _put(self, name: str, query: str, twig: Twig) -> None:
         planted = self._planted.get(twig.key)
         if planted is None:
-            self._last = None  # first of all: what is in use is copied before it changes
+            self._last = None  # first: tables in use are copied before they change
             planted = self._planted[twig.key] = _Planted(twig.key, self._forest.add(twig))
         self._unused.pop(twig.key, None)
         planted.uses += 1
@@ -471,7 +502,7 @@ class TwigSet(Mapping[str, str]):
         self._forest.remove(planted.tree)
 
     def _repack(self) -> None:
-        """Clear what is not used and move the twigs together; this waits until they are read."""
+        """Remove unused twigs and compact the others; deferred until the set is compiled."""
         for one in self._unused.values():
             self._uproot(one)
         self._unused.clear()

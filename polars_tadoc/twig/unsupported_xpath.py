@@ -1,4 +1,4 @@
-"""Names what stands in a query that twigs do not have, and says what to write instead where there is something."""
+"""Messages for XPath that twigs do not support: names the construct and suggests a replacement if there is one."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ _AXES = {
     "descendant": 'write "//" and the name',
     "attribute": 'write "@" and the name',
 }
-"""What to write for an axis that twigs have under another name."""
+"""Replacements for axes that twigs write in another way."""
 
 _EQUALS = 'compare an attribute or a text: [@name="value"], [name/text()="value"]'
 
 _HINTS = {
     "{": 'give the namespace a prefix, namespaces={"p": "http://…"}, and write p:name',
-    ",": "write a predicate for each, [a][b], or make two queries of it",
+    ",": "write a predicate for each, [a][b], or write two queries",
     **dict.fromkeys("“”„‟«»", "quotes around values are \" or '"),
     **dict.fromkeys("‘’‚‛`´", "quotes around values are \" or '"),
 }
-"""What to do about characters that are written by mistake."""
+"""Hints for characters that users often mistype."""
 
 _OPERATORS = {
     "and": ('the operator "and"', "write two predicates: [a][b]"),
-    "or": ('the operator "or"', "make two queries of it"),
+    "or": ('the operator "or"', "write two queries"),
     "div": ('the operator "div"', TWIGS_HAVE),
     "mod": ('the operator "mod"', TWIGS_HAVE),
     "*": ("a multiplication", TWIGS_HAVE),
     "+": ("an addition", TWIGS_HAVE),
     "-": ("a subtraction", TWIGS_HAVE),
-    "|": ("a union", "make a query of each path"),
+    "|": ("a union", "write one query per path"),
     "!=": ('the comparison "!="', 'the only one is "="'),
     "<": ('the comparison "<"', 'the only one is "="'),
     "<=": ('the comparison "<="', 'the only one is "="'),
     ">": ('the comparison ">"', 'the only one is "="'),
     ">=": ('the comparison ">="', 'the only one is "="'),
 }
-"""What stands between two operands."""
+"""Operators."""
 
 
 class Refusal(Exception):  # noqa: N818 - it never leaves the parser
-    """The token where something begins, what it is, what to do, and what is wrong with it."""
+    """An unsupported construct: its token, name, hint, and what is wrong with it."""
 
     def __init__(self, token: int, construct: str, hint: str = "", wrong: str = "cannot be used") -> None:
         super().__init__(f"{construct} {wrong}; {hint}" if hint else f"{construct} {wrong}")
@@ -55,12 +55,12 @@ class Refusal(Exception):  # noqa: N818 - it never leaves the parser
 
 
 def has_own_meaning(tokens: Sequence[Token], at: int) -> bool:
-    """Tell whether a name is not one of an element or attribute, but of a function, node test, axis, or a prefix."""
+    """Tell whether a name is a function, node test, axis or prefix instead of an element or attribute."""
     return tokens[at + 1][1] in ("(", "::", ":")
 
 
 def at_query(tokens: Sequence[Token], at: int) -> Refusal:
-    """Refuse what begins a query that does not begin with a slash."""
+    """Explain a query that does not begin with a slash."""
     name, other = tokens[at]
     if not name and not other:
         return Refusal(at, "an empty query", 'write a path, as "//article[author]/title"')
@@ -72,7 +72,7 @@ def at_query(tokens: Sequence[Token], at: int) -> Refusal:
 
 
 def at_step(tokens: Sequence[Token], at: int) -> Refusal:
-    """Refuse what stands after a slash and is no step."""
+    """Explain a token after a slash that is not a step."""
     slash, (name, other) = tokens[at - 1][1], tokens[at]
     if (not name and not other) or other == "]":
         if at == 1:
@@ -86,12 +86,12 @@ def at_step(tokens: Sequence[Token], at: int) -> Refusal:
 
 
 def at_predicate(tokens: Sequence[Token], at: int) -> Refusal:
-    """Refuse what begins a predicate and is no relative path."""
+    """Explain the start of a predicate that is not a relative path."""
     other, following = tokens[at][1], tokens[at + 1][1] if at + 1 < len(tokens) else ""
     if not any(tokens[at]):
         return not_closed(at - 1)
     if other == "]":
-        return Refusal(at - 1, "an empty predicate", "name what it asks for: [author]")
+        return Refusal(at - 1, "an empty predicate", "write a path in it: [author]")
     if other in ("/", "//"):
         return Refusal(at, "an absolute path in a predicate", f'begin it with a name or with ".{other}"')
     if _is_number(other) and following == "]":
@@ -110,7 +110,7 @@ def at_predicate(tokens: Sequence[Token], at: int) -> Refusal:
 
 
 def after_step(tokens: Sequence[Token], at: int, in_predicate: bool, is_compared: bool, is_attribute: bool) -> Refusal:
-    """Refuse what stands after a step and cannot go on the path, nor end it."""
+    """Explain a token after a step that neither continues nor ends the path."""
     name, other = tokens[at]
     if name in _OPERATORS or other in _OPERATORS:
         return Refusal(at, *_OPERATORS[name or other])
@@ -140,7 +140,7 @@ def after_step(tokens: Sequence[Token], at: int, in_predicate: bool, is_compared
 
 
 def at_value(tokens: Sequence[Token], at: int) -> Refusal:
-    """Refuse what is compared with and is no literal."""
+    """Explain the right side of a comparison that is not a literal."""
     name, other = tokens[at]
     if (not name and not other) or other == "]":
         return Refusal(at - 1, "a comparison without a value", 'write the value in quotes: [@name="value"]')
@@ -152,7 +152,7 @@ def at_value(tokens: Sequence[Token], at: int) -> Refusal:
 
 
 def at_attribute(tokens: Sequence[Token], at: int) -> Refusal:
-    """Refuse what stands after ``@`` and is no name."""
+    """Explain a token after ``@`` that is not a name."""
     name, other = tokens[at]
     if other == "*":
         return Refusal(at - 1, "any attribute, @*", "name the attribute")
@@ -162,7 +162,7 @@ def at_attribute(tokens: Sequence[Token], at: int) -> Refusal:
 
 
 def text(tokens: Sequence[Token], at: int, in_predicate: bool) -> Refusal:
-    """Refuse a ``text`` and its parenthesis that are no comparison in a predicate."""
+    """Explain a ``text()`` that is not compared in a predicate."""
     if tokens[at + 2][1] != ")":
         return Refusal(at, "text() with an argument", 'write [text()="value"]')
     if not in_predicate:
@@ -171,17 +171,17 @@ def text(tokens: Sequence[Token], at: int, in_predicate: bool) -> Refusal:
 
 
 def prefix(at: int, found: str, hint: str) -> Refusal:
-    """Refuse a prefix that stands for no namespace."""
-    return Refusal(at, f'the prefix "{_shortened(found)}"', hint, "stands for no namespace")
+    """Explain an undeclared prefix."""
+    return Refusal(at, f'the prefix "{_shortened(found)}"', hint, "is not declared")
 
 
 def not_closed(at: int) -> Refusal:
-    """Refuse the bracket of a predicate that does not end."""
+    """Explain a predicate that is not closed."""
     return Refusal(at, "a predicate that is not closed", 'write "]" at its end')
 
 
 def _unusable(tokens: Sequence[Token], at: int) -> Refusal:
-    """Name a token wherever it stands."""
+    """Name a token that no rule above explains."""
     name, other = tokens[at]
     if name:
         return _name(tokens, at, name)
@@ -202,7 +202,7 @@ def _unusable(tokens: Sequence[Token], at: int) -> Refusal:
     if other == "(":
         return Refusal(at, "parentheses", TWIGS_HAVE)
     if other in _OPERATORS:
-        return Refusal(at, f'a "{other}" without what it joins')
+        return Refusal(at, f'a "{other}" without an operand')
     if other in _HINTS:
         return Refusal(at, f"the character {_character(other)}", _HINTS[other])
     if len(other) > 1 or other in "/[]@=*:)":
@@ -234,7 +234,7 @@ def _is_number(other: str) -> bool:
 
 
 def _character(character: str) -> str:
-    """Show a character, and its number where it may not be seen for what it is."""
+    """Show a character, with its code point if it could be misread."""
     number = f"U+{ord(character):04X}"
     if character.isascii() and character.isprintable():
         return f'"{character}"'

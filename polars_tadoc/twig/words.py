@@ -1,9 +1,9 @@
-"""What the words of a compressed column of XML mean for twigs, each distinct word judged once.
+"""Meaning of the words of a compressed XML column for twigs; each distinct word is judged once.
 
-The tokenizer "xml" gives whole tags and the like, and cuts what stands at a wrong place otherwise than where it belongs
-(:mod:`polars_tadoc.kernels.tokenize.xml_words`); words that it would not have cut are doubtful. So a word can be judged
-by itself, save for how tags nest and whether text stands outside of the root, which the kinds and names of words tell:
-a document whose words nest and of which none is doubtful is well-formed, and its events are those of its words.
+The tokenizer "xml" keeps tags, comments, CDATA sections and the like whole. At positions where they are not allowed it
+cuts differently (:mod:`polars_tadoc.kernels.tokenize.xml_words`); words that show this are doubtful. Therefore a word
+can be judged alone, except for the nesting of tags and text outside of the root, which follow from the kinds and names
+of the words. A document whose words nest and are not doubtful is well-formed, and its events are those of its words.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.tags import DECLARES, Numbers, Tags, parse_tags
 
 MAX_CONTEXTS = 16
-"""Sets of namespaces that a grammar's words are judged for; rows that declare rarer ones are left to a parser."""
+"""Maximum sets of namespaces per grammar; rows that declare rarer sets are left to the parser."""
 
 MAX_SPREAD = 1 << 20
-"""Texts in all that words may stand for which each stand for many; beyond it these words are left to a parser."""
+"""Maximum (word, text) pairs where a word may be part of several texts; beyond it the parser reads such words."""
 
 _WHITE = rb"[ \t\r\n]"
 _EQUAL = rb"[ \t\r\n]*=[ \t\r\n]*"
@@ -45,7 +45,7 @@ _REFERENCE = re.compile(rb"&(?:amp|lt|gt|apos|quot);")
 _CHARACTER = re.compile(rb"&#(?:([0-9]{1,9})|x([0-9A-Fa-f]{1,8}));")
 _SPACE = ord(" ")
 _CDATA = re.compile(rb"<!\[CDATA\[.*\]\]>", re.DOTALL)
-# a document may be sound though its word is not matched here: the parser tells then
+# the patterns may miss well-formed words; then the parser decides
 _SILENT = re.compile(
     rb"<!--(?:[^\-]|-[^\-])*+-->"
     rb"|<\?(?![Xx][Mm][Ll][ \t\r\n?])" + _NAME + rb"(?:" + _WHITE + rb".*)?\?>"
@@ -62,36 +62,35 @@ _SILENT = re.compile(
 _DOCTYPE = "<!DOCTYPE"
 
 _NONE, _WHOLE, _OTHER = range(3)
-"""A string without words; one that is a word as a whole; any other."""
+"""A string without words; a string that is one word; any other string."""
 
 _ANY_TEXT = 6
-"""Kind of a text whose words may be any: a CDATA section or a reference to a character."""
+"""Kind of a text that may consist of any words: a CDATA section or a character reference."""
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedWords:
-    """Words as a parser reads them where some namespaces are declared, whatever twigs ask for."""
+    """Words as a parser reads them with some namespaces declared; independent of the twigs."""
 
     vocabulary: pa.LargeStringArray
     """The words."""
     kinds: UInt8
     names: UInt32
-    """``kinds``, ``names``: By word, as in :class:`~polars_tadoc.kernels.twigs.arrays.WordEvents`."""
+    """``kinds``, ``names``: Per word, as in :class:`~polars_tadoc.kernels.twigs.arrays.WordEvents`."""
     any_text: Bools
-    """bool by word: whether it may stand for any text, as CDATA sections and references to characters do."""
+    """bool by word: may be any text (CDATA sections, character references)."""
     tag_words: UInt32
-    """uint32: start tags and those of empty elements that are well-formed; what they say stands in ``tags`` by
-    place."""
+    """uint32: words that are well-formed start tags or empty elements; their content is in ``tags``, in this order."""
     tags: Tags
-    """What these say."""
+    """Content of the tags."""
 
     @classmethod
     def of(
         cls, vocabulary: pa.LargeStringArray, namespaces: dict[str, str], miscut: Bools | None = None
     ) -> JudgedWords:
-        """Judge words where namespaces are declared, by prefix ("" for the default one).
+        """Judge words with namespaces declared, by prefix ("" for the default namespace).
 
-        What :func:`miscut_words` finds is doubtful; it depends on no namespaces, and is found here if it is not given.
+        Words in ``miscut`` are doubtful. If it is not given, :func:`miscut_words` computes it, for any namespaces.
         """
         kinds, names = np.full(len(vocabulary), TEXT, np.uint8), np.zeros(len(vocabulary), np.uint32)
         special, written = _special(Vocabulary(vocabulary))
@@ -106,7 +105,7 @@ class JudgedWords:
         written_by_word = dict(zip(special.tolist(), written, strict=True))
         opening = np.flatnonzero((kinds == OPEN) | (kinds == EMPTY))
         declares = np.array([DECLARES in written_by_word[word] for word in opening.tolist()], np.bool_)
-        opening = np.concatenate([opening[~declares], opening[declares]])  # tags alike are parsed together
+        opening = np.concatenate([opening[~declares], opening[declares]])  # parse similar tags together
         tags = parse_tags([written_by_word[word] for word in opening.tolist()], namespaces)
         kinds[opening[~tags.sound]] = DOUBTFUL
         tag_words = opening[tags.sound].astype(np.uint32)
@@ -117,11 +116,11 @@ class JudgedWords:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds, about."""
+        """Approximate memory in bytes."""
         return 30 * len(self.kinds) + self.tags.nbytes
 
     def events(self, alphabet: Alphabet) -> WordEvents:
-        """Say what the words mean for the twigs that have an alphabet."""
+        """Return the events of the words for the twigs of an alphabet."""
         tags, owners = self.tags, self.tag_words
         listed = _Listed()
         listed.add(owners, tags.symbols_of_elements(alphabet)[tags.elements])
@@ -136,7 +135,7 @@ class JudgedWords:
         return WordEvents(kinds, self.names, *listed.by_word(kinds != DOUBTFUL))
 
     def _add_texts(self, listed: _Listed, alphabet: Alphabet) -> UInt8:
-        """List what stands for texts; returns the kinds, doubtful where a word would stand for too many."""
+        """Add events of texts; return the kinds, doubtful if a word would be part of too many texts."""
         anywhere, by_word = _words_of(alphabet.texts, self.vocabulary)
         kinds = self.kinds
         if by_word:
@@ -152,20 +151,21 @@ class JudgedWords:
 
 
 def word_events(vocabulary: pa.LargeStringArray, alphabet: Alphabet, namespaces: dict[str, str]) -> WordEvents:
-    """Say what words mean for twigs.
+    """Return the events of words for twigs.
 
-    For every document that :func:`~polars_tadoc.kernels.twigs.reference.twig_rule_matches` calls sound by what is
-    returned, the twigs that match are those that match its parser's events; of the twigs that ask for a text at least
-    these, for a word stands for all texts that hold it.
+    :func:`~polars_tadoc.kernels.twigs.reference.twig_rule_matches` decides from them which documents are sound. For a
+    sound document, the matching twigs are those that match the parser's events. Of twigs that compare a text, more may
+    match here, because a word counts as every text that contains it.
 
     Parameters
     ----------
     vocabulary
-        Words that the tokenizer "xml" gave.
+        Words of the tokenizer "xml".
     alphabet
-        What the twigs ask for.
+        Symbols of the twigs.
     namespaces
-        What the root of each document declares, by prefix ("" for the default one); see :func:`namespace_contexts`.
+        Namespaces that each document's root declares, by prefix ("" for the default namespace); see
+        :func:`namespace_contexts`.
 
     """
     return JudgedWords.of(vocabulary, namespaces).events(alphabet)
@@ -173,21 +173,21 @@ def word_events(vocabulary: pa.LargeStringArray, alphabet: Alphabet, namespaces:
 
 @dataclass(frozen=True, eq=False)
 class Declarations:
-    """Which namespaces documents of a grammar can declare at their roots, whatever the documents are."""
+    """Sets of namespaces that documents of a grammar may declare at their roots."""
 
     sets: list[dict[str, str]]
-    """Each set of namespaces by prefix ("" for the default one); the first is the one without any."""
+    """Each set of namespaces by prefix ("" for the default namespace); the first is empty."""
     set_of_symbol: Int64
-    """int64 by word and rule: which of them the first start tag in it declares; -1 where there is no start tag."""
+    """int64 by word and rule: index of the set that its first start tag declares; -1 without a start tag."""
 
     @classmethod
     def of(cls, grammar: Grammar) -> Declarations:
-        """Read what the start tags of a grammar declare that was cut by the tokenizer "xml"."""
+        """Read the declarations in the start tags of a grammar that the tokenizer "xml" made."""
         vocabulary = grammar.words
         if DECLARES not in vocabulary.data.tobytes():
             return cls([{}], np.empty(0, np.int64))
         starts = vocabulary.offsets[:-1]
-        first, second = vocabulary.data[starts], vocabulary.data[starts + 1]  # there are spare bytes
+        first, second = vocabulary.data[starts], vocabulary.data[starts + 1]  # the data has spare bytes at its end
         is_tag = (first == ord("<")) & ~np.isin(second, np.frombuffer(b"/!?", np.uint8))
         is_tag &= np.diff(vocabulary.offsets) > 2
         declaring = np.flatnonzero(is_tag & vocabulary.series.str.contains(DECLARES.decode(), literal=True).to_numpy())
@@ -205,13 +205,13 @@ class Declarations:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds, about."""
+        """Approximate memory in bytes."""
         return self.set_of_symbol.nbytes + sum(
             200 + sum(100 + len(prefix) + len(uri) for prefix, uri in own.items()) for own in self.sets
         )
 
     def contexts(self, root_offsets: Int64, roots: UInt32) -> tuple[list[dict[str, str]], UInt32]:
-        """Tell apart documents by the namespaces that their roots declare; see :func:`namespace_contexts`."""
+        """Group documents by the namespaces that their roots declare; see :func:`namespace_contexts`."""
         if len(self.sets) == 1:
             return self.sets, np.zeros(len(root_offsets) - 1, np.uint32)
         set_of_document = first_in_documents(self.set_of_symbol, root_offsets, roots)
@@ -226,44 +226,44 @@ class Declarations:
 
 
 def namespace_contexts(grammar: Grammar, root_offsets: Int64, roots: UInt32) -> tuple[list[dict[str, str]], UInt32]:
-    """Tell apart documents by the namespaces that their roots declare.
+    """Group documents by the namespaces that their roots declare.
 
     Parameters
     ----------
     grammar
-        One cut by the tokenizer "xml".
+        A grammar of the tokenizer "xml".
     root_offsets, roots
         The documents.
 
     Returns
     -------
     (list of dict, uint32 array)
-        Each set of namespaces by prefix, and which of them is each document's. There is always at least one; those of
-        the fewest documents are left out: these get the one without any, where their root is a doubtful word.
+        Sets of namespaces (at least one), and for each document the index of its set. Beyond a limit, the rarest sets
+        are dropped: their documents get the empty set, and their roots are doubtful words.
 
     """
     return Declarations.of(grammar).contexts(root_offsets, roots)
 
 
 class _Listed:
-    """Events of words, listed in any order of words but in that of each word's events."""
+    """Events of words, added in any order of words; each word's events stay in order."""
 
     def __init__(self) -> None:
         self.owners: list[npt.NDArray[Any]] = []
         self.symbols: list[npt.NDArray[Any]] = []
 
     def add(self, owners: npt.NDArray[Any], symbols: npt.NDArray[Any]) -> None:
-        """List one event for each of some words."""
+        """Append one event to each of some words."""
         self.owners.append(owners)
         self.symbols.append(np.broadcast_to(symbols, len(owners)))
 
     def add_closed(self, owners: npt.NDArray[Any], symbols: npt.NDArray[Any]) -> None:
-        """List an event for each of some words, and the one that closes it."""
+        """Append to each of some words an event and the one that closes it."""
         pairs = np.stack([symbols, np.full(len(symbols), CLOSE)], axis=1)
         self.add(np.repeat(owners, 2), pairs.reshape(-1))
 
     def by_word(self, kept: Bools) -> tuple[UInt32, UInt32]:
-        """Return where the events of each word start, and all events, those of kept words only."""
+        """Return offsets by word and the events, of kept words only."""
         owners = np.concatenate(self.owners).astype(np.uint32)
         symbols = np.concatenate(self.symbols).astype(np.uint32)
         if not kept[owners].all():
@@ -274,8 +274,8 @@ class _Listed:
 
 
 def _special(vocabulary: Vocabulary) -> tuple[Int64, list[bytes]]:
-    """Find the words that are not those of text, and how they are written."""
-    offsets, data = vocabulary.offsets, vocabulary.data  # with spare bytes at its end
+    """Find the words that are not plain text, and return their bytes."""
+    offsets, data = vocabulary.offsets, vocabulary.data  # with spare bytes at the end
     starts = offsets[:-1]
     first = data[starts]
     special = (first < _SPACE) | np.isin(first, np.frombuffer(b"<&]\xef", np.uint8)) | (offsets[1:] == starts)
@@ -286,23 +286,23 @@ def _special(vocabulary: Vocabulary) -> tuple[Int64, list[bytes]]:
 
 
 def miscut_words(vocabulary: pa.LargeStringArray, gaps: pa.LargeStringArray | None = None) -> Bools:
-    """Tell which words the tokenizer would have cut otherwise; all of them if one of the gaps holds words for it."""
+    """Tell which words the tokenizer would have cut differently; all words if a gap contains words."""
     if gaps is not None and (_words_in(gaps) != _NONE).any():
         return np.ones(len(vocabulary), np.bool_)
     miscut: Bools = _words_in(vocabulary) != _WHOLE
     words = np.flatnonzero(miscut)
     written = Vocabulary(vocabulary).series.gather(words)
-    # it is no word within an element, which is how words are cut here
+    # in an element it is not a word, because of how words are cut there
     miscut[words[written.str.starts_with(_DOCTYPE).to_numpy()]] = False
     return miscut
 
 
 def _words_in(strings: pa.LargeStringArray) -> UInt8:
-    """Tell of strings that stand within an element whether they are no words, one, or something else."""
+    """Tell for strings inside an element whether they have no word, are one word, or something else."""
     if len(strings) == 0:
         return np.empty(0, np.uint8)
     vocabulary = Vocabulary(strings)
-    data, offsets = vocabulary.data, vocabulary.offsets  # held here while they are read at their addresses
+    data, offsets = vocabulary.data, vocabulary.offsets  # keeps the arrays alive while kernels read their addresses
     addresses = np.uint64(data.ctypes.data) + offsets[:-1].astype(np.uint64)
     lengths = np.diff(offsets).astype(np.uint32)
     cut = xml_words(addresses, lengths, is_content=True)
@@ -314,7 +314,7 @@ def _words_in(strings: pa.LargeStringArray) -> UInt8:
 
 
 def _judge(word: bytes) -> tuple[int, bytes]:
-    """Tell a word's kind, for a tag by its look only, and the name in a start or end tag."""
+    """Return a word's kind (of a tag: by its syntax only) and the name in a start or end tag."""
     if word[:1] != b"<":
         if _REFERENCE.fullmatch(word):
             return TEXT, b""
@@ -342,10 +342,10 @@ def _may_stand(point: int) -> bool:
 
 
 def _words_of(texts: dict[str, int], vocabulary: pa.LargeStringArray) -> tuple[UInt32, list[tuple[int, int]]]:
-    """Find what stands for texts that twigs ask for.
+    """Find words for the texts that twigs compare.
 
-    Returns the symbols of those that have no words, which may stand anywhere, and a word and the symbol of each that
-    has words: its rarest. Texts with a word that is not in the vocabulary are left out.
+    Returns the symbols of texts without words, which may occur anywhere, and for each other text its rarest word and
+    its symbol. Texts with a word outside the vocabulary are dropped.
     """
     if not texts:
         return np.empty(0, np.uint32), []

@@ -1,6 +1,6 @@
-"""Reads a twig from XPath: names, ``*`` and attributes, linked by ``/`` and ``//``, with predicates of such paths.
+"""Parses twigs from XPath: names, ``*`` and attributes, linked by ``/`` and ``//``, with predicates of such paths.
 
-The grammar, in the notation of XPath 1.0; spaces may stand between tokens::
+The grammar, in the notation of XPath 1.0; tokens may be separated by white space::
 
     Twig       ::= ('/' | '//') Path
     Path       ::= Element (('/' | '//') Element)* (('/' | '//') '@' QName)?  |  '@' QName
@@ -24,26 +24,26 @@ _ANY = NodeTest("any")
 
 
 def parse(xpath: str, namespaces: Mapping[str, str], name: str | None = None) -> Twig:
-    """Read a twig.
+    """Parse a twig.
 
     Parameters
     ----------
     xpath
-        The query. It may have any length and depth.
+        The query, of any length and depth.
     namespaces
-        Namespace by prefix; a name without a prefix has no namespace, as XPath 1.0 says.
+        Namespace by prefix; as in XPath 1.0, a name without a prefix has no namespace.
     name
-        What to call the query in messages.
+        Name of the query in messages.
 
     Returns
     -------
     Twig
-        The twig; queries that ask for the same have equal ones.
+        The twig; equivalent spellings give equal twigs.
 
     Raises
     ------
     InvalidTwigError
-        It is no XPath, or holds what twigs do not have; the message names it and shows where it stands.
+        The query is not XPath or uses unsupported XPath; the message has its name and the position.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def parse(xpath: str, namespaces: Mapping[str, str], name: str | None = None) ->
 
 
 class _Reader:
-    """Reads the tokens of one query; predicates that are open are kept in a list, so that any depth will do."""
+    """Parses the tokens of one query; open predicates are on an explicit stack, so any depth works."""
 
     def __init__(self, tokens: list[Token], namespaces: Mapping[str, str]) -> None:
         self.tokens = tokens
@@ -74,10 +74,10 @@ class _Reader:
         self.parents: list[int] = []
 
     def read(self) -> Twig:
-        """Read the query to its end."""
+        """Parse the whole query."""
         if self.tokens[0][1] not in ("/", "//"):
             raise refusals.at_query(self.tokens, 0)
-        opened: list[tuple[int, int]] = []  # elements whose predicates are open, and where their brackets are
+        opened: list[tuple[int, int]] = []  # elements with open predicates, and the tokens of their brackets
         is_descendant = self.tokens[0][1] == "//"
         self.at = 1
         node = NO_PARENT
@@ -103,7 +103,7 @@ class _Reader:
                 return canonical_twig(self.tests, self.descendants, self.parents)
 
     def predicate(self) -> bool:
-        """Read what may stand before the first step of a predicate; return whether that is reached by ``//``."""
+        """Parse the start of a predicate; return whether its first step is reached by ``//``."""
         name, other = self.tokens[self.at]
         if other == "." and self.tokens[self.at + 1][1] in ("/", "//"):
             self.at += 2
@@ -115,7 +115,7 @@ class _Reader:
         raise refusals.at_predicate(self.tokens, self.at)
 
     def step(self, parent: int, is_descendant: bool, in_predicate: bool) -> int:
-        """Read a step; return its node."""
+        """Parse a step; return its node."""
         name, other = self.tokens[self.at]
         if name == "text" and self.tokens[self.at + 1][1] == "(":
             test = self.text(in_predicate)
@@ -141,7 +141,7 @@ class _Reader:
         return len(self.tests) - 1
 
     def text(self, in_predicate: bool) -> NodeTest:
-        """Read a comparison of ``text()`` but for its last token."""
+        """Parse a comparison of ``text()`` except for its last token."""
         following = [other for _, other in self.tokens[self.at + 2 : self.at + 4]]
         if following != [")", "="] or not in_predicate:
             raise refusals.text(self.tokens, self.at, in_predicate)
@@ -149,7 +149,7 @@ class _Reader:
         return NodeTest("text", value=self.value())
 
     def value(self) -> str:
-        """Return the value of the literal that has to stand here."""
+        """Return the value of the literal, which must be the next token."""
         literal = self.tokens[self.at][1]
         if len(literal) < 2 or literal[0] not in "\"'":
             raise refusals.at_value(self.tokens, self.at)
@@ -167,10 +167,10 @@ class _Reader:
 
 
 def _mend(prefix: str, namespaces: Mapping[str, str]) -> str:
-    """Say how to make a prefix known."""
+    """Suggest how to declare a prefix."""
     if prefix == "xmlns":
-        return "in XPath, declarations of namespaces are no attributes"
+        return "in XPath, namespace declarations are not attributes"
     near = get_close_matches(prefix, [known for known in namespaces if known != "xml"], n=3, cutoff=0.5)
     if near:
         return "did you mean " + " or ".join(f'"{one}"' for one in near) + "?"
-    return f'name it: namespaces={{"{prefix}": "http://…"}}'
+    return f'declare it: namespaces={{"{prefix}": "http://…"}}'

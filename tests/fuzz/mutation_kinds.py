@@ -508,7 +508,7 @@ def outcome(kind: Kind, use: Use, path: Path, expected: Any) -> str:
     return "same" if _equal(found, expected) else kind.judge(path, use, found)
 
 
-_SAID = ("is no checkpoint: it holds", "was made for another question")
+_SAID = ("is not a checkpoint: it has", "was made for another question")
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -160,7 +160,7 @@ def test_what_is_no_folder_of_these_partitions_stays(tmp_path: Path) -> None:
     for name in ("mine", "file"):
         with pytest.raises(FileExistsError, match=f"sink_parquet: .*{name}"):
             df.tadoc.write_parquet(tmp_path / name, partition_by="key")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         df.tadoc.write_parquet(tmp_path / "none/out", partition_by="key")
     df.tadoc.write_parquet(tmp_path / "out", partition_by="key")
     df.filter(pl.col("key") == 2).tadoc.write_parquet(tmp_path / "out", partition_by="key")

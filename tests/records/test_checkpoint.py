@@ -189,7 +189,7 @@ def test_files_that_are_new_or_gone_are_named(files: Path, tmp_path: Path) -> No
     tadoc.scan_packed(paths[:-1]).tadoc.word_count("text", **given).collect()
     other = tadoc.scan_packed(paths[1:]).tadoc.word_count("text", **given)
     new, gone = paths[-1].name, paths[0].name
-    message = rf"was made for another question: of its files, .*{new} is new; .*{gone} is gone; name another folder"
+    message = rf"was made for another question: of its files, .*{new} is new; .*{gone} is gone; use another folder"
     with pytest.raises((ValueError, pl.exceptions.ComputeError), match=message):
         other.collect()
 
@@ -202,7 +202,9 @@ def test_partitions_that_may_be_skipped_have_no_fixed_numbers(call: str, files: 
         given["queries"] = {"b": "//b"}
     if call == "sink_index":
         given["path"] = tmp_path / "index"
-    with pytest.raises(ValueError, match=rf'^{call}: checkpoint= is not for scan_packed\(on_error="skip"\), .*"raise"'):
+    with pytest.raises(
+        ValueError, match=rf'^{call}: checkpoint= does not support scan_packed\(on_error="skip"\), .*"raise"'
+    ):
         getattr(scan.tadoc, call)(column="text", **given)
     assert list(tmp_path.iterdir()) == []
 
@@ -231,7 +233,7 @@ def test_a_file_is_no_folder(files: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.parquet").touch()
     for path in (tmp_path / "pairs.parquet", tmp_path / "pairs.parquet" / "below"):
         with pytest.raises(
-            (OSError, pl.exceptions.ComputeError), match=r"pairs\.parquet is a file; name a folder: checkpoint="
+            (OSError, pl.exceptions.ComputeError), match=r"pairs\.parquet is a file; use a folder: checkpoint="
         ):
             asked("word_count", files, path).collect()
 
@@ -245,7 +247,8 @@ def test_numbers_beyond_the_partitions_are_refused(files: Path, tmp_path: Path) 
     for covered in ([[0, PARTITIONS]], [[0, 1 << 23]], [[-1, 2]]):
         path.write_text(json.dumps({**said, "covered": covered}))
         with pytest.raises(
-            (InvalidRecordsError, pl.exceptions.ComputeError), match=f"damaged: of {PARTITIONS} partitions, it names"
+            (InvalidRecordsError, pl.exceptions.ComputeError),
+            match=f"damaged: it names partitions beyond the {PARTITIONS}",
         ):
             words.collect()
 
@@ -277,7 +280,9 @@ def test_needs_a_packed_scan(call: str, files: Path, tmp_path: Path) -> None:
     df = pl.DataFrame({"text": ["to be"]}).tadoc.compress("text")
     scan = tadoc.scan_packed(sorted(files.glob("text-*.parquet")))
     for lf in (df.lazy(), scan.sort("name"), scan.filter(pl.int_range(pl.len()) > 3)):
-        with pytest.raises(ValueError, match=f"{call}: checkpoint= is for plans that choose documents of tadoc.scan_p"):
+        with pytest.raises(
+            ValueError, match=f"{call}: checkpoint= requires a plan that only selects documents of tadoc.scan_p"
+        ):
             getattr(lf.tadoc, call)("text", memory_limit="1GB", checkpoint=tmp_path / "kept")
     assert list(tmp_path.iterdir()) == []
 

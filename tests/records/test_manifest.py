@@ -156,8 +156,8 @@ def test_a_checkpoint_of_an_older_release_is_refused_by_name(folder: Path) -> No
         path.write_text(json.dumps(said))
         with pytest.raises(
             (InvalidRecordsError, pl.exceptions.ComputeError),
-            match=r"word_count: .*manifest\.json is damaged, or an older polars_tadoc wrote it, without a checksum of "
-            r"itself; delete the checkpoint and begin anew",
+            match=r"word_count: .*manifest\.json is damaged, or written by an older polars_tadoc, without a checksum; "
+            r"delete the checkpoint and start again",
         ):
             asked(folder).collect()
     finally:

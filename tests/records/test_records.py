@@ -170,17 +170,17 @@ def _sample() -> Records:
 
 
 DAMAGED: dict[str, dict[str, Any]] = {
-    "not in code point order": {"words": pa.array(["a", "c", "b"], pa.large_string())},
-    "code point order, each once": {"words": pa.array(["a", "a", "b"], pa.large_string())},
-    "names words from 0 to 1": {"words": pa.array(["a", "b"], pa.large_string())},
-    "keys of these records": {"keys": np.array([[1, 1], [0, 2], [2, 0]], np.uint32)},
-    "in order, each once": {"keys": np.array([[1, 1], [1, 1], [2, 0]], np.uint32)},
-    "have counts or rows": {"counts": None},
+    "not distinct and in code point order": {"words": pa.array(["a", "c", "b"], pa.large_string())},
+    "the words of the records are not distinct": {"words": pa.array(["a", "a", "b"], pa.large_string())},
+    "has word numbers above 1": {"words": pa.array(["a", "b"], pa.large_string())},
+    "keys of the records": {"keys": np.array([[1, 1], [0, 2], [2, 0]], np.uint32)},
+    "keys of the records are not distinct": {"keys": np.array([[1, 1], [1, 1], [2, 0]], np.uint32)},
+    "have other counts or rows": {"counts": None},
     "3 records have 2 counts": {"counts": np.array([1, 2], np.uint64)},
     "rows without lengths": {"lengths": None},
     "one length each": {"lengths": np.array([1, 2, 3], np.uint64)},
     "are not ascending": {"rows": np.array([0, 2, 1, 5], np.uint32)},
-    "rows that are not there": {"rows": np.array([0, 1, 3, 5], np.uint32)},
+    "rows that do not exist": {"rows": np.array([0, 1, 3, 5], np.uint32)},
 }
 
 
@@ -196,9 +196,9 @@ def test_no_records() -> None:
     with pa.ipc.new_stream(other, pa.schema([("a", pa.int64())])) as writer:
         writer.write_batch(pa.record_batch({"a": [1]}))
     for data in (b"", b"nothing", encode(_sample())[:-60], other.getvalue()):
-        with pytest.raises(InvalidRecordsError, match="no records"):
+        with pytest.raises(InvalidRecordsError, match="invalid records"):
             decode(LAYOUTS[6], data)
-    with pytest.raises(InvalidRecordsError, match="no records of 3 columns"):
+    with pytest.raises(InvalidRecordsError, match="do not have 3 columns"):
         decode(LAYOUTS[3], encode(_sample()))
 
 

@@ -284,7 +284,7 @@ def test_another_question_is_an_error(question: dict[str, object], named: str, f
 
 def test_a_folder_of_something_else_is_an_error(folder: Path) -> None:
     (folder / "thesis.tex").write_text("years of work")
-    with pytest.raises(ValueError, match=r'is no checkpoint: it holds "thesis.tex"; name a new or an empty folder'):
+    with pytest.raises(ValueError, match=r'is not a checkpoint: it has "thesis.tex"; name a new or an empty folder'):
         checkpoint(folder)
     assert (folder / "thesis.tex").exists()
     (folder / "file").touch()
@@ -362,7 +362,7 @@ def test_damaged_files_of_runs_are_named(tmp_path: Path) -> None:
             KeysFile(file, 2, True)
     with WordsWriter(file) as words:
         words.write(pa.array(["b", "a"], pa.large_string()))
-    with pytest.raises(InvalidRecordsError, match=r"group 0: the words are not in code point order"):
+    with pytest.raises(InvalidRecordsError, match=r"group 0: the words are not distinct and in code point order"):
         WordsFile(file).read_all()
 
 
@@ -377,7 +377,7 @@ def files_of(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-FULL = r"cooccurrence: cannot write to .*tadoc-spill-[0-9a-f]* .*: make room there, or .*spill_folder="
+FULL = r"cooccurrence: cannot write to .*tadoc-spill-[0-9a-f]* .*: free space there, or .*spill_folder="
 
 
 @pytest.mark.parametrize("layout", [LAYOUT, WEIGHTS])
@@ -414,7 +414,7 @@ def test_a_full_disk_keeps_what_a_checkpoint_has(folder: Path, answer: list[tupl
             spilled.finish(number)
         covered = spilled.covered
     assert covered
-    with files_of(1_000), pytest.raises(DiskFullError, match=rf"cannot write to {path} .* make the same call again"):
+    with files_of(1_000), pytest.raises(DiskFullError, match=rf"cannot write to {path} .* repeat the call"):
         finish(path)
     assert finish(path) == (answer, PARTITIONS - len(covered))
 
@@ -457,7 +457,7 @@ def test_a_folder_that_goes_away_is_named(when: str, folder: Path) -> None:
 
 def test_there_is_no_folder_for_spilling(tmp_path: Path) -> None:
     tadoc.Config.set(spill_folder=str(tmp_path / "gone"))
-    with pytest.raises(FileNotFoundError, match=r"^cooccurrence: there is no folder .*gone, .*Config\(spill_folder="):
+    with pytest.raises(FileNotFoundError, match=r"^cooccurrence: .*gone does not exist, .*Config\(spill_folder="):
         _ = SpillFolder(CALL).path
     (tmp_path / "gone").touch()
     with pytest.raises(NotADirectoryError, match=r"^cooccurrence: .*gone is a file; .* tadoc\.Config\(spill_folder="):

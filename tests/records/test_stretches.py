@@ -32,5 +32,5 @@ def test_long_ones_take_no_memory() -> None:
 
 @pytest.mark.parametrize("stretches", [[(3, 2)], [(0, 5), (5, 6)], [(4, 6), (0, 2)]])
 def test_have_to_rise(stretches: list[tuple[int, int]]) -> None:
-    with pytest.raises(ValueError, match="do not rise"):
+    with pytest.raises(ValueError, match="not in ascending order"):
         Stretches(stretches)

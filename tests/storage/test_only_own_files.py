@@ -89,7 +89,9 @@ def test_a_folder_with_a_header_of_something_else(save: Callable[[Path], None], 
     (path / HEADER).write_bytes(header.encode("latin-1"))
     (path / "thesis.tex").write_text("years of work")
     before = tree(tmp_path)
-    with pytest.raises(FileExistsError, match=r"project is no saved index, and is not replaced: its header\.json is "):
+    with pytest.raises(
+        FileExistsError, match=r"project is not a saved index, and is not replaced: its header\.json is "
+    ):
         save(path)
     assert tree(tmp_path) == before
 
@@ -101,7 +103,7 @@ def test_a_header_that_is_no_file(save: Callable[[Path], None], plant: Plant, tm
     path.mkdir()
     plant(path / HEADER)
     before = tree(tmp_path)
-    with pytest.raises(FileExistsError, match="project is no saved index"):
+    with pytest.raises(FileExistsError, match="project is not a saved index"):
         save(path)
     assert tree(tmp_path) == before
 
@@ -113,7 +115,9 @@ def test_an_index_with_a_file_that_it_does_not_list(save: Callable[[Path], None]
     save(path)
     plant(path / "notes")
     before = tree(tmp_path)
-    with pytest.raises(FileExistsError, match=r'index holds "notes", which is no file of the saved index.*elsewhere'):
+    with pytest.raises(
+        FileExistsError, match=r'index contains "notes", which is not a file of the saved index.*elsewhere'
+    ):
         save(path)
     assert tree(tmp_path) == before
 
@@ -125,7 +129,7 @@ def test_an_index_with_something_in_the_place_of_a_file(plant: Plant, tmp_path: 
     (path / "segment_0.lengths.npy").unlink()
     plant(path / "segment_0.lengths.npy")
     before = tree(tmp_path)
-    with pytest.raises(FileExistsError, match=r'index holds "segment_0\.lengths\.npy", which is no file'):
+    with pytest.raises(FileExistsError, match=r'index contains "segment_0\.lengths\.npy", which is not a file'):
         save(path)
     assert tree(tmp_path) == before
 
@@ -136,7 +140,7 @@ def test_a_header_that_lists_no_files(listed: Any, tmp_path: Path) -> None:
     save(path)
     (path / HEADER).write_text(json.dumps({"format": "polars_tadoc index", "files": listed}))
     before = tree(tmp_path)
-    with pytest.raises(FileExistsError, match="which is no file of the saved index"):
+    with pytest.raises(FileExistsError, match="which is not a file of the saved index"):
         save(path)
     assert tree(tmp_path) == before
 
@@ -166,7 +170,7 @@ def test_what_is_put_into_an_index_while_the_new_one_is_written(
             plant(path / "notes")
 
     monkeypatch.setattr(atomic_write, "_flush", planting)
-    with pytest.raises(FileExistsError, match=r'index holds "notes"'):
+    with pytest.raises(FileExistsError, match=r'index contains "notes"'):
         save(path)
     assert tree(path).items() > kept.items()
     assert [one.name for one in tmp_path.iterdir()] == ["index"]
@@ -207,7 +211,7 @@ def test_what_is_put_into_the_old_one_just_before(
         swap(temporary, to, old)
 
     monkeypatch.setattr(atomic_write, "_swap", planting)
-    with pytest.raises(FileExistsError, match=f'{re.escape(str(path))} holds "?{name}'):
+    with pytest.raises(FileExistsError, match=f'{re.escape(str(path))} contains "?{name}'):
         make(path)
     assert tree(path).items() > kept.items()
     assert os.path.lexists(path / name)
@@ -283,7 +287,7 @@ def test_a_folder_that_is_no_checkpoint(name: str, plant: Plant, packed: pl.Lazy
     folder.mkdir()
     plant(folder / name)
     before = tree(folder)
-    with pytest.raises((ValueError, pl.exceptions.ComputeError), match=f'is no checkpoint: it holds "{name}"; name a'):
+    with pytest.raises((ValueError, pl.exceptions.ComputeError), match=f'is not a checkpoint: it has "{name}"; name a'):
         count(packed, folder)
     assert tree(folder) == before
 
@@ -307,9 +311,7 @@ def test_no_file_under_the_name_of_a_run(plant: Plant, packed: pl.LazyFrame, tmp
     height = count(packed, folder)
     plant(folder / name)
     before = tree(folder)
-    with pytest.raises(
-        (ValueError, pl.exceptions.ComputeError), match=f'kept holds "{name}", which is no regular file'
-    ):
+    with pytest.raises((ValueError, pl.exceptions.ComputeError), match=f'kept contains "{name}", not a regular file'):
         count(packed, folder)
     assert tree(folder) == before
     shutil.rmtree(folder / name) if plant is a_folder else (folder / name).unlink()
@@ -409,14 +411,14 @@ def test_a_folder_of_partitions_with_something_else(name: str, plant: Plant, tmp
         write(path)  # as an earlier call wrote it
         assert sorted(tree(path)) == ["k=A", "k=A/00000000.parquet", "k=B", "k=B/00000000.parquet"]
         return
-    with pytest.raises(FileExistsError, match=rf"out holds {name}.*; choose another folder"):
+    with pytest.raises(FileExistsError, match=rf"out contains {name}.*; choose another folder"):
         write(path)
     assert tree(path) == before
 
 
 def test_empty_folders_of_others_stay(tmp_path: Path) -> None:
     (tmp_path / "out" / "photos").mkdir(parents=True)
-    with pytest.raises(FileExistsError, match="out holds photos"):
+    with pytest.raises(FileExistsError, match="out contains photos"):
         write(tmp_path / "out")
     assert (tmp_path / "out" / "photos").is_dir()
 
@@ -435,7 +437,7 @@ def test_what_is_put_among_partitions_while_new_ones_are_written(
             plant(path / "k=A" / "zz.parquet")
 
     monkeypatch.setattr(atomic_write, "_flush", planting)
-    with pytest.raises(FileExistsError, match=r"out holds k=A/zz\.parquet"):
+    with pytest.raises(FileExistsError, match=r"out contains k=A/zz\.parquet"):
         write(path)
     assert tree(path).items() > kept.items()
     assert [one.name for one in tmp_path.iterdir()] == ["out"]

@@ -404,7 +404,7 @@ def test_a_refused_query_leaves_the_set_as_it_was() -> None:
     twigs = TwigSet({"one": "//a"})
     with pytest.raises(InvalidTwigError, match=r'query "three", character 5: a position test cannot be used'):
         twigs.update({"two": "//b", "one": "//c", "three": "//a[1]"})
-    with pytest.raises(InvalidTwigError, match=r'query "two", character 3: the prefix "p" stands for no'):
+    with pytest.raises(InvalidTwigError, match=r'query "two", character 3: the prefix "p" is not declared'):
         twigs.add("two", "//p:a")
     with pytest.raises(
         ValueError, match=r'the set has a twig "one" already, //a; .*update\(\{name: query\}\) replaces'
@@ -431,8 +431,12 @@ def test_a_refused_query_leaves_the_set_as_it_was() -> None:
         (lambda: TwigSet(namespaces={"": "u"}), ValueError, "a name without a prefix has no namespace; give it"),
         (lambda: TwigSet(namespaces={"p:q": "u"}), ValueError, "is not a name that XML allows"),
         (lambda: TwigSet(namespaces={"p": ""}), ValueError, "is empty"),
-        (lambda: TwigSet(namespaces={"xml": "u"}), ValueError, "XML gives the prefixes xml and xmlns"),
-        (lambda: TwigSet(namespaces={"xmlns": "http://www.w3.org/2000/xmlns/"}), ValueError, "XML gives the prefixes"),
+        (lambda: TwigSet(namespaces={"xml": "u"}), ValueError, "XML reserves the prefixes xml and xmlns"),
+        (
+            lambda: TwigSet(namespaces={"xmlns": "http://www.w3.org/2000/xmlns/"}),
+            ValueError,
+            "XML reserves the prefixes",
+        ),
         (lambda: TwigSet({"title": "//a", "x": "//b"}).remove("titel"), TwigMissingError, 'did you mean "title"?'),
         (
             lambda: TwigSet({"title": "//a"})["zzz"],
@@ -463,7 +467,7 @@ def test_namespaces_of_another_set() -> None:
     with pytest.raises(ValueError, match='TwigSet: the prefix "p" is "urn:p" in the set given and "urn:q" here'):
         TwigSet(twigs, namespaces={"p": "urn:q"})
     other = TwigSet({"b": "//b"}, namespaces={"q": "urn:q"})
-    with pytest.raises(ValueError, match=r'TwigSet.update: .* prefix "p" for "urn:p", which has no namespace here'):
+    with pytest.raises(ValueError, match=r'TwigSet.update: .* prefix "p" for "urn:p", which is not declared here'):
         other.update(twigs)
     check(other, {"b": "//b"})
     twigs.update(TwigSet({"b": "//b"}))
@@ -533,15 +537,15 @@ def saved(**changes: Any) -> str:
         (saved()[:-9], "is damaged: it is not JSON"),
         ("[" * 100_000, "is damaged: its JSON is nested too deeply"),
         ("\udcff", "is damaged: it is not UTF-8"),
-        ("[]", "holds no saved twigs"),
-        ("{}", "holds no saved twigs"),
-        (saved(format="other"), "holds no saved twigs"),
+        ("[]", "is not a file of saved twigs"),
+        ("{}", "is not a file of saved twigs"),
+        (saved(format="other"), "is not a file of saved twigs"),
         (saved(version=2), "has format version 2, this polars_tadoc reads version 1"),
         (saved(version=None), "has format version None"),
         (saved(queries=None), 'has no object "queries"'),
         (saved(queries=["//a"]), 'has no object "queries"'),
-        (saved(queries={"a": 1}), '"a" in its "queries" is no string'),
-        (saved(namespaces={"p": None}), '"p" in its "namespaces" is no string'),
+        (saved(queries={"a": 1}), '"a" in its "queries" is not a string'),
+        (saved(namespaces={"p": None}), '"p" in its "namespaces" is not a string'),
         (saved(namespaces={"": "u"}), "cannot be used: .* without a prefix"),
         (saved(queries={"b": "//a[1]"}), 'cannot be used: query "b", character 5: a position test'),
         (saved(queries={"b": "//a[@b='\ud800']"}), "is not text"),
@@ -557,7 +561,7 @@ def test_damaged_files(text: str, message: str, tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no file"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         TwigSet.load(tmp_path / "none.json")
     with pytest.raises(InvalidTwigSetError, match="is a folder"):
         TwigSet.load(tmp_path)

@@ -121,7 +121,7 @@ def test_twigs_are_read(xpath: str, expected: str) -> None:
         ("id('a')/b", "the function id()", 1),
         ("not(//a)", "the function not()", 1),
         ("child::a", "the axis child", 1),
-        ("-//a", 'a "-" without what it joins', 1),
+        ("-//a", 'a "-" without an operand', 1),
         ("/a/", 'a path that ends in "/"', 3),
         ("/a//", 'a path that ends in "//"', 3),
         ("/a[b/]", 'a path that ends in "/"', 5),
@@ -149,8 +149,8 @@ def test_twigs_are_read(xpath: str, expected: str) -> None:
         ("/a/p:", 'the prefix "p" without a name', 4),
         ("/a/:b", 'a ":" that does not belong here', 4),
         ("/a/p :b", 'the prefix "p" without a name', 4),
-        ("/q:a", 'the prefix "q" stands for no namespace', 2),
-        ("/a[@q:b]", 'the prefix "q" stands for no namespace', 5),
+        ("/q:a", 'the prefix "q" is not declared', 2),
+        ("/a[@q:b]", 'the prefix "q" is not declared', 5),
         ("/a/1", "a number", 4),
         ("/a/'b'", "a literal", 4),
         ("/a/$b", "the variable $b", 4),
@@ -243,7 +243,7 @@ def test_what_twigs_do_not_have_is_named(xpath: str, construct: str, position: i
         parse(xpath, NAMESPACES, "mine")
     first, text, caret = str(caught.value).split("\n")
     wrong, _, _hint = first.partition("; ")
-    says = "" if construct.endswith("stands for no namespace") else " cannot be used"
+    says = "" if construct.endswith("is not declared") else " cannot be used"
     assert wrong == f'query "mine", character {position}: {construct}{says}'
     assert caret.endswith("^")
     assert len(text) >= len(caret) - 1
@@ -275,8 +275,8 @@ def test_the_caret_points_at_the_construct() -> None:
         ("/lang:a", 'did you mean "long"?'),
         ("/svg:a", 'namespaces={"svg": "http://…"}'),
         ("/xsl:a", 'namespaces={"xsl": "http://…"}'),
-        ("//a/@xmlns:p", "declarations of namespaces are no attributes"),
-        ("/a|/b", "make a query of each path"),
+        ("//a/@xmlns:p", "namespace declarations are not attributes"),
+        ("/a|/b", "write one query per path"),
         ("/{http://x}a", 'namespaces={"p": "http://…"}, and write p:name'),
         ("//a[@b=“c”]", "quotes around values are \" or '"),
         ("//a[@b=‘c’]", "quotes around values are \" or '"),

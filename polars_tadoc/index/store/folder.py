@@ -471,9 +471,9 @@ def _own_files(path: Path, overwrite: bool, call: str) -> list[Path]:
     if not path.exists():
         return []
     if not overwrite:
-        raise FileExistsError(f"{call}: {path} is there already; overwrite=True replaces a saved index")
+        raise FileExistsError(f"{call}: {path} already exists; overwrite=True replaces a saved index")
     if not path.is_dir():
-        raise FileExistsError(f"{call}: {path} is no saved index, and is not replaced; choose another name")
+        raise FileExistsError(f"{call}: {path} is not a saved index, and is not replaced; choose another name")
     there = {one.name: one for one in path.iterdir()}
     if not there:
         return []
@@ -482,7 +482,7 @@ def _own_files(path: Path, overwrite: bool, call: str) -> list[Path]:
     foreign = sorted(name for name, one in there.items() if name not in listed or not _is_file_or_link(one))
     if foreign:
         raise FileExistsError(
-            f'{call}: {path} holds "{foreign[0]}", which is no file of the saved index there, and is not replaced; '
+            f'{call}: {path} contains "{foreign[0]}", which is not a file of the saved index, and is not replaced; '
             "move it elsewhere, or choose another name"
         )
     return sorted(there.values(), key=lambda one: one.name == HEADER)
@@ -495,13 +495,13 @@ def _files_of_index(path: Path, call: str) -> set[str]:
     except (FileNotFoundError, IsADirectoryError, NotAFileError):
         why = f"it has no file {HEADER}"
     except (ValueError, RecursionError):
-        why = f"its {HEADER} is no JSON"
+        why = f"its {HEADER} is not JSON"
     else:
         if isinstance(header, dict) and header.get("format") == _FORMAT:
             files = header.get("files")
             return {HEADER, *(files if isinstance(files, dict) else ())}
         why = f"its {HEADER} is not the header of an index"
-    raise FileExistsError(f"{call}: {path} is no saved index, and is not replaced: {why}; choose another name")
+    raise FileExistsError(f"{call}: {path} is not a saved index, and is not replaced: {why}; choose another name")
 
 
 def _is_file_or_link(path: Path) -> bool:

@@ -124,7 +124,7 @@ def check(data: bytes) -> bool:
     except FileNotFoundError:  # a run that the manifest names
         return False
     except ValueError as error:
-        if "is no checkpoint: it holds" in str(error) or "was made for another question" in str(error):
+        if "is not a checkpoint: it has" in str(error) or "was made for another question" in str(error):
             return False
         raise
     return True

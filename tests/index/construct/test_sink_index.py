@@ -204,7 +204,7 @@ def test_a_folder_appears_when_it_is_complete_and_is_replaced_only_when_asked(tm
     df = frame(50, nulls=False)
     plan = df.lazy()
     plan.tadoc.sink_index(tmp_path / "index")  # type: ignore[attr-defined]
-    with pytest.raises(FileExistsError, match=r"sink_index: .* is there already; overwrite=True"):
+    with pytest.raises(FileExistsError, match=r"sink_index: .* already exists; overwrite=True"):
         plan.tadoc.sink_index(tmp_path / "index")  # type: ignore[attr-defined]
 
     def fails(batch: pl.DataFrame) -> pl.DataFrame:
@@ -278,7 +278,7 @@ def test_an_interrupted_call_goes_on_behind_the_partitions_that_are_finished(
     assert_same_files(tmp_path / "sunk", tmp_path / "saved")
     with pytest.raises(ValueError, match="another question: stopwords"):
         plan.tadoc.sink_index(tmp_path / "other", stopwords=["a"], **asked)  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="sink_index: checkpoint= is for plans that choose documents"):
+    with pytest.raises(ValueError, match="sink_index: checkpoint= requires a plan that only selects documents"):
         df.lazy().tadoc.sink_index(tmp_path / "other", **asked)  # type: ignore[attr-defined]
 
 

@@ -239,7 +239,7 @@ def test_what_is_no_index_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "folder" / "mine").write_text("mine")
     (tmp_path / "empty").mkdir()
     for name in ("file", "folder"):
-        with pytest.raises(FileExistsError, match="is no saved index, and is not replaced"):
+        with pytest.raises(FileExistsError, match="is not a saved index, and is not replaced"):
             index.save(tmp_path / name, overwrite=True)
     index.save(tmp_path / "empty", overwrite=True)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
