@@ -17,10 +17,8 @@ from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.index.store.stored_text import StoredText
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.rows.content_hash import content_hash
+from polars_tadoc.runtime.array_types import Bools, Int64
 from polars_tadoc.runtime.cached_property import cached_property
-
-Bool = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
 
 MAX_NAMED = 3
 """Unknown ids that a message names, and near ones that it offers."""
@@ -65,7 +63,7 @@ class Documents:
         return None if self.stored_text is None else self.stored_text.column
 
 
-def find(stored: Documents, live: Bool | None, ids: Any, call: str) -> tuple[Int64, Int64]:
+def find(stored: Documents, live: Bools | None, ids: Any, call: str) -> tuple[Int64, Int64]:
     """Find the documents that ids name.
 
     Integers of any width name by value; strings name strings; other values are cast to the type of the index's ids.
@@ -109,7 +107,7 @@ def find(stored: Documents, live: Bool | None, ids: Any, call: str) -> tuple[Int
     return pairs["asked"].cast(pl.Int64).to_numpy(), pairs["document"].cast(pl.Int64).to_numpy()
 
 
-def held(stored: Documents, live: Bool | None, ids: pl.Series) -> Int64:
+def held(stored: Documents, live: Bools | None, ids: pl.Series) -> Int64:
     """Return the documents that are still there and are called by one of some ids, ascending.
 
     Ids are of the type of the index's. A null one is no name: it is never the same as another. Compressed ids are

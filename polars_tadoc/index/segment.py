@@ -14,9 +14,8 @@ from polars_tadoc.kernels.postings import live_postings
 from polars_tadoc.kernels.postings.coded import Postings, Stream
 from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cached_property import cached_property
-
-UInt32 = npt.NDArray[np.uint32]
 
 _keys = itertools.count()
 

@@ -88,7 +88,7 @@ def prefetch_address(typing_context: Any, address: Any) -> Any:
     return types.void(types.uint64), generate
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def equal_bytes(a: int, b: int, length: int) -> bool:
     """Compare ``length`` (at least 8) bytes at two addresses, eight at a time, the last eight overlapping."""
     i = nb.uint64(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba as nb
@@ -11,15 +12,13 @@ from numba.core.ccallback import CFunc
 from polars_tadoc.runtime.machine_code.cache import KernelCache
 
 
-def njit(**options: Any) -> Callable[[Any], Any]:
-    """Compile a function on its first call, like ``numba.njit``, and cache its machine code."""
-
-    def decorate(function: Any) -> Any:
-        dispatcher: Any = nb.njit(**options)(function)
-        dispatcher._cache = KernelCache(function)
-        return dispatcher
-
-    return decorate
+def njit(function: Any = None, **options: Any) -> Any:
+    """Compile a function on its first call, like ``numba.njit(nogil=True)``, and cache its machine code."""
+    if function is None:
+        return partial(njit, **options)
+    dispatcher: Any = nb.njit(**{"nogil": True, **options})(function)
+    dispatcher._cache = KernelCache(function)
+    return dispatcher
 
 
 def callback(signature: Any, function: Callable[..., None]) -> Any:

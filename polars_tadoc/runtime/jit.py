@@ -13,10 +13,10 @@ from numba.extending import intrinsic
 
 from polars_tadoc.runtime.compiled import callback, njit
 
-kernel = njit(nogil=True, _nrt=False)
+kernel = njit(_nrt=False)
 """Compiles a function that allocates nothing: without reference counts of arrays, in a third of the time."""
 
-inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner = njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """The same for functions that only kernels call: they compile faster."""
 
 

@@ -15,10 +15,8 @@ from polars_tadoc.kernels.postings import decode_cpu as decoding
 from polars_tadoc.kernels.postings import encode_cpu as coding
 from polars_tadoc.kernels.postings.coded import BLOCK, Postings, Stream
 from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.runtime.array_types import Int64, UInt32
 
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 Parts = dict[str, npt.NDArray[Any]]
 
 _WIDEST = 32

@@ -17,9 +17,7 @@ import numpy.typing as npt
 
 from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.kernels.postings import packed_numbers as kernels
-
-UInt8 = npt.NDArray[np.uint8]
-UInt64 = npt.NDArray[np.uint64]
+from polars_tadoc.runtime.array_types import UInt8, UInt64
 
 _HEADER = struct.Struct("<BQ")
 """Width; how many numbers need more bits."""

@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.errors import InvalidIndexError
-from polars_tadoc.index.codecs.codec import Codec, Int64, Parts
+from polars_tadoc.index.codecs.codec import Codec, Parts
 from polars_tadoc.index.codecs.numbers import pack_numbers, unpack_numbers
 from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, Stream
+from polars_tadoc.runtime.array_types import Int64
 
 
 class PForDelta(Codec):

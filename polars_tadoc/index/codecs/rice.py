@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from polars_tadoc.errors import InvalidIndexError
-from polars_tadoc.index.codecs.codec import Codec, Int64, Parts, check_bits
+from polars_tadoc.index.codecs.codec import Codec, Parts, check_bits
 from polars_tadoc.kernels.postings.coded import BLOCK, RICE, SPARE_BYTES, Stream
 from polars_tadoc.kernels.postings.packed_numbers import find_blocks
+from polars_tadoc.runtime.array_types import Int64
 
 
 class Rice(Codec):

@@ -22,10 +22,9 @@ from polars_tadoc.index.segment import Segment
 from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.array_types import Bools
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.traversal.options import Options, require_strategy
-
-Bool = npt.NDArray[np.bool_]
 
 MAX_CHUNKS = 32
 """Pieces that ids, metadata and text may lie in, one for each append, before they are put together."""
@@ -40,7 +39,7 @@ class Content(NamedTuple):
     """Of an index without documents that of the first ones appended."""
 
     @property
-    def live(self) -> Bool:
+    def live(self) -> Bools:
         """Whether each stored document is still there."""
         none = np.zeros(0, np.bool_)
         parts = (np.ones(own.size, np.bool_) if own.live is None else own.live for own in self.segments)
@@ -145,7 +144,7 @@ def delete(content: Content, ids: Any) -> Content:
     return _marked(content, live, stays)
 
 
-def _marked(content: Content, live: Bool, stays: Bool) -> Content:
+def _marked(content: Content, live: Bools, stays: Bools) -> Content:
     """Mark documents as deleted that do not stay."""
     starts = accumulate((segment.size for segment in content.segments), initial=0)
     segments = []

@@ -22,12 +22,10 @@ from polars_tadoc.kernels.primitives.lists import append_lists, gather_lists, ru
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import from_arrow, to_arrow
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 MAX_DOCUMENTS = (1 << 32) - 2
 MAX_WORDS = (1 << 32) - 1

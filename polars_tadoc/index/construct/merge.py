@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.errors import InvalidIndexError
@@ -16,8 +15,7 @@ from polars_tadoc.kernels.postings import live_postings
 from polars_tadoc.kernels.postings.live_postings import DELETED
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.model.vocabulary import Vocabulary, unify
-
-UInt32 = npt.NDArray[np.uint32]
+from polars_tadoc.runtime.array_types import UInt32
 
 
 def merge(segments: Sequence[Segment]) -> Segment:

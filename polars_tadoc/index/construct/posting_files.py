@@ -19,9 +19,7 @@ from polars_tadoc.index.construct.disk_array import Spool
 from polars_tadoc.index.store.folder import Writer
 from polars_tadoc.kernels.postings import encode_cpu as coding
 from polars_tadoc.kernels.postings.coded import BLOCK, RICE, Postings, Stream
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
+from polars_tadoc.runtime.array_types import Int64, UInt32
 
 LONG = 1 << 22
 """Postings from which on a list is coded in parts, of so many; a multiple of a block's."""

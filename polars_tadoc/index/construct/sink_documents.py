@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,8 +16,7 @@ from polars_tadoc.index.store.folder import Writer
 from polars_tadoc.model import payload
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import STORAGE, storage
-
-Int64 = npt.NDArray[np.int64]
+from polars_tadoc.runtime.array_types import Int64
 
 HELD_BYTES = 32 << 20
 """Ids and metadata wait in memory until they are so many."""

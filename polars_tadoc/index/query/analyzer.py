@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.compress.compress import named_tokenizer, require_known
@@ -22,11 +21,8 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import FEW, Morphism
 from polars_tadoc.rows.phrase_words import PhraseWords
+from polars_tadoc.runtime.array_types import Int64, UInt8
 from polars_tadoc.runtime.cached_property import cached_property
-
-Bool = npt.NDArray[np.bool_]
-UInt8 = npt.NDArray[np.uint8]
-Int64 = npt.NDArray[np.int64]
 
 MANY = 64
 """Words from which on it pays to sort them before they are looked for."""

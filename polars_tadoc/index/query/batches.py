@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.plan import Plan
 from polars_tadoc.kernels.postings.coded import Lists
-
-Int64 = npt.NDArray[np.int64]
+from polars_tadoc.runtime.array_types import Int64
 
 
 def select(plan: Plan, queries: Sequence[int]) -> Plan:

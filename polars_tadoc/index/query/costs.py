@@ -17,9 +17,8 @@ from polars_tadoc.engine.choose import Engine, runnable
 from polars_tadoc.index.query.plan import Plan
 from polars_tadoc.index.query.request import Request
 from polars_tadoc.kernels.postings.coded import BLOCK
+from polars_tadoc.runtime.array_types import Float64, Int64
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 Costs = Mapping[str, Mapping[str, float]]
 
 COSTS: dict[str, Costs] = {

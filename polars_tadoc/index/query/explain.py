@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.index.collection import Collection
@@ -14,8 +13,6 @@ from polars_tadoc.index.query.plan import Plan, plan
 from polars_tadoc.index.query.request import as_texts
 from polars_tadoc.kernels.postings.decode_cpu import decode_lists
 from polars_tadoc.scoring.bm25 import Scoring, contribution
-
-Int64 = npt.NDArray[np.int64]
 
 SCHEMA = {
     "word": pl.String,

@@ -6,17 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.index.collection import Collection
-
-Bool = npt.NDArray[np.bool_]
-UInt32 = npt.NDArray[np.uint32]
+from polars_tadoc.runtime.array_types import Bools, UInt32
 
 
-def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, call: str = "search") -> Bool:
+def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, call: str = "search") -> Bools:
     """Tell of each document whether it may be found.
 
     Parameters
@@ -85,7 +82,7 @@ def allowed_by_segment(index: Collection, given: object, call: str) -> list[UInt
     return allowed
 
 
-def bitmap(mask: Bool) -> UInt32:
+def bitmap(mask: Bools) -> UInt32:
     """Pack one bit for each document, the lowest first, as the kernels read them.
 
     Examples

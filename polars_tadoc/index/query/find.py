@@ -16,9 +16,7 @@ from polars_tadoc.index.query.prepared import Prepared, prepare_segment
 from polars_tadoc.index.query.rank import Found, Part, merge, replaced
 from polars_tadoc.index.query.request import Request
 from polars_tadoc.kernels.postings.coded import Lists, Postings, Queries
-
-Bool = npt.NDArray[np.bool_]
-UInt32 = npt.NDArray[np.uint32]
+from polars_tadoc.runtime.array_types import Bools, UInt32
 
 MAX_PLACES = 1 << 24
 """Results that are made room for at a time: so many documents of so many queries."""
@@ -41,7 +39,7 @@ def _find(
     require_all: bool,
     allowed: list[UInt32 | None],
     engine: Engine,
-    chosen: Bool | None,
+    chosen: Bools | None,
 ) -> Found:
     parts: list[Part] = []
     start = 0

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.index.collection import Collection
@@ -21,10 +20,8 @@ from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN
 from polars_tadoc.kernels.postings.coded import Lists
 from polars_tadoc.kernels.postings.decode_cpu import decode_lists
+from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.parallel import map_apart
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
 
 SHOWN = 80
 """Characters of a query that messages show."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.index.collection import Collection
@@ -15,17 +14,12 @@ from polars_tadoc.index.query.phrases import Phrases, phrase_lists, take_phrases
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, plan_words, weigh_words
 from polars_tadoc.kernels.postings.coded import Lists, Queries
 from polars_tadoc.model.word_map import naming_normalize
+from polars_tadoc.runtime.array_types import Bools, Float32, Float64, Int64, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.scoring.bm25 import Scoring
 
 MAX_TABLE = 1 << 16
 """Documents of an index up to which weights are kept by document frequency: most queries then compute none."""
-
-Bool = npt.NDArray[np.bool_]
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(eq=False)
@@ -68,7 +62,7 @@ class Plan:
         words: list[tuple[str, ...]] = [(word,) for word in self.analyzed.strings()]
         return words if self.phrases is None else words + self.phrases.words
 
-    def queries(self, segment: int, require_all: bool, chosen: Bool | None = None) -> Queries:
+    def queries(self, segment: int, require_all: bool, chosen: Bools | None = None) -> Queries:
         """Return the queries as lists of a segment; those not chosen, or that cannot find anything, have none."""
         if self.lists is not None and chosen is None:
             return Queries(self.offsets, self.lists, self.weights)

@@ -10,10 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.index.query.plan import Plan
-
-Bool = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
-Float32 = npt.NDArray[np.float32]
+from polars_tadoc.runtime.array_types import Bools, Float32, Int64
 
 
 class Part(NamedTuple):
@@ -80,7 +77,7 @@ def _flat(part: Part) -> tuple[Int64, Int64, Float32]:
     )
 
 
-def replaced(first: Found, second: Found, again: Bool) -> Found:
+def replaced(first: Found, second: Found, again: Bools) -> Found:
     """Take the documents of some queries from a second search."""
     owners = [np.repeat(np.arange(len(again)), found.counts) for found in (first, second)]
     kept = [~again[owners[0]], again[owners[1]]]

@@ -11,8 +11,7 @@ import polars as pl
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.query.rank import Found
 from polars_tadoc.records.labelled_results import from_arrow, to_arrow
-
-Float32 = npt.NDArray[np.float32]
+from polars_tadoc.runtime.array_types import Float32
 
 FEW = 200
 """Below so many numbers, a list of Python's becomes a series sooner than Arrow's memory does."""

@@ -6,7 +6,6 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.config import settings
@@ -20,11 +19,8 @@ from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.rows.matching import Target, forget_links
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 KEPT_SHARE = 8
 """The host's cache budget by this is how many bytes of text, decoded, an index keeps for phrases."""

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -31,13 +30,11 @@ from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.term_counts import Terms, find_holders, kept_lengths
 from polars_tadoc.rows.token_count import document_words
 from polars_tadoc.runtime.arguments import require_integer, require_text
+from polars_tadoc.runtime.array_types import Int64, UInt8
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.scoring.bm25 import Scoring
-
-Int64 = npt.NDArray[np.int64]
-UInt8 = npt.NDArray[np.uint8]
 
 MAX_WORDS = 1_000
 """Longest snippet."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
 from polars_tadoc.index.segment import Segment, read_only_parts
 from polars_tadoc.kernels.postings.coded import Postings
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cached_property import cached_property
-
-UInt32 = npt.NDArray[np.uint32]
 
 
 class SavedSegment(Segment):

@@ -33,7 +33,7 @@ class Classes:
     """int64 by class: its first document."""
 
 
-@njit(nogil=True)
+@njit
 def classify(
     root_offsets: Int64, roots: UInt32, key: Any, single: UInt32, slots: UInt32, of: UInt32, members: Int64
 ) -> Any:

@@ -29,7 +29,7 @@ _AHEAD, _BLOCK, _WIDE, _LANES = (np.uint64(number) for number in (AHEAD, BLOCK, 
 _6, _12, _63 = (np.uint64(number) for number in (6, 12, 63))
 
 
-@njit(nogil=True)
+@njit
 def count_documents(
     terminals: int,
     starts: Any,
@@ -179,7 +179,7 @@ def count_documents(
     return nb.int64(stop), nb.int64(place)
 
 
-@njit(nogil=True)
+@njit
 def list_documents(
     terminals: int,
     starts: Any,
@@ -269,7 +269,7 @@ def list_documents(
     return nb.int64(stop), nb.int64(place)
 
 
-@njit(nogil=True)
+@njit
 def count_long_documents(
     terminals: int,
     starts: Any,
@@ -357,7 +357,7 @@ def count_long_documents(
     return nb.int64(stop), nb.int64(place)
 
 
-@njit(nogil=True)
+@njit
 def list_long_documents(
     terminals: int,
     starts: Any,

@@ -21,7 +21,7 @@ _0, _1, _6, _8, _12, _63, _64, _255 = (np.uint64(number) for number in (0, 1, 6,
 _FEW, _SIGNED = np.uint64(FEW), np.uint64(1 << 31)
 
 
-@njit(nogil=True)
+@njit
 def order_documents(
     sizes: Int64,
     first: int,
@@ -119,7 +119,7 @@ def order_documents(
         start += n
 
 
-@njit(nogil=True)
+@njit
 def rank_documents(
     sizes: Int64,
     first: int,

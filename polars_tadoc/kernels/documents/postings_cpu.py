@@ -15,7 +15,7 @@ from polars_tadoc.runtime.interrupts import interrupts, polled
 _1, _4, _8 = np.uint64(1), np.uint64(4), np.uint64(8)
 
 
-@njit(nogil=True)
+@njit
 def offset_documents(sizes: Int64, classes: UInt32, offsets: Int64) -> None:
     """Sum up the documents' sizes, which are their classes'."""
     total = nb.int64(0)
@@ -25,7 +25,7 @@ def offset_documents(sizes: Int64, classes: UInt32, offsets: Int64) -> None:
     offsets[len(classes)] = total
 
 
-@njit(nogil=True)
+@njit
 def copy_documents(
     sizes: Int64,
     from_terminals: UInt64,
@@ -54,7 +54,7 @@ def copy_documents(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def count_postings(
     sizes: Int64, from_terminals: UInt64, classes: UInt32, first: int, stop: int, postings: Int64
 ) -> None:
@@ -68,7 +68,7 @@ def count_postings(
             postings[load_u32(source + _4 * k)] += 1
 
 
-@njit(nogil=True)
+@njit
 def offset_terminals(cursors: Any, offsets: Int64) -> None:
     """Turn each chunk's numbers of postings into where it writes the first of each terminal."""
     total = nb.int64(0)
@@ -80,7 +80,7 @@ def offset_terminals(cursors: Any, offsets: Int64) -> None:
 
 
 @polled
-@njit(nogil=True)
+@njit
 def scatter_postings(
     sizes: Int64,
     from_terminals: UInt64,

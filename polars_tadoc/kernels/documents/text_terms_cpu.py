@@ -58,7 +58,7 @@ def terms_of_text(
     return offsets, words, counts
 
 
-@njit(nogil=True)
+@njit
 def _count_distinct(root_offsets: Int64, roots: UInt32, first: int, last: int, latest: UInt32, distinct: Int64) -> None:
     """Count the distinct terminals of documents ``first`` to ``last``: ``distinct[1 + document]``."""
     for document in range(first, last):
@@ -70,7 +70,7 @@ def _count_distinct(root_offsets: Int64, roots: UInt32, first: int, last: int, l
         distinct[document + 1] = found
 
 
-@njit(nogil=True)
+@njit
 def _count_terms(
     root_offsets: Int64,
     roots: UInt32,

@@ -41,7 +41,7 @@ NOTHING = np.zeros(0, np.uint64)
 """No keys, or no weights: each key counts once."""
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def hash_key(key: int) -> Any:
     """Mix the bits of a key: the highest ones tell its bucket, the lowest ones its slot there."""
     h = nb.uint64(key) * _K1
@@ -49,14 +49,14 @@ def hash_key(key: int) -> Any:
     return h ^ (h >> _32)
 
 
-@njit(nogil=True)
+@njit
 def _tally_buckets(keys: UInt64, first: int, stop: int, shift: int, hashed: bool, sizes: Int64) -> None:
     for i in range(nb.uint64(first), nb.uint64(stop)):
         sizes[(hash_key(keys[i]) if hashed else keys[i]) >> nb.uint64(shift)] += 1
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _scatter(
     keys: UInt64,
     weights: UInt64,

@@ -36,7 +36,7 @@ _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 _AHEAD = np.uint64(AHEAD)
 
 
-@njit(nogil=True)
+@njit
 def _fill(
     table: UInt64, base: int, slots: int, taken: int, keys: UInt64, weights: UInt64, first: int, stop: int
 ) -> Any:
@@ -66,7 +66,7 @@ def _fill(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _count(
     keys: UInt64,
     offsets: Int64,
@@ -113,7 +113,7 @@ def _count(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _add(
     table: UInt64,
     bases: Int64,
@@ -138,7 +138,7 @@ def _add(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _list_table(
     table: UInt64, bases: Int64, starts: Int64, first: int, stop: int, distinct: UInt64, counts: UInt64
 ) -> None:

@@ -21,7 +21,7 @@ _1 = np.uint64(1)
 _AHEAD = np.uint64(AHEAD)
 
 
-@njit(nogil=True)
+@njit
 def _unpack(
     keys: UInt64, width: int, words: UInt32, inverse: UInt32, column: int, many: int, first: int, stop: int
 ) -> None:
@@ -35,7 +35,7 @@ def _unpack(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _copy_runs(keys: UInt64, width: int, starts: Int64, runs: UInt32, words: UInt32, first: int, stop: int) -> None:
     """Write the runs of words whose numbers are packed in keys."""
     began = interrupts()

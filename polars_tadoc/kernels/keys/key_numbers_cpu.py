@@ -22,7 +22,7 @@ _AHEAD = np.uint64(AHEAD)
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _number(
     distinct: UInt64, numbers: UInt64, distinct_offsets: Int64, keys: UInt64, offsets: Int64, first: int, stop: int
 ) -> None:
@@ -50,7 +50,7 @@ def _number(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _gather(keys: UInt64, first: int, stop: int, shift: int, places: Int64, numbers: UInt64, ids: UInt32) -> None:
     """Take back each key's number, in the order in which :func:`spread_keys` dropped the keys."""
     began = interrupts()

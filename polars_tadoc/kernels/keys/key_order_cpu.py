@@ -30,7 +30,7 @@ _CLASSES = np.uint64(CLASSES)
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _tally_classes(
     keys: UInt64,
     counts: UInt64,
@@ -58,7 +58,7 @@ def _tally_classes(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _scatter_classes(
     keys: UInt64,
     counts: UInt64,

@@ -158,7 +158,7 @@ def _mixed(sequences: UInt32, column: int, rows: Int64, groups: UInt32, many: in
     return mixed
 
 
-@njit(nogil=True)
+@njit
 def _compare(
     sequences: UInt32, column: int, rows: Int64, groups: UInt32, examples: Int64, first: int, stop: int, mixed: Bools
 ) -> None:

@@ -24,7 +24,7 @@ _FEW = np.uint64(FEW)
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _measure_postings(offsets: Int64, counts: UInt64, least: int, most: int, sizes: Int64) -> None:
     """Measure what is kept of each posting list: -1 where its counts sum up to less than ``least``."""
     began = interrupts()
@@ -38,7 +38,7 @@ def _measure_postings(offsets: Int64, counts: UInt64, least: int, most: int, siz
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _write_postings(
     offsets: Int64,
     documents: UInt32,

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.postings.coded import BLOCK, RICE, SPARE_BYTES, Postings, Stream
 from polars_tadoc.kernels.postings.unary_cpu import add_high_parts, block_on_stack, increment, ones_on_stack, store_ones
@@ -21,13 +20,10 @@ from polars_tadoc.runtime.addresses import (
     store_u32,
     trailing_zeros,
 )
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.jit import address_of, call, inner, kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 
 def decode_lists(postings: Postings, lists: UInt32) -> tuple[Int64, UInt32, UInt32]:
@@ -165,7 +161,7 @@ def _add_exceptions(first: int, last: int, places: int, highs: int, width: int, 
 
 
 # put into their callers: to hand all addresses over took a third of a block's time
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _size(postings: View, number: int, block: int) -> Any:
     """Return how many postings a block has."""
     first = load_u64(postings.block_offsets + (number << nb.uint64(3)))
@@ -173,7 +169,7 @@ def _size(postings: View, number: int, block: int) -> Any:
     return min(nb.uint64(BLOCK), frequency - nb.uint64(BLOCK) * (block - first))
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _decode_values(postings: View, stream: StreamView, number: int, block: int, size: int, target: int) -> Any:
     """Decode a block's values to an address; return how many groups of ``UNPACKED`` were written."""
     width = nb.uint64(load_u8(stream.widths + number))
@@ -193,7 +189,7 @@ def _decode_values(postings: View, stream: StreamView, number: int, block: int, 
     return groups
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def decode_documents(postings: View, number: int, block: int, target: int) -> Any:
     """Decode the documents of a block.
 
@@ -222,7 +218,7 @@ def decode_documents(postings: View, number: int, block: int, target: int) -> An
     return size
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def decode_counts(postings: View, number: int, block: int, target: int) -> Any:
     """Decode the counts of a block, as :func:`decode_documents` its documents."""
     size = _size(postings, number, block)

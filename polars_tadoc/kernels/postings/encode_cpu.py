@@ -13,13 +13,9 @@ from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.postings.coded import BLOCK, RICE, SPARE_BYTES, Postings, Stream
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.addresses import atomic_or, bit_length, store_u64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 _MAX_BITS = 32
 _PLACE_BITS = 8

@@ -6,20 +6,16 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.postings.coded import Postings
 from polars_tadoc.kernels.postings.decode_cpu import View, addresses_of, decode_counts, decode_documents, view_at
 from polars_tadoc.kernels.postings.unary_cpu import block_on_stack
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.addresses import load_u32, load_u64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 DELETED = np.uint32(0xFFFFFFFF)
 """New number of a document that goes."""

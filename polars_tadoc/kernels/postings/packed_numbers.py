@@ -5,28 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numba as nb
-import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.runtime.addresses import bit_length, count_ones, trailing_zeros
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt64
 from polars_tadoc.runtime.compiled import njit
-
-UInt8 = npt.NDArray[np.uint8]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 MAX_BITS = 56
 """A number of this width, with up to seven bits before it, lies within eight bytes."""
 
 
-@njit(nogil=True)
+@njit
 def count_lengths(numbers: UInt64, lengths: Int64) -> None:
     """Count how many numbers have each number of significant bits."""
     for i in range(len(numbers)):
         lengths[bit_length(numbers[i])] += 1
 
 
-@njit(nogil=True)
+@njit
 def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64) -> None:
     """Pack the lowest ``width`` bits of numbers.
 
@@ -64,7 +59,7 @@ def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64)
         low[at] = nb.uint8(word)
 
 
-@njit(nogil=True)
+@njit
 def find_blocks(unary: UInt64, block_sizes: Int64, unary_offsets: Int64) -> Any:
     """Find where each block of unary numbers begins: each number ends with a one bit.
 

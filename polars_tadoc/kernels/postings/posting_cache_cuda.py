@@ -20,10 +20,8 @@ import numpy.typing as npt
 
 from polars_tadoc.kernels.postings.coded import PFORDELTA, RICE, SPARE_BYTES, Postings, Queries, Stream
 from polars_tadoc.kernels.postings.coded_postings_cuda import load_postings
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.device import device_errors
-
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 MAX_SLOTS = 1 << 15
 """Lists that are kept at most."""

@@ -70,7 +70,7 @@ def upload_rows(addresses: UInt64, before: Int64) -> Any:
     return text
 
 
-@njit(nogil=True)
+@njit
 def _gather_bytes(addresses: UInt64, before: Int64, first: int, stop: int, to: int) -> None:
     """Copy bytes ``first`` to ``stop`` of the rows, as they stand one after another, to an address.
 

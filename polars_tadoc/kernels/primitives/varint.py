@@ -14,7 +14,7 @@ from polars_tadoc.runtime.addresses import load_u8, store_u8
 from polars_tadoc.runtime.compiled import njit
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def read_varint(address: int, left: int) -> Any:
     """Value and bytes read; 0 bytes where the stream ends inside or the value passes 35 bits."""
     value = nb.int64(0)
@@ -26,7 +26,7 @@ def read_varint(address: int, left: int) -> Any:
     return value, 0
 
 
-@njit(nogil=True)
+@njit
 def read_own_varint(data: int, at: int) -> Any:
     """Value and where the next one stands; nothing is checked: for streams that :func:`write_varint` wrote."""
     value = 0
@@ -40,7 +40,7 @@ def read_own_varint(data: int, at: int) -> Any:
             return value, at
 
 
-@njit(nogil=True)
+@njit
 def write_varint(data: int, at: int, value: int) -> int:
     """Write a value that is not negative; returns where the next one goes."""
     while value >= 0x80:
@@ -51,7 +51,7 @@ def write_varint(data: int, at: int, value: int) -> int:
     return at + 1
 
 
-@njit(nogil=True)
+@njit
 def varint_size(value: int) -> int:
     """Bytes that :func:`write_varint` writes."""
     size = 1

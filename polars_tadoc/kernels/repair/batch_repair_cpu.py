@@ -29,7 +29,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _SPREAD = 0x9E3779B1
 
 
-@njit(nogil=True)
+@njit
 def mark_alive(sequence: UInt32, state: UInt8, first: int, stop: int) -> int:
     """Mark every position whose pair lies within one row; returns how many."""
     count = 0
@@ -40,7 +40,7 @@ def mark_alive(sequence: UInt32, state: UInt8, first: int, stop: int) -> int:
     return count
 
 
-@njit(nogil=True)
+@njit
 def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
     """Settle equal priorities of the pairs at two adjacent positions.
 
@@ -53,7 +53,7 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
 
 
 @polled
-@njit(nogil=True)
+@njit
 def select(
     sequence: UInt32,
     state: UInt8,
@@ -124,7 +124,7 @@ def select(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt32) -> Any:
     """List the table entries whose pair is replaced, with the first place each is used.
 
@@ -150,7 +150,7 @@ def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt
 
 
 @polled
-@njit(nogil=True)
+@njit
 def assign_rules(
     table: UInt64,
     entries: UInt32,
@@ -191,7 +191,7 @@ def assign_rules(
     return known
 
 
-@njit(nogil=True)
+@njit
 def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
     """Enter the rules made so far into an empty, larger index."""
     mask = nb.uint64(len(index) - 1)
@@ -203,7 +203,7 @@ def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
 
 
 @polled
-@njit(nogil=True)
+@njit
 def rewrite(
     sequence: UInt32,
     state: UInt8,

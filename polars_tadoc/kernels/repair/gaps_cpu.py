@@ -14,7 +14,7 @@ OTHER = 1 << 31
 """Added to a gap code that is not the predicted one; there are fewer gaps than bytes of text."""
 
 
-@njit(nogil=True)
+@njit
 def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, lengths: Int64, firsts: UInt32) -> None:
     """Fill the words that each symbol stands for and the first of them, by symbol (words, then rules ascending)."""
     for word in range(vocabulary_size):
@@ -28,7 +28,7 @@ def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, l
         firsts[vocabulary_size + rule] = firsts[symbols[rule_offsets[rule]]]
 
 
-@njit(nogil=True)
+@njit
 def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_words: Int64) -> None:
     """Fill the words of each row."""
     for row in range(len(row_words)):
@@ -39,7 +39,7 @@ def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_word
 
 
 @polled
-@njit(nogil=True)
+@njit
 def fill_keys(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -99,7 +99,7 @@ def fill_keys(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def list_seen(
     keys: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, totals: UInt32, seen: UInt64
 ) -> int:
@@ -128,7 +128,7 @@ def list_seen(
     return count
 
 
-@njit(nogil=True)
+@njit
 def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
     """Set each key's most frequent code; ``seen`` ascends, ``codes`` comes in as zeros.
 
@@ -152,7 +152,7 @@ def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
 
 
 @polled
-@njit(nogil=True)
+@njit
 def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, marks: UInt32) -> None:
     """Turn each gap's key into 0 where it is as predicted, ``OTHER`` + its code where not, anything else for a space.
 
@@ -180,7 +180,7 @@ def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap
 
 
 @polled
-@njit(nogil=True)
+@njit
 def encode(marks: UInt32, starts: Int64, row_words: Int64, writing: bool, sizes: Int64, data: UInt8) -> None:
     """Encode each row's gaps that are not as predicted: varint pairs of gaps passed over and gap code.
 

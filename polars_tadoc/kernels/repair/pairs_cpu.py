@@ -52,7 +52,7 @@ _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def hash_pair(left: int, right: int) -> Any:
     """Mix a pair into 64 bits, one to one."""
     h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
@@ -60,7 +60,7 @@ def hash_pair(left: int, right: int) -> Any:
     return h ^ (h >> _32)
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def pair_of(h: int) -> Any:
     """Undo :func:`hash_pair`."""
     x = (nb.uint64(h) ^ (nb.uint64(h) >> _32)) * _I2
@@ -79,7 +79,7 @@ def _list_places(state: UInt8, slots: UInt32, waiting: bool, block: int, places:
     return many
 
 
-@njit(nogil=True)
+@njit
 def scatter(
     sequence: UInt32,
     state: UInt8,
@@ -124,7 +124,7 @@ def scatter(
     return stop
 
 
-@njit(nogil=True)
+@njit
 def count(
     hashes: Any,
     filled: Any,
@@ -200,7 +200,7 @@ def count(
     return False
 
 
-@njit(nogil=True)
+@njit
 def fill_index(old: Any, table: UInt64, index: Any) -> None:
     """Enter what an index holds into an empty, larger one."""
     mask = index.shape[1] - 1
@@ -213,7 +213,7 @@ def fill_index(old: Any, table: UInt64, index: Any) -> None:
                 index[bucket, s] = old[bucket, place]
 
 
-@njit(nogil=True)
+@njit
 def gather(
     state: UInt8,
     blocks: UInt64,

@@ -12,7 +12,7 @@ from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 
 
-@njit(nogil=True)
+@njit
 def count_uses(sequence: UInt32, vocabulary_size: int, uses: Int64) -> None:
     """Count how often the sequence names each rule."""
     for i in range(len(sequence)):
@@ -21,7 +21,7 @@ def count_uses(sequence: UInt32, vocabulary_size: int, uses: Int64) -> None:
             uses[symbol - vocabulary_size] += 1
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _body_length(left: int, right: int, vocabulary_size: int, kept: Bools, lengths: Int64) -> Any:
     length = nb.int64(0)
     for symbol in (left, right):
@@ -33,7 +33,7 @@ def _body_length(left: int, right: int, vocabulary_size: int, kept: Bools, lengt
     return length
 
 
-@njit(nogil=True)
+@njit
 def decide(
     left: UInt32, right: UInt32, vocabulary_size: int, root_uses: Int64, margin: int, kept: Bools, lengths: Int64
 ) -> int:
@@ -58,14 +58,14 @@ def decide(
     return dropped
 
 
-@njit(nogil=True)
+@njit
 def measure(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bools, lengths: Int64) -> None:
     """Fill each rule's body length with the dropped rules inlined."""
     for r in range(len(left)):
         lengths[r] = _body_length(left[r], right[r], vocabulary_size, kept, lengths)
 
 
-@njit(nogil=True)
+@njit
 def order_by_level(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bools, numbers: UInt32) -> Any:
     """Number the kept rules level by level, older first within one; returns the levels' offsets.
 
@@ -96,7 +96,7 @@ def order_by_level(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bool
     return offsets
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _write_inlined(
     symbol: int,
     left: UInt32,
@@ -128,7 +128,7 @@ def _write_inlined(
     return at
 
 
-@njit(nogil=True)
+@njit
 def write_bodies(
     left: UInt32,
     right: UInt32,
@@ -149,7 +149,7 @@ def write_bodies(
         at = _write_inlined(right[r], left, right, vocabulary_size, kept, numbers, stack, symbols, at)
 
 
-@njit(nogil=True)
+@njit
 def measure_rows(sequence: UInt32, vocabulary_size: int, kept: Bools, lengths: Int64) -> Any:
     """Count a stretch's symbols with the dropped rules inlined, and the rows that end in it."""
     rows = size = nb.int64(0)
@@ -163,7 +163,7 @@ def measure_rows(sequence: UInt32, vocabulary_size: int, kept: Bools, lengths: I
     return size, rows
 
 
-@njit(nogil=True)
+@njit
 def write_rows(
     sequence: UInt32,
     left: UInt32,

@@ -49,26 +49,26 @@ _1, _32 = np.uint64(1), np.uint64(32)
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
-@njit(nogil=True)
+@njit
 def _get(nodes: Any, place: int, field: int) -> Any:
     return nb.int64(nodes[FIELDS * place + field])
 
 
-@njit(nogil=True)
+@njit
 def _link(nodes: Any, before: int, after: int) -> None:
     """Let one place follow another; either may be an edge."""
     nodes[FIELDS * before + AFTER] = after
     nodes[FIELDS * after + BEFORE] = before
 
 
-@njit(nogil=True)
+@njit
 def _tag(left: int, right: int) -> Any:
     """32 bits of hash; the low ones are where the digram belongs in the table."""
     h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
     return ((h ^ (h >> _32)) * _K2) >> _32
 
 
-@njit(nogil=True)
+@njit
 def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
     """Slot of a digram, or the empty one where it would be."""
     mask = nb.uint64(len(slots) - 1)
@@ -86,7 +86,7 @@ def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
     return nb.int64(s)
 
 
-@njit(nogil=True)
+@njit
 def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
     """Slot that holds this very place of a digram, or -1."""
     mask = nb.uint64(len(slots) - 1)
@@ -100,13 +100,13 @@ def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
         s = (s + _1) & mask
 
 
-@njit(nogil=True)
+@njit
 def _record(slots: Any, slot: int, place: int) -> None:
     """Let a slot's digram be the one at another place."""
     slots[slot] = (slots[slot] & ~_LOW) | nb.uint64(place)
 
 
-@njit(nogil=True)
+@njit
 def _erase(slots: Any, slot: int) -> None:
     """Empty a slot and close the gap, so that searches stay as short as if the digram had never been there."""
     mask = nb.uint64(len(slots) - 1)
@@ -124,7 +124,7 @@ def _erase(slots: Any, slot: int) -> None:
     slots[hole] = _EMPTY
 
 
-@njit(nogil=True)
+@njit
 def _doubled(slots: Any) -> Any:
     larger = np.full(2 * len(slots), _EMPTY, np.uint64)
     mask = nb.uint64(len(larger) - 1)
@@ -137,13 +137,13 @@ def _doubled(slots: Any) -> Any:
     return larger
 
 
-@njit(nogil=True)
+@njit
 def _push(state: Any, place: int) -> None:
     state[STATE_FIELDS + state[PENDING]] = place
     state[PENDING] += 1
 
 
-@njit(nogil=True)
+@njit
 def _forget(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Take the digram at a place out of the table if it is the one recorded; it is about to be gone.
 
@@ -165,7 +165,7 @@ def _forget(slots: Any, nodes: Any, state: Any, place: int) -> None:
             _push(state, following)
 
 
-@njit(nogil=True)
+@njit
 def _use(nodes: Any, state: Any, symbol: int, change: int) -> None:
     """Count uses of a symbol if it is a rule."""
     rule = symbol - state[VOCABULARY_SIZE]
@@ -174,7 +174,7 @@ def _use(nodes: Any, state: Any, symbol: int, change: int) -> None:
         nodes[at] = nb.uint32(nb.int64(nodes[at]) + change)
 
 
-@njit(nogil=True)
+@njit
 def _detach_second(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Unlink the symbol after a place."""
     second = _get(nodes, place, AFTER)
@@ -189,7 +189,7 @@ def _detach_second(slots: Any, nodes: Any, state: Any, place: int) -> None:
     _link(nodes, place, after)
 
 
-@njit(nogil=True)
+@njit
 def _substitute(slots: Any, nodes: Any, state: Any, place: int, symbol: int) -> None:
     """Write a rule's symbol in place of the two from a place on; the second one's place is free afterwards."""
     before = _get(nodes, place, BEFORE)
@@ -203,7 +203,7 @@ def _substitute(slots: Any, nodes: Any, state: Any, place: int, symbol: int) -> 
         _push(state, before)
 
 
-@njit(nogil=True)
+@njit
 def _expand(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Put a rule's body in place of its only use, if the symbol at this place is that."""
     row_end = state[ROW_END]
@@ -225,7 +225,7 @@ def _expand(slots: Any, nodes: Any, state: Any, place: int) -> None:
         _push(state, before)
 
 
-@njit(nogil=True)
+@njit
 def _whole_body(nodes: Any, row_end: int, place: int) -> Any:
     """Edge of the rule whose whole body are the two symbols from a place on, or 0."""
     edge = _get(nodes, place, BEFORE)
@@ -234,7 +234,7 @@ def _whole_body(nodes: Any, row_end: int, place: int) -> Any:
     return nb.int64(0)
 
 
-@njit(nogil=True)
+@njit
 def _match(slots: Any, nodes: Any, state: Any, place: int, slot: int) -> None:
     """Make one symbol of the digram at a place and the one recorded in a slot; they do not overlap."""
     known = nb.int64(slots[slot] & _LOW)
@@ -286,7 +286,7 @@ def _match(slots: Any, nodes: Any, state: Any, place: int, slot: int) -> None:
 
 
 @polled
-@njit(nogil=True)
+@njit
 def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
     """Read the sequence word by word; returns the rules made (some are gone again) and the symbols left over.
 
@@ -351,7 +351,7 @@ def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
 
 
 @polled
-@njit(nogil=True)
+@njit
 def levels(nodes: UInt32, row_end: int, made: int, vocabulary_size: int) -> Any:
     """Level of each rule, from 1; 0 where the rule is gone. Depth first with a stack: chains may be long."""
     began = interrupts()
@@ -384,7 +384,7 @@ def levels(nodes: UInt32, row_end: int, made: int, vocabulary_size: int) -> Any:
     return result
 
 
-@njit(nogil=True)
+@njit
 def _write_line(nodes: Any, first: int, row_end: int, vocabulary_size: int, numbers: Any, out: Any, at: int) -> Any:
     place = first
     while place < row_end:
@@ -396,7 +396,7 @@ def _write_line(nodes: Any, first: int, row_end: int, vocabulary_size: int, numb
 
 
 @polled
-@njit(nogil=True)
+@njit
 def write_bodies(
     nodes: UInt32, row_end: int, order: UInt32, vocabulary_size: int, numbers: UInt32, offsets: UInt32, symbols: UInt32
 ) -> None:
@@ -412,7 +412,7 @@ def write_bodies(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def write_rows(
     nodes: UInt32, sequence: UInt32, vocabulary_size: int, numbers: UInt32, offsets: Int64, roots: UInt32
 ) -> None:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numba as nb
-import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -20,12 +18,8 @@ from numba.extending import intrinsic
 
 from polars_tadoc.kernels.primitives.simd import load, store, to_all
 from polars_tadoc.runtime.addresses import count_ones, load_u64, trailing_zeros
+from polars_tadoc.runtime.array_types import Int32, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.jit import inner
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int32 = npt.NDArray[np.int32]
 
 WINDOW = 1 << 16
 """Documents in a window; the accumulators take a quarter of a core's second cache."""

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.postings.coded import BLOCK, Lists, Postings, Queries
 from polars_tadoc.kernels.postings.decode_cpu import View, addresses_of, decode_counts, decode_documents, view_at
@@ -46,16 +45,9 @@ from polars_tadoc.kernels.search.blocks_cpu import (
     read_documents,
 )
 from polars_tadoc.runtime.addresses import load_u64, store_u64
+from polars_tadoc.runtime.array_types import Float32, Float64, Int32, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
 
 READS_BOUNDS = True
 """With bounds, blocks that cannot matter are not decoded."""

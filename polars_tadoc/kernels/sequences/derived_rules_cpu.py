@@ -25,7 +25,7 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 _1 = np.uint64(1)
 
 
-@njit(nogil=True)
+@njit
 def _write_derived(
     terminals: int,
     symbols: UInt32,
@@ -70,7 +70,7 @@ def _write_derived(
             out += _1
 
 
-@njit(nogil=True)
+@njit
 def _count_children(
     symbols: UInt32, terminals: int, long: Bools, firsts: Int64, stops: Int64, first: int, stop: int, sizes: Int64
 ) -> None:

@@ -26,7 +26,7 @@ _0, _1 = (np.uint64(number) for number in (0, 1))
 _AHEAD = np.uint64(AHEAD)
 
 
-@njit(nogil=True)
+@njit
 def _measure_documents(
     terminals: int, lengths: UInt64, offsets: Int64, roots: UInt32, first: int, stop: int, sizes: Int64
 ) -> None:
@@ -40,7 +40,7 @@ def _measure_documents(
         sizes[document] = total
 
 
-@njit(nogil=True)
+@njit
 def _expand(
     terminals: int,
     rank: UInt32,

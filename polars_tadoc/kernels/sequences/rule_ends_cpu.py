@@ -25,7 +25,7 @@ SIZE = np.uint64(58)
 _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
 
-@njit(nogil=True)
+@njit
 def _fill_ends(
     terminals: int, rule_offsets: Int64, symbols: UInt32, rank: UInt32, sizes: Int64, starts: Int64, words: UInt32
 ) -> None:
@@ -68,7 +68,7 @@ def _fill_ends(
                 filled += many
 
 
-@njit(nogil=True)
+@njit
 def pack_ends(
     terminals: int,
     rule_offsets: Int64,

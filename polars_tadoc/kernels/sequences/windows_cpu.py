@@ -32,7 +32,7 @@ _AHEAD = np.uint64(AHEAD)
 
 
 @polled
-@njit(nogil=True)
+@njit
 def count_windows(
     terminals: int,
     symbols: UInt32,
@@ -64,7 +64,7 @@ def count_windows(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _write_packed(
     symbols: UInt32,
     ends: UInt64,
@@ -110,7 +110,7 @@ def _write_packed(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _write_windows(
     terminals: int,
     symbols: UInt32,
@@ -172,7 +172,7 @@ def _write_windows(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _write_flat(
     symbols: UInt32, lags: Int64, bits: int, stops: Int64, places: Int64, first: int, stop: int, keys: UInt64
 ) -> None:

@@ -29,7 +29,7 @@ _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _count_pairs(
     terminals: int,
     symbols: UInt32,
@@ -60,7 +60,7 @@ def _count_pairs(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def _write_pairs(
     terminals: int,
     symbols: UInt32,

@@ -8,7 +8,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 
 
-@njit(nogil=True)
+@njit
 def keep_words(sequence: UInt32, numbers: UInt32, ends: Int64, length_ends: Int64) -> tuple[int, int]:
     """Replace the ids of a piece by ``numbers[id]``, in place, and leave out separators, ``DELETED`` and ``UNKNOWN``.
 

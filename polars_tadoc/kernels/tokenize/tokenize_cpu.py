@@ -102,7 +102,7 @@ class Table(NamedTuple):
     """Three for each id: ``low``; address; length."""
 
 
-@njit(nogil=True)
+@njit
 def rehash(table: Table, distinct: int) -> None:
     """Fill empty slots from what the ids' fields say."""
     mask = len(table.slots) // 2 - 1
@@ -115,13 +115,13 @@ def rehash(table: Table, distinct: int) -> None:
         table.slots[2 * p + 1] = (length << nb.uint64(32)) | nb.uint64(own + 1)
 
 
-@njit(nogil=True)
+@njit
 def _place(low: int, high: int, length: int, mask: int) -> Any:
     h = (nb.uint64(low) ^ (nb.uint64(high) * _K1) ^ (nb.uint64(length) * _K3)) * _K2
     return (h ^ (h >> nb.uint64(32))) & nb.uint64(mask)
 
 
-@njit(nogil=True)
+@njit
 def _load_up_to_8(address: int, length: int) -> Any:
     """Load a string's own bytes and no other, zeros beyond them."""
     p = nb.uint64(address)
@@ -139,7 +139,7 @@ def _load_up_to_8(address: int, length: int) -> Any:
     return nb.uint64(0)
 
 
-@njit(nogil=True)
+@njit
 def _key(address: int, length: int) -> Any:
     """Return ``low`` and ``high`` of a string, reading its own bytes only."""
     p = nb.uint64(address)
@@ -159,7 +159,7 @@ def _key(address: int, length: int) -> Any:
     return h ^ (h >> nb.uint64(32)), high
 
 
-@njit(nogil=True)
+@njit
 def _find_or_add(
     place: int,
     slots: int,
@@ -197,13 +197,13 @@ def _find_or_add(
     return nb.int64(own)
 
 
-@njit(nogil=True)
+@njit
 def _tally(hot: int, own: int, count: int) -> None:
     at = nb.uint64(hot) + nb.uint64(own) * nb.uint64(16) + nb.uint64(8)
     store_u64(at, load_u64(at) + nb.uint64(count))
 
 
-@njit(nogil=True)
+@njit
 def classify(address: int, left: int, page_of: int, pages: int) -> Any:
     """Class and width in bytes of the character at an address; ``left`` bytes may be read."""
     p = nb.uint64(address)
@@ -218,13 +218,13 @@ def classify(address: int, left: int, page_of: int, pages: int) -> Any:
     return nb.int64(load_u8(nb.uint64(pages) + (page << nb.uint64(8)) + nb.uint64(point & 0xFF))), width
 
 
-@njit(nogil=True)
+@njit
 def _lowest(count: int) -> Any:
     """The lowest ``count`` bits, 1 to 64 of them."""
     return ~nb.uint64(0) >> nb.uint64(64 - count)
 
 
-@njit(nogil=True)
+@njit
 def _classify_wide(
     address: int, size: int, last: bool, words: int, wide: int, single_end: int, page_of: int, pages: int
 ) -> Any:
@@ -258,7 +258,7 @@ def _classify_wide(
     return words, breaks, size, single_end - size
 
 
-@njit(nogil=True)
+@njit
 def _cut_block(
     address: int,
     left: int,
@@ -294,7 +294,7 @@ def _cut_block(
     return starts, ends, size, nb.int64(words >> nb.uint64(size - 1)) & 1, single_end
 
 
-@njit(nogil=True)
+@njit
 def _copied(address: int, size: int, tail: int) -> Any:
     p, to, n = nb.uint64(address), nb.uint64(tail), nb.uint64(size)
     i = nb.uint64(0)
@@ -307,14 +307,14 @@ def _copied(address: int, size: int, tail: int) -> Any:
     return to
 
 
-@njit(nogil=True)
+@njit
 def _tables(classes: Classes, tail: UInt8) -> Any:
     """Return what cutting a block reads: first bytes, widths, addresses of pages and of work space."""
     page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
     return classes.firsts, classes.widths, page_of, pages, nb.uint64(tail.ctypes.data)
 
 
-@njit(nogil=True)
+@njit
 def word_end_from(address: int, length: int, start: int, stop: int, classes: Classes, tail: UInt8) -> int:
     """Find the first place from ``start`` on where a word has just ended, whatever stands elsewhere; -1 if none.
 
@@ -333,7 +333,7 @@ def word_end_from(address: int, length: int, start: int, stop: int, classes: Cla
     return -1
 
 
-@njit(nogil=True)
+@njit
 def count_ids(addresses: UInt64, lengths: UInt32, piece: Piece, classes: Classes, matches: Matches, tail: UInt8) -> int:
     """Count a piece's words and the rows that end in it; arguments as for :func:`scan`."""
     count = piece.last_row - piece.first_row
@@ -354,7 +354,7 @@ def count_ids(addresses: UInt64, lengths: UInt32, piece: Piece, classes: Classes
     return count
 
 
-@njit(nogil=True)
+@njit
 def scan(
     addresses: UInt64,
     lengths: UInt32,
@@ -541,12 +541,12 @@ def scan(
     return distinct_words, distinct_gaps, at, skipped, row_pairs != 0
 
 
-@njit(nogil=True)
+@njit
 def _addresses(table: Table) -> Any:
     return (nb.uint64(table.slots.ctypes.data), nb.uint64(table.hot.ctypes.data), nb.uint64(table.cold.ctypes.data))
 
 
-@njit(nogil=True)
+@njit
 def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32, starts: UInt32, ends: Int64) -> int:
     """Find where matches start in their rows, from the lengths of all matches and of what stands between them.
 
@@ -570,7 +570,7 @@ def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32
     return kept
 
 
-@njit(nogil=True)
+@njit
 def merge(table: Table, distinct: int, other: Table, ids: UInt32) -> int:
     """Intern another table's strings, ``len(ids)`` of them, with their tallies into a table with room for all.
 
@@ -589,7 +589,7 @@ def merge(table: Table, distinct: int, other: Table, ids: UInt32) -> int:
     return distinct
 
 
-@njit(nogil=True)
+@njit
 def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
     """Return the first and the second eight bytes of each string as numbers that compare like them."""
     first, second = np.empty(distinct, np.uint64), np.empty(distinct, np.uint64)
@@ -602,7 +602,7 @@ def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
     return first, second
 
 
-@njit(nogil=True)
+@njit
 def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
     """Sort ``order`` by rising ``keys[order[i]]``, byte by byte from the lowest; it is used up as work space."""
     moved = np.empty(len(order), np.uint64)  # keys move along: looked up anew they would miss the cache each time
@@ -632,7 +632,7 @@ def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
     return order
 
 
-@njit(nogil=True)
+@njit
 def copy_strings(table: Table, order: UInt32, offsets: Int64, data: UInt8) -> None:
     """Copy the strings of the ids in ``order`` to ``data[offsets[i]:offsets[i + 1]]``."""
     to = nb.uint64(data.ctypes.data)
@@ -657,14 +657,14 @@ def copy_strings(table: Table, order: UInt32, offsets: Int64, data: UInt8) -> No
             store_u64(at + last, load_u64(address + last))
 
 
-@njit(nogil=True)
+@njit
 def renumber(sequence: UInt32, ids: UInt32) -> None:
     """Replace each id by ``ids[id]``."""
     for i in range(len(sequence)):
         sequence[i] = ids[sequence[i]]
 
 
-@njit(nogil=True)
+@njit
 def encode_gaps(pairs: UInt8, gap_ends: Int64, ids: UInt32, passed: int, start: int, writing: bool, data: UInt8) -> int:
     """Put final ids into the pairs of a piece.
 

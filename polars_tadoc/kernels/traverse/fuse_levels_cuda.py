@@ -58,7 +58,7 @@ def fuse_levels(
     return offsets.astype(np.uint32), fused, ranges[ranges[:, 0] < ranges[:, 1]]
 
 
-@njit(nogil=True)
+@njit
 def _plan(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -103,7 +103,7 @@ def _plan(
     return steps
 
 
-@njit(nogil=True)
+@njit
 def _write(
     vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, first_rules: Int64, offsets: Int64, fused: UInt32
 ) -> None:

@@ -120,14 +120,14 @@ def nonzero_bits(typing_context: Any, array: Any, start: Any) -> Any:
     return types.uint64(array, types.uint64), generate
 
 
-@njit(nogil=True)
+@njit
 def mark_symbols(symbols: UInt32, marked: Bools) -> None:
     """Mark each of the symbols."""
     for i in range(len(symbols)):
         marked[symbols[i]] = True
 
 
-@njit(nogil=True)
+@njit
 def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: Bools) -> None:
     """Mark the symbols that a marked rule names."""
     for r in range(len(rule_offsets) - 2, -1, -1):
@@ -136,7 +136,7 @@ def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: 
                 reached[symbols[i]] = True
 
 
-@njit(nogil=True)
+@njit
 def bound_tables(
     terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, longest: int, reached: Bools, bounds: Int64
 ) -> Any:
@@ -168,7 +168,7 @@ def bound_tables(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def fill_tables(
     terminals: int,
     rule_offsets: Int64,
@@ -227,7 +227,7 @@ def fill_tables(
     child_starts[len(rule_offsets) - 1] = q
 
 
-@njit(nogil=True)
+@njit
 def add_tables(
     terminals: int, starts: Any, table_terminals: UInt32, table_counts: Any, weights: UInt64, counts: UInt64
 ) -> None:

@@ -37,7 +37,7 @@ _NEXT = np.uint64(8)
 
 
 @polled
-@njit(nogil=True)
+@njit
 def expand_rows(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -93,7 +93,7 @@ def expand_rows(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def place_gaps(
     gap_ids: UInt32,
     predicted_gaps: UInt32,
@@ -140,7 +140,7 @@ def place_gaps(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def list_gaps(
     gaps: UInt32, starts: Int64, row_words: Int64, ids: UInt32, writing: bool, sizes: Int64, data: UInt8
 ) -> None:
@@ -173,7 +173,7 @@ def list_gaps(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def translate_gaps(
     gap_ids: UInt32, offsets: Int64, data: UInt8, rows: Int64, writing: bool, sizes: Int64, translated: UInt8
 ) -> None:
@@ -204,7 +204,7 @@ def translate_gaps(
             sizes[k] = size
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _edge(edges: int, mask: int, seed: int, node: int, symbol: int) -> Any:
     """Address of the edge from a node by a symbol, or of where it would stand; ``edges`` is the table's address.
 
@@ -221,14 +221,14 @@ def _edge(edges: int, mask: int, seed: int, node: int, symbol: int) -> Any:
     return at
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _bit(symbol: int) -> Any:
     """One of 64 bits by which a set of symbols is sketched: what has it not, has not the symbol."""
     return nb.uint64(1) << (nb.uint64(symbol) & nb.uint64(63))
 
 
 @polled
-@njit(nogil=True)
+@njit
 def build_trie(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -269,7 +269,7 @@ def build_trie(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def parse_rows(
     seed: int, edges: UInt32, rules: UInt32, onward: UInt64, begins: Bools, starts: Int64, symbols: UInt32, sizes: Int64
 ) -> None:

@@ -20,7 +20,7 @@ TOO_LONG = 7
 TOO_SHORT = 8
 
 
-@njit(nogil=True)
+@njit
 def check(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -73,14 +73,14 @@ def check(
     return OK, np.int64(0)
 
 
-@njit(nogil=True)
+@njit
 def inherit_from_first(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, values: UInt32) -> None:
     """Give each rule the value of the first symbol of its body (rules ascending: children first)."""
     for rule in range(len(rule_offsets) - 1):
         values[vocabulary_size + rule] = values[symbols[rule_offsets[rule]]]
 
 
-@njit(nogil=True)
+@njit
 def sum_bytes(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, gap_bytes: UInt64, sums: UInt64) -> None:
     """Fill the rules' part of ``sums`` (bytes by symbol): the body's symbols and the gaps between them.
 

@@ -16,7 +16,7 @@ MOST = (1 << 31) - 1
 """Longest string, and most values, that a page can have."""
 
 
-@njit(nogil=True)
+@njit
 def varint(data: UInt8, at: int) -> Any:
     """Read a whole number of at most 35 bits and return where it ends; -1 where the bytes end before."""
     number = np.int64(0)
@@ -31,7 +31,7 @@ def varint(data: UInt8, at: int) -> Any:
     return 0, -1
 
 
-@njit(nogil=True)
+@njit
 def bits_at(data: UInt8, bit: int, width: int) -> Any:
     """Read a number of at most 32 bits that begins at a bit; its bytes are there."""
     number, shift = np.int64(0), -(bit & 7)
@@ -42,7 +42,7 @@ def bits_at(data: UInt8, bit: int, width: int) -> Any:
     return number & ((1 << width) - 1)
 
 
-@njit(nogil=True)
+@njit
 def delta_total(data: UInt8, most: int) -> int:
     """Add up lengths that are DELTA_BINARY_PACKED.
 
@@ -92,7 +92,7 @@ def delta_total(data: UInt8, most: int) -> int:
     return total if 0 <= value <= MOST else -1
 
 
-@njit(nogil=True)
+@njit
 def plain_lengths(data: UInt8, lengths: Int64) -> bool:
     """Read the length of each string of a page that is PLAIN; False where it is malformed."""
     at = 0
@@ -108,7 +108,7 @@ def plain_lengths(data: UInt8, lengths: Int64) -> bool:
     return True
 
 
-@njit(nogil=True)
+@njit
 def dictionary_total(data: UInt8, lengths: Int64, most: int) -> int:
     """Add up the lengths of a dictionary's strings that a page refers to, in runs and packed bits.
 

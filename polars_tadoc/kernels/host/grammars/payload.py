@@ -11,7 +11,7 @@ MAX_SHARED = 255
 """Bytes that a string may share with the one before it: one byte says how many."""
 
 
-@njit(nogil=True)
+@njit
 def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
     """Split each string into a prefix that the one before it begins with too and the rest; returns bytes of rest."""
     out = 0
@@ -30,7 +30,7 @@ def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
     return out
 
 
-@njit(nogil=True)
+@njit
 def unfold(shared: UInt8, offsets: Int64, rest: UInt8, data: UInt8) -> bool:
     """Undo :func:`front_code`; false where a prefix or the rest does not fit. Nothing is read or written outside."""
     at = 0
@@ -49,7 +49,7 @@ def unfold(shared: UInt8, offsets: Int64, rest: UInt8, data: UInt8) -> bool:
     return at == len(rest)
 
 
-@njit(nogil=True)
+@njit
 def join_planes(planes: UInt8, numbers: UInt32) -> None:
     """Put numbers together from their four planes of bytes."""
     n = len(numbers)
@@ -59,7 +59,7 @@ def join_planes(planes: UInt8, numbers: UInt32) -> None:
         numbers[i] = low | (high << nb.uint32(16))
 
 
-@njit(nogil=True)
+@njit
 def join_bodies(rule_offsets: UInt32, first_symbols: UInt32, other_symbols: UInt32, symbols: UInt32) -> None:
     """Write the bodies: first symbols come as zigzag differences from rule to rule, the others as they are."""
     at = 0
@@ -73,7 +73,7 @@ def join_bodies(rule_offsets: UInt32, first_symbols: UInt32, other_symbols: UInt
             at += 1
 
 
-@njit(nogil=True)
+@njit
 def expect_gaps(word_gaps: UInt32, rule_offsets: UInt32, symbols: UInt32, expected: UInt32) -> None:
     """Fill by symbol the gap code that its first word leads one to expect before it; 0 for malformed rules."""
     vocabulary_size = len(word_gaps)
@@ -84,7 +84,7 @@ def expect_gaps(word_gaps: UInt32, rule_offsets: UInt32, symbols: UInt32, expect
         expected[vocabulary_size + rule] = expected[first] if first < vocabulary_size + rule else nb.uint32(0)
 
 
-@njit(nogil=True)
+@njit
 def join_gaps(
     rule_offsets: UInt32, symbols: UInt32, body_gaps: UInt32, expected: UInt32, predicted_gaps: UInt32
 ) -> None:

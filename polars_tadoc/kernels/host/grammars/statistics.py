@@ -46,7 +46,7 @@ class Statistics:
     """Distinct terminals, summed over documents; estimated from above."""
 
 
-@njit(nogil=True)
+@njit
 def measure_rules(
     terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, short: int, bounds: Int64, nodes: Int64
 ) -> Any:
@@ -71,7 +71,7 @@ def measure_rules(
     return total
 
 
-@njit(nogil=True)
+@njit
 def sample_documents(
     terminals: int, root_offsets: Int64, roots: UInt32, bounds: Int64, nodes: Int64, sums: Float64
 ) -> None:

@@ -17,12 +17,9 @@ from polars_tadoc.kernels.host.rows.expand import GAP_PLACE, GAP_RANGE, GAPS_CUT
 from polars_tadoc.kernels.host.rows.mersenne import PRIME, dot, from_limbs, plus, power, reduced, times
 from polars_tadoc.kernels.primitives.varint import read_varint
 from polars_tadoc.runtime.addresses import load_u8, load_u16, load_u32, load_u64, prefetch
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 BASES = (0x1A7F55739726180F, 0x0DB1D00784707708)
 """Primitive roots modulo 2^61 - 1: the first among the SHA-256 of ``polars_tadoc content_hash 1`` (and ``2``), the
@@ -64,7 +61,7 @@ def _limbs() -> npt.NDArray[np.int16]:
 POWERS, LIMBS = _powers(), _limbs()
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _head(address: int, length: int, count: int) -> Any:
     """First ``count`` (1 to 16) bytes of a string as the last ones of sixteen, in two words; the others are zeros."""
     at = nb.uint64(address)
@@ -92,7 +89,7 @@ def _head(address: int, length: int, count: int) -> Any:
     return nb.uint64(0), low << (away - nb.uint64(64))
 
 
-@njit(nogil=True)
+@njit
 def _hash_bytes(address: int, length: int, first: int, second: int, powers: UInt64, limbs_at: int) -> Any:
     """Continue the two polynomials by a string."""
     at = nb.uint64(address)
@@ -115,7 +112,7 @@ def _hash_bytes(address: int, length: int, first: int, second: int, powers: UInt
     return first, second
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _mixed(value: int) -> Any:
     """Stafford's thirteenth mix of 64 bits, as SplitMix64 has it (Steele, Lea and Flood, OOPSLA 2014)."""
     value = (value ^ (value >> nb.uint64(30))) * nb.uint64(0xBF58476D1CE4E5B9)
@@ -123,7 +120,7 @@ def _mixed(value: int) -> Any:
     return value ^ (value >> nb.uint64(31))
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _finished(first: int, second: int) -> Any:
     """Lower and upper half of the hash: one to one, so that no two values meet here."""
     low = _mixed(reduced(first))
@@ -132,7 +129,7 @@ def _finished(first: int, second: int) -> Any:
 
 
 @polled
-@njit(nogil=True)
+@njit
 def hash_strings(addresses: UInt64, lengths: UInt32, powers: UInt64, limbs_at: int, low: UInt64, high: UInt64) -> None:
     """Fill both halves of each string's hash."""
     began = interrupts()
@@ -144,7 +141,7 @@ def hash_strings(addresses: UInt64, lengths: UInt32, powers: UInt64, limbs_at: i
         low[row], high[row] = _finished(first, second)
 
 
-@njit(nogil=True)
+@njit
 def hash_words(offsets: Int64, data_at: int, powers: UInt64, limbs_at: int, parts: UInt64) -> None:
     """Fill each string's part: both polynomials, then both bases to the power of its length."""
     for word in range(len(offsets) - 1):
@@ -159,7 +156,7 @@ def hash_words(offsets: Int64, data_at: int, powers: UInt64, limbs_at: int, part
             parts[word, 2], parts[word, 3] = power(powers[0, 1], length), power(powers[1, 1], length)
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _join(parts: UInt64, left: int, more: UInt64, right: int) -> Any:
     """Part of a text that is one followed by another."""
     a, b = more[right, 2], more[right, 3]
@@ -171,7 +168,7 @@ def _join(parts: UInt64, left: int, more: UInt64, right: int) -> Any:
     )
 
 
-@njit(nogil=True)
+@njit
 def hash_rules(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -212,7 +209,7 @@ def hash_rules(
             known[own, 0], known[own, 1], known[own, 2], known[own, 3] = _join(known, own, known, symbol)
 
 
-@njit(nogil=True)
+@njit
 def lead(leading_gaps: UInt32, gaps: UInt64, parts: UInt64, led: UInt64) -> None:
     """Fill each symbol's part with the gap in front of it that is predicted within a row."""
     for symbol in range(len(leading_gaps)):
@@ -220,7 +217,7 @@ def lead(leading_gaps: UInt32, gaps: UInt64, parts: UInt64, led: UInt64) -> None
         led[symbol, 0], led[symbol, 1], led[symbol, 2], led[symbol, 3] = _join(gaps, code, parts, symbol)
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _continued(first: int, second: int, parts: UInt64, which: int) -> Any:
     return (
         plus(times(first, parts[which, 2]), parts[which, 0]),
@@ -228,7 +225,7 @@ def _continued(first: int, second: int, parts: UInt64, which: int) -> Any:
     )
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _next_special(before: int, address: int, left: int, codes: int) -> Any:
     """What is wrong, place and code of the next gap that is not as predicted, and the stream after it."""
     if left <= 0:
@@ -248,7 +245,7 @@ def _next_special(before: int, address: int, left: int, codes: int) -> Any:
 
 
 @polled
-@njit(nogil=True)
+@njit
 def hash_rows(
     levels: int,
     gaps: UInt64,

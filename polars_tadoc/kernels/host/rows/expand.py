@@ -6,16 +6,12 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.varint import read_varint
 from polars_tadoc.runtime.addresses import load_u8, load_u64, store_u8, store_u64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 OK, GAPS_CUT, GAP_RANGE, GAP_PLACE, TOO_LONG = 0, 1, 2, 3, 4
 
@@ -24,7 +20,7 @@ _NEVER = 1 << 62
 _NOTHING = -1
 
 
-@njit(nogil=True)
+@njit
 def measure(
     vocabulary_size: int,
     expansion_lengths: UInt64,
@@ -90,7 +86,7 @@ def measure(
 
 
 @polled
-@njit(nogil=True)
+@njit
 def replaced_bytes(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -155,7 +151,7 @@ def replaced_bytes(
                 row_bytes[row] -= nb.int64(gap_bytes[leads[roots[i]] >> 1])
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _copy(source: int, target: int, length: int, last: int) -> Any:
     """Copy bytes, eight at a time where that stays below ``last`` (what lies after the target is written later)."""
     read, at, end = nb.uint64(source), nb.uint64(target), nb.uint64(target) + nb.uint64(length)
@@ -171,7 +167,7 @@ def _copy(source: int, target: int, length: int, last: int) -> Any:
     return end
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def _next_special(before: int, address: int, left: int) -> Any:
     """Place and code of the next gap that is not as predicted, and the stream after it."""
     if left <= 0:
@@ -182,7 +178,7 @@ def _next_special(before: int, address: int, left: int) -> Any:
 
 
 @polled
-@njit(nogil=True)
+@njit
 def write(
     vocabulary_size: int,
     rule_offsets: UInt32,

@@ -6,16 +6,11 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.varint import read_varint, write_varint
 from polars_tadoc.runtime.addresses import load_u64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 OK, GAPS_CUT, GAP_RANGE, FULL = 0, 1, 2, 3
 
@@ -56,7 +51,7 @@ def _pair_tables() -> tuple[UInt8, UInt64]:
 _WHOLE_PAIRS, _PASSED = _pair_tables()
 
 
-@njit(nogil=True)
+@njit
 def count_words(
     vocabulary_size: int,
     expansion_lengths: UInt64,
@@ -78,7 +73,7 @@ def count_words(
         row_words[row] = words
 
 
-@njit(nogil=True)
+@njit
 def _skip_gaps(address: int, left: int, gap: int, most: int) -> Any:
     """Pass over the pairs of a stream whose place is ``most`` or less.
 
@@ -121,7 +116,7 @@ def _skip_gaps(address: int, left: int, gap: int, most: int) -> Any:
     return address, left, gap
 
 
-@njit(nogil=True)
+@njit
 def _read_gap(address: int, left: int, gap: int) -> Any:
     """Place and code of a stream's next gap, and the stream after it; arguments and ends as for :func:`_skip_gaps`."""
     if left == 0:
@@ -133,7 +128,7 @@ def _read_gap(address: int, left: int, gap: int) -> Any:
     return gap + passed, code, address + nb.uint64(used + used_too), left - used - used_too
 
 
-@njit(nogil=True)
+@njit
 def cut(
     vocabulary_size: int,
     rule_offsets: UInt32,

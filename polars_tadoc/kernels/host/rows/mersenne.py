@@ -38,7 +38,7 @@ def _high_product(typing_context: Any, a: Any, b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), generate
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def times(a: int, b: int) -> Any:
     """Product of two values below 2^62, below 2^61 + 8."""
     low = nb.uint64(a) * nb.uint64(b)
@@ -47,21 +47,21 @@ def times(a: int, b: int) -> Any:
     return (total & _P) + (total >> nb.uint64(61))
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def plus(a: int, b: int) -> Any:
     """Sum of two values below 2^63, below 2^61 + 8."""
     total = nb.uint64(a) + nb.uint64(b)
     return (total & _P) + (total >> nb.uint64(61))
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def reduced(a: int) -> Any:
     """The value itself, below the prime, of one below 2^62."""
     value = (nb.uint64(a) & _P) + (nb.uint64(a) >> nb.uint64(61))
     return value - _P if value >= _P else value
 
 
-@njit(nogil=True)
+@njit
 def power(base: int, exponent: int) -> Any:
     """The base to a power, by squaring."""
     result = nb.uint64(1)
@@ -75,7 +75,7 @@ def power(base: int, exponent: int) -> Any:
     return result
 
 
-@njit(nogil=True, inline="always")
+@njit(inline="always")
 def from_limbs(a: int, b: int, c: int, d: int) -> Any:
     """The value of four signed limbs below 2^31 in size, below 2^61 + 8."""
     low = a + (b << nb.int64(16))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK, GAP, Classes, classify, word_end_from
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.compiled import njit
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-Int64 = npt.NDArray[np.int64]
 
 UNKNOWN = 0xFFFFFFFF
 """Id of a word that a vocabulary does not have."""
 
 
-@njit(nogil=True)
+@njit
 def cut_words(data: UInt8, offsets: Int64, classes: Classes, spans: Int64, word_offsets: Int64) -> int:
     """Cut texts into words, as the tokenizer cuts rows.
 
@@ -60,7 +56,7 @@ def cut_words(data: UInt8, offsets: Int64, classes: Classes, spans: Int64, word_
     return words
 
 
-@njit(nogil=True)
+@njit
 def find_words(data: UInt8, spans: Int64, offsets: Int64, strings: UInt8, by_rank: UInt32, ids: UInt32) -> None:
     """Find words in a vocabulary by binary search.
 

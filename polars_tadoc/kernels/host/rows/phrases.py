@@ -12,17 +12,11 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.runtime.addresses import trailing_zeros
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
-
 
 HOLDS = 1
 LEAVES = 2
@@ -83,7 +77,7 @@ class Owners(NamedTuple):
     """Ascending within a symbol."""
 
 
-@njit(nogil=True)
+@njit
 def find_first_words(text: Text) -> None:
     """Write the first word of each symbol, but of empty rules, which no symbol names."""
     first_words = text.first_words
@@ -94,7 +88,7 @@ def find_first_words(text: Text) -> None:
             first_words[text.terminals + rule] = first_words[text.symbols[text.rule_offsets[rule]]]
 
 
-@njit(nogil=True)
+@njit
 def find_owners(text: Text, owners: Owners) -> None:
     """List for each symbol the rules whose bodies name it; the offsets are all zero at first, and one too many."""
     offsets, one, two = owners.offsets, nb.uint64(1), nb.uint64(2)
@@ -109,7 +103,7 @@ def find_owners(text: Text, owners: Owners) -> None:
             offsets[symbol + one] += nb.uint32(1)
 
 
-@njit(nogil=True)
+@njit
 def _step(state: int, word_class: int, automaton: Automaton) -> Any:
     """State after one more word, before it is led onward."""
     if word_class == 0:
@@ -130,7 +124,7 @@ def _step(state: int, word_class: int, automaton: Automaton) -> Any:
     return nb.uint64(automaton.from_start[word_class])
 
 
-@njit(nogil=True)
+@njit
 def _read(symbol: int, state: int, text: Text, automaton: Automaton, stack: UInt64) -> Any:
     """Read a symbol's words from a state until no match can have begun before it.
 
@@ -165,7 +159,7 @@ def _read(symbol: int, state: int, text: Text, automaton: Automaton, stack: UInt
         symbol = nb.uint64(text.symbols[at])
 
 
-@njit(nogil=True)
+@njit
 def _tell_owners(
     symbol: int, text: Text, matches: Matches, owners: Owners, pending: UInt64, read: UInt64, once: bool
 ) -> None:
@@ -187,7 +181,7 @@ def _tell_owners(
         read[block] |= begun << place
 
 
-@njit(nogil=True)
+@njit
 def match_rules(
     text: Text,
     automaton: Automaton,
@@ -259,7 +253,7 @@ def match_rules(
                 _tell_owners(symbol, text, matches, owners, pending, read, once)
 
 
-@njit(nogil=True)
+@njit
 def match_rows(
     text: Text,
     automaton: Automaton,
@@ -322,7 +316,7 @@ def match_rows(
             counts_by_row[row] = count
 
 
-@njit(nogil=True)
+@njit
 def _any_touched(touched: UInt8, symbols: UInt32, at: int) -> Any:
     """Join what is said of eight symbols: one branch for all of them."""
     return (
@@ -337,7 +331,7 @@ def _any_touched(touched: UInt8, symbols: UInt32, at: int) -> Any:
     )
 
 
-@njit(nogil=True)
+@njit
 def find_rows(touched: UInt8, root_offsets: UInt64, roots: UInt32, pending: UInt64) -> None:
     """Set the bit of each document that holds a touched symbol."""
     one, eight = nb.uint64(1), nb.uint64(8)
@@ -365,7 +359,7 @@ def find_rows(touched: UInt8, root_offsets: UInt64, roots: UInt32, pending: UInt
 
 
 @polled
-@njit(nogil=True)
+@njit
 def count_in_rows(
     terminals: int,
     rule_offsets: Int64,

@@ -5,18 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.host.rows.phrase_words import cut_words
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes
+from polars_tadoc.runtime.array_types import Float32, Float64, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
 
 UNKNOWN = -1
 """Number of a word that a segment does not have."""
@@ -25,7 +18,7 @@ _PRIME, _SPREAD = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 _32 = np.uint64(32)
 
 
-@njit(nogil=True)
+@njit
 def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distinct: Int64) -> int:
     """Number words in order of first use, equal ones alike.
 
@@ -69,7 +62,7 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distin
     return count
 
 
-@njit(nogil=True)
+@njit
 def _compare(left: Any, start: int, stop: int, right: Any, first: int, last: int) -> Any:
     """Compare two words byte by byte: below, equal to or above 0."""
     for i in range(min(stop - start, last - first)):
@@ -78,7 +71,7 @@ def _compare(left: Any, start: int, stop: int, right: Any, first: int, last: int
     return (stop - start) - (last - first)
 
 
-@njit(nogil=True)
+@njit
 def first_bytes(data: Any, start: int, stop: int) -> Any:
     """Return the first eight bytes of a word, 0 beyond its end, such that numbers stand in the order of words."""
     key = np.uint64(0)
@@ -87,14 +80,14 @@ def first_bytes(data: Any, start: int, stop: int) -> Any:
     return key
 
 
-@njit(nogil=True)
+@njit
 def fill_keys(offsets: Any, terms: Any, keys: UInt64) -> None:
     """Fill in the first bytes of each term."""
     for term in range(len(keys)):
         keys[term] = first_bytes(terms, offsets[term], offsets[term + 1])
 
 
-@njit(nogil=True)
+@njit
 def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any, keys: Any, numbers: Int64) -> None:
     """Find words among ascending terms, by their first bytes, then by comparison of those that share these.
 
@@ -144,14 +137,14 @@ def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any
                 high = middle
 
 
-@njit(nogil=True)
+@njit
 def word_keys(data: UInt8, spans: Int64, keys: UInt64) -> None:
     """Fill in the first bytes of each word."""
     for word in range(len(keys)):
         keys[word] = first_bytes(data, spans[2 * word], spans[2 * word + 1])
 
 
-@njit(nogil=True)
+@njit
 def find_lists(
     data: UInt8,
     spans: Int64,
@@ -170,7 +163,7 @@ def find_lists(
             totals[word] += frequencies[numbers[word]]
 
 
-@njit(nogil=True)
+@njit
 def analyze_words(
     data: UInt8,
     ends: Int64,
@@ -247,7 +240,7 @@ def analyze_words(
     return count, found, maps
 
 
-@njit(nogil=True)
+@njit
 def _sort(words: Int64, data: UInt8, spans: Int64, frequencies: Int64) -> None:
     """Sort words by frequency, if there is any, then as terms ascend, then by number: phrases have no spans."""
     distinct, gap = len(spans) // 2, 1
@@ -274,7 +267,7 @@ def _sort(words: Int64, data: UInt8, spans: Int64, frequencies: Int64) -> None:
         gap //= 3
 
 
-@njit(nogil=True)
+@njit
 def weigh_words(
     offsets: Int64,
     words: Int64,
@@ -344,7 +337,7 @@ def weigh_words(
     return at
 
 
-@njit(nogil=True)
+@njit
 def plan_words(
     data: UInt8,
     ends: Int64,

@@ -6,14 +6,9 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 OUTSIDE, BEGINS, GOES_ON = 0, 1, 2
 """How an occurrence is marked: not, as the first word of a run, as a further one."""
@@ -45,7 +40,7 @@ class Sought(NamedTuple):
     phrase_words: Int64
 
 
-@njit(nogil=True)
+@njit
 def find_occurrences(
     terminals: int,
     rule_offsets: Int64,
@@ -120,7 +115,7 @@ def find_occurrences(
         sizes[row] = at - first
 
 
-@njit(nogil=True)
+@njit
 def _phrase_end(words: Int64, kept_places: Int64, at: int, stop: int, phrase_words: Int64, first: int, end: int) -> Any:
     """Number of the occurrence at which a phrase ends that begins at one; -1 where it does not begin there."""
     if words[at] != phrase_words[first] or at + end - first > stop:
@@ -131,7 +126,7 @@ def _phrase_end(words: Int64, kept_places: Int64, at: int, stop: int, phrase_wor
     return at + end - first - 1
 
 
-@njit(nogil=True)
+@njit
 def choose_windows(
     found: Occurrences, sought: Sought, queries: Int64, row_words: Int64, size: int, firsts: Int64, marks: UInt8
 ) -> None:
@@ -205,7 +200,7 @@ def choose_windows(
                         marks[k] = GOES_ON
 
 
-@njit(nogil=True)
+@njit
 def write_marked(
     text_offsets: Int64,
     text: UInt8,
@@ -239,7 +234,7 @@ def write_marked(
         offsets[row + 1] = at
 
 
-@njit(nogil=True)
+@njit
 def _write(source: UInt8, start: int, stop: int, written: UInt8, at: int) -> Any:
     for i in range(start, stop):
         written[at + i - start] = source[i]

@@ -10,21 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numba as nb
-import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.host.rows.phrases import Owners
 from polars_tadoc.runtime.addresses import count_ones, trailing_zeros
+from polars_tadoc.runtime.array_types import Float32, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Float32 = npt.NDArray[np.float32]
-Int64 = npt.NDArray[np.int64]
 
-
-@njit(nogil=True)
+@njit
 def find_holders(
     terminals: int, owners: Owners, words: UInt32, pending: UInt64, touched: UInt8, holders: UInt32, places: UInt32
 ) -> Any:
@@ -66,7 +59,7 @@ def find_holders(
     return size
 
 
-@njit(nogil=True)
+@njit
 def _hold(
     symbol: int, size: int, owners: Owners, pending: UInt64, touched: UInt8, holders: UInt32, places: UInt32
 ) -> Any:
@@ -79,7 +72,7 @@ def _hold(
     return size + nb.uint64(1)
 
 
-@njit(nogil=True)
+@njit
 def count_in_holders(
     terminals: int, owners: Owners, columns: UInt32, holders: UInt32, places: UInt32, counts: UInt64
 ) -> None:
@@ -97,7 +90,7 @@ def count_in_holders(
                 counts[owner, term] += counts[place, term]
 
 
-@njit(nogil=True)
+@njit
 def count_bits(bits: UInt64) -> Any:
     """Count the bits set."""
     total = nb.uint64(0)
@@ -106,7 +99,7 @@ def count_bits(bits: UInt64) -> Any:
     return total
 
 
-@njit(nogil=True)
+@njit
 def count_in_rows(
     touched: UInt8,
     places: UInt32,
@@ -135,7 +128,7 @@ def count_in_rows(
             place += one
 
 
-@njit(nogil=True)
+@njit
 def score_rows(
     rows: Int64,
     frequencies: Int64,

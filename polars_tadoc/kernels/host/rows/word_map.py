@@ -6,15 +6,11 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Int64 = npt.NDArray[np.int64]
 
 
 def map_rules(rules: Rules, image: UInt32, size: int) -> Rules:
@@ -66,7 +62,7 @@ def map_roots(rules: Rules, root_offsets: Int64, roots: UInt32, image: UInt32, m
     return offsets, symbols[: offsets[-1]]
 
 
-@njit(nogil=True)
+@njit
 def _map_bodies(
     terminals: int,
     rule_offsets: Int64,
@@ -95,7 +91,7 @@ def _map_bodies(
         offsets[r + 1] = at
 
 
-@njit(nogil=True)
+@njit
 def _map_rows(
     terminals: int,
     root_offsets: Int64,
