@@ -28,10 +28,10 @@ class Settings:
     threads: int = 0
     """CPU threads; 0: one per core that this process may use."""
     host_cache_bytes: int = 2 << 30
-    """Budget of the LRU cache of decoded grammars in host memory; the tables of their rules get the same again, and
-    payloads made for unpacked rows an eighth."""
+    """Budget of the LRU cache of decoded grammars in host memory; the tables of their rules, columns that calls have
+    split, and grammars joined into one get the same again each, and payloads made for unpacked rows an eighth."""
     device_cache_bytes: int = 4 << 30
-    """Budget of the LRU cache of grammars on the GPU."""
+    """Budget of the LRU cache of grammars, and of rows of columns that live, on the GPU."""
     expansion_limit: int = 1 << 31
     """Maximum words of one rule, or the rows of one decompress or recompress call; bytes: 16 times that."""
     payload_limit_bytes: int = 4 << 30
@@ -141,8 +141,8 @@ class Config:
     **options
         - ``engine``: "auto", "cpu" or "gpu".
         - ``threads``: CPU threads; 0: one per core.
-        - ``host_cache_bytes`` and ``device_cache_bytes``: budgets of the grammar caches; in host memory, tables of
-          rules get the same again.
+        - ``host_cache_bytes`` and ``device_cache_bytes``: budgets of the grammar caches; on a GPU, rows of columns that
+          calls have read are part of it. In host memory, tables of rules get the same again, and so do such columns.
         - ``expansion_limit``: maximum words that one rule, or the rows of one decompress or recompress call, expand to.
         - ``payload_limit_bytes``: maximum decoded size of one grammar, and of repeated copies of grammars in one pack.
         - ``device_memory``: memory for arrays on a GPU: "device", its own; "unified", managed memory, which may be

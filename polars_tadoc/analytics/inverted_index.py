@@ -100,6 +100,7 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
     """The checked arguments of a call."""
 
     name: ClassVar[str] = "inverted_index"
+    joins_grammars_on: ClassVar[tuple[str, ...]] = ("gpu",)
     schema = staticmethod(schema)
     transport = PostingsTransport(Layout(("word", "row"), 1, counted=False))
 

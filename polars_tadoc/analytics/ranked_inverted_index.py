@@ -116,6 +116,7 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
     """The checked arguments of a call."""
 
     name: ClassVar[str] = "ranked_inverted_index"
+    joins_grammars_on: ClassVar[tuple[str, ...]] = ("gpu",)
     schema = staticmethod(schema)
 
     def partial(self, corpus: Corpus, engine: Engine) -> Postings:

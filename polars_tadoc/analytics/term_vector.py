@@ -107,6 +107,7 @@ class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
     """The checked arguments of a call."""
 
     name: ClassVar[str] = "term_vector"
+    joins_grammars_on: ClassVar[tuple[str, ...]] = ("gpu",)
     schema = staticmethod(schema)
     transport = TermVectorTransport(Layout(("row", "word"), 1))
 

@@ -125,8 +125,8 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
         """Names of the queries, in the order of the set."""
         return self.filtering.twigs.names
 
-    def run(self, column: pl.Series, id: pl.Series | None = None) -> MatchedRows:
-        """Match the rows of a String or compressed column; errors as for :func:`twig_filter`."""
+    def run(self, column: pl.Series, id: pl.Series | None = None, owner: object = None) -> MatchedRows:
+        """Match the rows of a String or compressed column, and keep nothing; errors as for :func:`twig_filter`."""
         column = require_text(column, self.name)
         return self.result(self.matches(column), Labels.of(column, id, self.name))
 

@@ -22,6 +22,7 @@ from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.traversal.options import MinCountOption, TokenizerOption, TopOption, TopRequest, WordOptions
+from polars_tadoc.traversal.source import resident_rows
 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
 
@@ -80,15 +81,16 @@ class CountsWords(Analytic[WordCounts, Selection]):
 
     min_count: int
     transport = WordTransport(Layout(("word",), 1))
+    joins_grammars_on: ClassVar[tuple[str, ...]] = ("gpu",)
 
     def partial(self, corpus: Corpus, engine: Engine) -> WordCounts:
         """Count one corpus' words; applies the morphism to the counts, of which there are fewer than symbols."""
         kernels, grammar, options = engine.kernels, corpus.grammar, self.options
+        _, roots = resident_rows(corpus, engine).arrays
         if options.strategy == "bottom_up":
-            rules = engine.load_rules(corpus.key, grammar)
-            counts = kernels.terminal_counts(rules, kernels.load_symbols(corpus.roots), "bottom_up")
+            counts = kernels.terminal_counts(engine.load_rules(corpus.key, grammar), roots, "bottom_up")
         else:  # each rule's body is read only once: no table per rule can be cheaper
-            counts = kernels.top_down_weights(engine.load(corpus.key, grammar), kernels.load_symbols(corpus.roots))
+            counts = kernels.top_down_weights(engine.load(corpus.key, grammar), roots)
         if options.morphism is None:
             return WordCounts(grammar.words, counts, engine)
         image = options.morphism.apply(grammar.words.series)

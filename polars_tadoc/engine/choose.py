@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ class Engine:
         key: str | Callable[[], str],
         make: Callable[[], Any],
         on_host: Callable[[Callable[[], Any]], Any] | None = None,
+        owner: object = None,
     ) -> Any:
         """Return the resident object of a key, or make it; on the CPU there is no transfer to save.
 
@@ -68,13 +70,19 @@ class Engine:
             Makes the object.
         on_host
             Called with ``make`` if the kernels read host memory, to cache the object; by default it is not cached.
+        owner
+            The resident object is dropped with this one.
 
         """
         if self.resident is None:
             return make() if on_host is None else on_host(make)
         placed = f"{self.place}:{key if isinstance(key, str) else key()}"
         found = self.resident.get(placed)
-        return self.resident.put(placed, make()) if found is None else found
+        if found is None:
+            found = self.resident.put(placed, make())
+            if owner is not None and self.resident.get(placed) is not None:
+                weakref.finalize(owner, self.resident.discard, placed).atexit = False
+        return found
 
     def peek(self, key: str, on_host: Any | None = None) -> Any | None:
         """Return the resident object of a key, or None; ``on_host`` if the kernels read host memory."""

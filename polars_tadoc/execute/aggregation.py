@@ -36,6 +36,8 @@ class Aggregation(ABC, Generic[Part]):
     """Minimum number of symbols for which ``engine="auto"`` chooses a GPU."""
     takes_text: ClassVar[bool] = False
     """Whether String columns are counted without compressing them."""
+    joins_grammars_on: ClassVar[tuple[str, ...]] = ()
+    """Engines on which several grammars are read as one (:mod:`polars_tadoc.execute.joined_grammars`)."""
     options: Options
 
     def choose_engine(self, symbols: int) -> Engine:

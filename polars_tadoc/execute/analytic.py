@@ -44,15 +44,20 @@ class Analytic(Aggregation[Part], Generic[Part, Made]):
     schema: ClassVar[pl.Schema | staticmethod[[pl.DataType | None], pl.Schema]]
     """Return the columns of the frame, given the type of the labels if there are any."""
 
-    def run(self, column: pl.Series, id: pl.Series | None = None) -> Made:
-        """Count in a column held in memory; errors as for :func:`polars_tadoc.word_count`."""
+    def run(self, column: pl.Series, id: pl.Series | None = None, owner: object = None) -> Made:
+        """Count in a column held in memory; errors as for :func:`polars_tadoc.word_count`.
+
+        While ``owner`` lives, the frame that the column is of (by default the column itself), the next call reads what
+        this one has split and transferred.
+        """
         stages = Stages(self)
         with interruptible():
-            return self.finish(stages.all(column), Labels.of(column, id, self.name), stages.batches)
+            total = stages.all(column, column if owner is None else owner)
+            return self.finish(total, Labels.of(column, id, self.name), stages.batches)
 
-    def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
+    def frame(self, column: pl.Series, id: pl.Series | None = None, owner: object = None) -> pl.DataFrame:
         """Return a frame; errors as for :meth:`run`."""
-        return self.run(column, id).to_frame()
+        return self.run(column, id, owner).to_frame()
 
     def answer(self, corpora: Sequence[Corpus], labels: Labels) -> Made:
         """Count in corpora held in memory; errors as for :meth:`run`."""

@@ -12,6 +12,7 @@ from polars_tadoc.engine.choose import Engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.aggregation import Aggregation, Part
+from polars_tadoc.execute.joined_grammars import joined
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import naming_normalize
@@ -35,8 +36,15 @@ class Stages(Generic[Part]):
         self.batches = DeviceBatches(aggregation.name, aggregation.options.engine)
         self._tokenizer = tokenizer
 
-    def all(self, column: pl.Series) -> Part:
+    def all(self, column: pl.Series, owner: object = None) -> Part:
         """Count in a compressed or String column in memory, with the limits applied.
+
+        Parameters
+        ----------
+        column
+            The column.
+        owner
+            While it lives, a compressed column stays split for the next call, and its rows on a device.
 
         Raises
         ------
@@ -52,7 +60,8 @@ class Stages(Generic[Part]):
         column = require_text(column, call)
         with naming_normalize(call, column.name):
             if column.dtype != pl.String:
-                return self.all_of(corpora_of(column, call, tokenizer))
+                kept_for = owner if self.limited.joins_grammars_on else None
+                return self.all_of(corpora_of(column, call, tokenizer, kept_for))
             if self.limited.takes_text:
                 return self.limited.merge(list(self.limited.text_partials(column, 0, self.batches)))
             return self._all_of_text(column, text_corpora(column, tokenizer or WORDS))
@@ -74,6 +83,8 @@ class Stages(Generic[Part]):
         """Count in corpora in memory, all on one engine; raises as :meth:`all`."""
         require_countable(corpora, self.limited.pairs_per_word)
         engine = self.limited.choose_engine(sum(corpus.symbol_count for corpus in corpora))
+        if engine.name in self.limited.joins_grammars_on:
+            corpora = joined(corpora)
         if len(corpora) == 1:
             return self._partial(self.limited, corpora[0], engine)
         return self.limited.merge([self.find_on(corpus, engine) for corpus in corpora])

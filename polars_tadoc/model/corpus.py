@@ -33,6 +33,8 @@ class Corpus:
         uint32: the top-level symbols of all documents, in document order.
     gaps
         Binary series by document: the separators between words, as varint pairs.
+    identity
+        Names offsets and symbols in caches, for as long as they are kept (:mod:`polars_tadoc.model.kept_columns`).
 
     """
 
@@ -42,6 +44,7 @@ class Corpus:
     root_offsets: Int64
     roots: UInt32
     gaps: pl.Series
+    identity: str | None = None
 
     @property
     def document_count(self) -> int:
@@ -62,6 +65,7 @@ class Corpus:
             root_offsets=self.root_offsets[first : stop + 1] - start,
             roots=self.roots[start:end],
             gaps=self.gaps[first:stop],
+            identity=None,
         )
 
     def word_total(self) -> int:

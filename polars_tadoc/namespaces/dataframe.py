@@ -83,7 +83,7 @@ class TadocFrame:
         return None if id is None else df[label_column(df.schema, id, call)]
 
     def _answer(self, request: Analytic[Any, Any], column: str | None, id: str | None = None) -> pl.DataFrame:
-        return request.frame(self._text(request.name, column), self._labels(request.name, id))
+        return request.frame(self._text(request.name, column), self._labels(request.name, id), self._df)
 
     @documented_by(compress)
     def compress(self, column: str, **options: Unpack[CompressOptions]) -> pl.DataFrame:

@@ -97,6 +97,35 @@ def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) ->
         offsets, roots = map_roots(plain, corpus.root_offsets, corpus.roots, image.ids, mapped)
         rules = mapped.loaded(kernels.load_array)
         words, key, host = image.words, None, (mapped, offsets, roots)
-    return Source(
-        engine, words, rules, kernels.load_array(host[1]), kernels.load_symbols(host[2]), corpus.rows, key, host
-    )
+        return Source(engine, words, rules, *_load_rows(engine, *host[1:]).arrays, corpus.rows, key, host)
+    return Source(engine, words, rules, *resident_rows(corpus, engine).arrays, corpus.rows, key, host)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidentRows:
+    """Rows as symbols, arrays of an engine: int64, documents + 1, and uint32."""
+
+    arrays: tuple[Any, Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(int(array.nbytes) for array in self.arrays)
+
+
+def resident_rows(corpus: Corpus, engine: Engine) -> ResidentRows:
+    """Return the rows of a corpus where an engine's kernels can read them; those of a kept column stay there.
+
+    They stay as long as the corpus is kept in host memory, under the budget of the engine's cache.
+    """
+
+    def load() -> ResidentRows:
+        return _load_rows(engine, corpus.root_offsets, corpus.roots)
+
+    rows: ResidentRows = load() if corpus.identity is None else engine.keep(corpus.identity, load, owner=corpus)
+    return rows
+
+
+def _load_rows(engine: Engine, offsets: Int64, symbols: UInt32) -> ResidentRows:
+    kernels = engine.kernels
+    return ResidentRows((kernels.load_array(offsets), kernels.load_symbols(symbols)))

@@ -17,6 +17,7 @@ from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.column import require_series, require_tadoc, split
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.kept_columns import split_and_keep
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.traversal.text_source import prepare_text
 
@@ -50,7 +51,9 @@ def require_text(column: pl.Series, call: str) -> pl.Series:
     return column if column.dtype == pl.String else column.cast(pl.String)
 
 
-def corpora_of(column: pl.Series, call: str, tokenizer: Tokenizer | None = None) -> list[Corpus]:
+def corpora_of(
+    column: pl.Series, call: str, tokenizer: Tokenizer | None = None, kept_for: object = None
+) -> list[Corpus]:
     """Return the corpora of a column: those of a compressed one, or the blocks of plain text.
 
     Parameters
@@ -61,6 +64,9 @@ def corpora_of(column: pl.Series, call: str, tokenizer: Tokenizer | None = None)
         The call, for messages.
     tokenizer
         Tokenizer of plain text, default: words; a compressed column must have been cut by the same one.
+    kept_for
+        While this object lives, the corpora of a compressed column, which have no gaps, are kept for the next call;
+        None: they are not.
 
     Raises
     ------
@@ -77,7 +83,7 @@ def corpora_of(column: pl.Series, call: str, tokenizer: Tokenizer | None = None)
     column = require_text(column, call)
     if column.dtype == pl.String:
         return list(text_corpora(column, tokenizer or WORDS))
-    corpora = split(column)
+    corpora = split(column) if kept_for is None else split_and_keep(column, kept_for)
     for corpus in corpora:
         require_tokenizer(corpus, tokenizer, call)
     return corpora
