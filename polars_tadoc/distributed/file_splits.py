@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 import polars.selectors as cs
@@ -33,8 +34,7 @@ MAX_ROWS = 1 << 32
 """Maximum rows: results number them in 32 bits."""
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(NamedTuple):
     """Consecutive rows of a file."""
 
     path: Path

@@ -1,7 +1,8 @@
 """The CUDA kernels over CuPy arrays, by the names of :class:`polars_tadoc.engine.kernels.Kernels`.
 
 Importing this module imports neither CuPy nor a driver. Each ``.cu`` file is one module, compiled by NVRTC
-for the device at hand when its first kernel is launched and kept in CuPy's cache on disk.
+for the device at hand when its first kernel is launched and kept in CuPy's cache on disk. Every function raises
+``EngineUnavailableError`` if the device is out of memory or failed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.scoring.weighting import BM25, Weighting
 
 
-@dataclass(frozen=True, eq=False)
-class Totals:
+class Totals(NamedTuple):
     """Totals over all documents, for weighing a part of them."""
 
     documents: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +32,7 @@ MIN_GROUP = 1 << 10
 """Minimum records of a group, however small the room."""
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """Files of sorted records."""
 
     stem: Path

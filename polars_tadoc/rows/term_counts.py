@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,8 +27,7 @@ AT_ONCE = 16
 """Terms counted per pass."""
 
 
-@dataclass(frozen=True, eq=False)
-class TermCounts:
+class TermCounts(NamedTuple):
     """The counts of terms in documents."""
 
     documents: Int64

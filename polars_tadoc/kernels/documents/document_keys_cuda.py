@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -62,8 +62,7 @@ _MIN_ROWS = 4 << 20
 """Bytes, at least, for counters in global memory."""
 
 
-@dataclass(frozen=True)
-class Slice:
+class Slice(NamedTuple):
     """Documents from ``first`` to ``stop``, whose terminals are sorted at once."""
 
     first: int

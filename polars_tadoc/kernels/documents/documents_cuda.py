@@ -39,32 +39,7 @@ def count_by_document(
 ) -> tuple[Any, Any, Any]:
     """Count each document's terminals (term vector, G-TADOC, ICDE 2021).
 
-    Parameters
-    ----------
-    rules
-        Rules on the device.
-    root_offsets, roots
-        cupy int64, documents + 1, and uint32: the documents' symbols.
-    strategy
-        "top_down": a document's weights go from its roots through the rules; "bottom_up": its symbols' tables are
-        merged.
-    rank
-        cupy uint32 by terminal: their order; None for their own.
-    min_count
-        Leave out what a document holds less often.
-    top
-        At most so many of each document.
-
-    Returns
-    -------
-    (cupy int64[documents + 1], cupy uint32, cupy uint64)
-        Where each document's terminals begin; terminals, in a document by count falling, then rank; their counts.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.traverse.results_cpu.count_by_document`, in cupy arrays.
     """
     return _list_by_document(rules, root_offsets, roots, strategy, rank, max(min_count, 1), top)
 
@@ -77,23 +52,7 @@ def terms_by_document(
     Rules' tables that stay give them in order; else they are counted into keys that a radix sort orders. Text without
     rules is counted by :func:`~polars_tadoc.kernels.documents.text_terms_cuda.terms_of_text`.
 
-    Parameters
-    ----------
-    rules, root_offsets, roots, strategy
-        As for :func:`count_by_document`.
-    rank
-        cupy uint32 by terminal: their order; None for their own.
-
-    Returns
-    -------
-    (cupy int64[documents + 1], cupy uint32, cupy uint64)
-        Where each document's terminals begin; terminals, in a document by rank; their counts.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.traverse.results_cpu.terms_by_document`, in cupy arrays.
     """
     if rules.rule_count == 0:
         return terms_of_text(rules.terminals, root_offsets, roots, rank)
@@ -105,23 +64,7 @@ def count_by_terminal(
 ) -> tuple[Any, Any, Any]:
     """List the documents that hold each terminal (inverted index, G-TADOC, ICDE 2021).
 
-    Parameters
-    ----------
-    rules, root_offsets, roots, strategy
-        As for :func:`count_by_document`.
-    counted
-        Whether to tell how often.
-
-    Returns
-    -------
-    (cupy int64[terminals + 1], cupy uint32, cupy uint64 or None)
-        Where each terminal's documents begin; documents, ascending; how often each holds the terminal.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.traverse.results_cpu.count_by_terminal`, in cupy arrays.
     """
     with device_errors(f"indexing the words of {len(root_offsets) - 1:,} documents"):
         import cupy

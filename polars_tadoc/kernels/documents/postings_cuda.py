@@ -48,11 +48,6 @@ def list_documents(
         Where each terminal's documents begin, and the documents, ascending. None where shared memory has no room for
         the bitmaps, they would be mostly zeros, or the scratch memory is too small.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     documents, terminals = len(root_offsets) - 1, rules.terminals
     row_words = -(-(terminals + (rules.rule_count if tables is None else 0)) // 32)

@@ -71,11 +71,6 @@ def list_vectors(
         None where shared memory has no room for the bitmaps, they would be mostly zeros, counts could leave 32 bits,
         or the scratch memory is too small.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     documents, terminals = len(root_offsets) - 1, rules.terminals
     row_words = -(-terminals // 32)

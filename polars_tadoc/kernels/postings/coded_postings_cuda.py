@@ -41,11 +41,6 @@ def load_postings(postings: Postings) -> Postings:
     Postings
         The same numbers in cupy arrays.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     with device_errors(f"loading {len(postings.frequencies):,} lists of postings"):
         import cupy
@@ -61,23 +56,7 @@ def load_postings(postings: Postings) -> Postings:
 def decode_lists(postings: Postings, lists: Any) -> tuple[Any, Any, Any]:
     """Decode whole lists.
 
-    Parameters
-    ----------
-    postings
-        From :func:`load_postings`.
-    lists
-        uint32 array of either engine: numbers of lists, in any order.
-
-    Returns
-    -------
-    (cupy int64, cupy uint32, cupy uint32)
-        Where each list starts, lists + 1; documents, ascending within each; how often each holds the term.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.postings.decode_cpu.decode_lists`, in cupy arrays.
     """
     with device_errors(f"decoding {len(lists):,} lists of postings"):
         import cupy
@@ -122,23 +101,7 @@ def decode_into(postings: Postings, lists: Any, offsets: Any, block_starts: Any,
 def block_bounds(postings: Postings, norms: Any) -> Any:
     """Return what a posting of each block adds at most to a score, for a weight of 1.
 
-    Parameters
-    ----------
-    postings
-        From :func:`load_postings`.
-    norms
-        cupy float32 by document, at least 0.
-
-    Returns
-    -------
-    cupy float32
-        The largest count / (count + norm) by block.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.search.search_cpu.block_bounds`, in cupy arrays.
     """
     blocks = len(postings.heads)
     with device_errors(f"bounding {blocks:,} blocks of postings"):

@@ -204,11 +204,6 @@ def resident_postings(postings: Postings, budget: int) -> Postings | PostingCach
     Postings or PostingCache
         cupy arrays, or what brings lists there.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     arrays = (postings.frequencies, postings.block_offsets, postings.heads, *postings.gaps, *postings.counts)
     if sum(array.nbytes for array in arrays) <= budget:

@@ -33,11 +33,6 @@ def to_arrow(arrays: Sequence[Any]) -> list[pa.Array]:
     list of pyarrow.Array
         The same values, of the same types.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     with device_errors(f"copying {sum(int(array.nbytes) for array in arrays):,} bytes to the host"):
         import cupy

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,8 +43,7 @@ POSITIONS_PER_TASK = 1 << 17
 """Positions below which handing them to another thread costs more than it gains."""
 
 
-@dataclass(frozen=True)
-class BinaryRules:
+class BinaryRules(NamedTuple):
     """Rules of two symbols each, rule k being symbol ``vocabulary_size + k``, and the sequence they leave."""
 
     left: UInt32

@@ -101,11 +101,6 @@ def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRul
     rules
         Rules and rows.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     with device_errors(f"predicting {len(gaps.ids):,} gaps"):
         import cupy

@@ -65,11 +65,6 @@ def prune(rules: DeviceRules, vocabulary_size: int, rows: int, margin: int = MAR
     DeviceLevelledRules
         Equal to what ``compress.prune.prune`` gives for the same rules.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     with device_errors(f"pruning {len(rules.left):,} rules"):
         import cupy

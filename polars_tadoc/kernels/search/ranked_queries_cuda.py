@@ -51,35 +51,8 @@ def search(
 ) -> tuple[Any, Any, Any]:
     """Find the best documents for each query.
 
-    Parameters
-    ----------
-    postings
-        From :func:`load_postings`.
-    norms
-        cupy float32 by document.
-    bounds
-        Not read: decoding a block costs less than asking whether it is needed.
-    queries
-        Arrays of either engine; those in host memory go to the device in one copy.
-    k
-        At most so many documents a query.
-    require_all
-        Take documents that stand in all of a query's lists, else those that stand in any.
-    allowed
-        uint32 of either engine, a bit for each document, or None.
-    extra
-        Plain lists of this batch, of either engine, or None.
-
-    Returns
-    -------
-    (cupy int64, cupy uint32, cupy float32)
-        As :func:`polars_tadoc.kernels.search.reference.search` defines them.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.search.reference.search`, in cupy arrays. ``bounds`` is not
+    read: decoding a block costs less than asking whether it is needed.
     """
     count = len(queries.offsets) - 1
     with device_errors(f"searching for {count:,} queries"):

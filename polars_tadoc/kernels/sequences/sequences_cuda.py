@@ -31,29 +31,7 @@ def sequence_counts(
 ) -> tuple[Any, Any]:
     """Count the runs of n words.
 
-    Parameters
-    ----------
-    rules
-        Bodies on the device.
-    root_offsets
-        cupy int64, documents + 1.
-    roots
-        cupy uint32: the documents' symbols.
-    n
-        Words of a run, at least 1.
-    rank
-        cupy uint32 by word: its place in code point order; None if words are numbered so.
-    strategy
-        ``"top_down"`` or ``"bottom_up"``.
-    min_count
-        Runs counted less often are left out.
-    top
-        At most so many runs.
-
-    Returns
-    -------
-    (cupy uint32[m, n], cupy uint64[m])
-        Words and counts, by count falling, equal ones by rank.
+    Parameters and result as of :func:`polars_tadoc.kernels.sequences.sequences_cpu.sequence_counts`, in cupy arrays.
 
     Raises
     ------

@@ -9,8 +9,7 @@ what it lacks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -31,8 +30,7 @@ from polars_tadoc.runtime.device import device_errors, launch_each
 _NONE = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, eq=False)
-class Words:
+class Words(NamedTuple):
     """Where the words of a text stand in it, on the device."""
 
     text: Any

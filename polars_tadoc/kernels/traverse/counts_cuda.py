@@ -80,11 +80,6 @@ def load_grammar(grammar: GrammarArrays) -> ResidentGrammar:
     ResidentGrammar
         Ready for :func:`top_down_weights`.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     offsets, symbols, steps = fuse_levels.fuse_levels(
         grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, grammar.level_offsets, design.growth
@@ -128,23 +123,7 @@ def top_down_weights(grammar: ResidentGrammar, roots: Any) -> Any:
 
     One cooperative launch sweeps all steps; the host does not wait for it.
 
-    Parameters
-    ----------
-    grammar
-        From :func:`load_grammar`.
-    roots
-        cupy uint32: top-level symbols of the rows that are there.
-
-    Returns
-    -------
-    cupy uint64
-        Count by word id, length vocabulary.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.traverse.counts_cpu.top_down_weights`, in cupy arrays.
     """
     with device_errors(f"counting the words of {len(roots):,} symbols"):
         import cupy
@@ -173,12 +152,6 @@ def map_counts(counts: Any, image: UInt32, size: int) -> Any:
     """Sum counts by image; cupy uint64.
 
     Parameters as of :func:`polars_tadoc.kernels.traverse.counts_cpu.map_counts`; ``image`` is in host memory.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     with device_errors(f"mapping the counts of {len(counts):,} words"):
         import cupy
@@ -202,12 +175,6 @@ def select(counts: Any, words: RankedWords, min_count: int, top: int | None) -> 
     present, need no sorting either.
 
     Parameters and result as of :func:`polars_tadoc.kernels.traverse.counts_cpu.select`; ``counts`` is cupy uint64.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     least = max(min_count, 1)
     if len(counts) == 0 or least >= 1 << 64 or (top is not None and top <= 0):

@@ -20,11 +20,6 @@ def load_rules(grammar: GrammarArrays) -> Rules:
     Rules
         Its rules over its words.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     with device_errors(f"loading {grammar.rule_count:,} rules"):
         return Rules.of(grammar).loaded(load_array)

@@ -59,11 +59,6 @@ def rule_weights(rules: Rules, roots: Any) -> Any:
     cupy uint64
         Weight by symbol: terminals, then rules.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     with device_errors(f"weighing {rules.rule_count:,} rules"):
         import cupy
@@ -85,26 +80,7 @@ def rule_weights(rules: Rules, roots: Any) -> Any:
 def terminal_counts(rules: Rules, roots: Any, strategy: str) -> Any:
     """Count each terminal over all documents.
 
-    Parameters
-    ----------
-    rules
-        Rules on the device.
-    roots
-        cupy uint32: all documents' symbols.
-    strategy
-        "top_down": weights go from the roots to the words (G-TADOC, ICDE 2021, Algorithm 1); "bottom_up": tables are
-        made from the lowest rules up and added as often as the roots name them (Algorithm 2).
-
-    Returns
-    -------
-    cupy uint64
-        Count by terminal.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.traverse.results_cpu.terminal_counts`, in cupy arrays.
     """
     if strategy == "top_down":
         return rule_weights(rules, roots)[: rules.terminals]
@@ -139,11 +115,6 @@ def make_tables(rules: Rules) -> Tables:
     -------
     Tables
         Of all rules.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
 
     """
     with device_errors(f"making the tables of {rules.rule_count:,} rules"):
@@ -194,11 +165,6 @@ def resident_tables(rules: Rules) -> Tables:
     -------
     Tables
         Of all rules, without room between them where they stay.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
 
     """
     kept = _tables.get(rules)

@@ -107,25 +107,7 @@ def look_up(trie: ResidentTrie, data: Any, starts: Any, stops: Any) -> Any:
     has thousands of bytes; 10,100, 1,330, 1,600 and 1,710 of 8.9 million n-grams drawn evenly (H200,
     ``python -m benchmarks.gpu_dictionary``).
 
-    Parameters
-    ----------
-    trie
-        From :func:`load_trie`.
-    data
-        cupy uint8 with :data:`~.upload.PADDING` bytes behind the last token.
-    starts, stops
-        cupy uint32.
-
-    Returns
-    -------
-    cupy uint32
-        Id of each token, the number of words for one that is no word.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.trie.trie_cpu.look_up`, in cupy arrays.
     """
     with device_errors(f"looking up {len(starts):,} words"):
         if trie.table is None:
@@ -148,11 +130,6 @@ def look_up_rows(trie: ResidentTrie, words: pl.Series) -> Any:
     cupy uint32
         Id of each row, the number of words for one that is no word; any for a null.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     with device_errors(f"looking up {len(words):,} words"):
         import cupy
@@ -164,23 +141,7 @@ def look_up_rows(trie: ResidentTrie, words: pl.Series) -> Any:
 def spell(trie: ResidentTrie, ids: Any) -> tuple[Any, Any]:
     """Write out the words of ids.
 
-    Parameters
-    ----------
-    trie
-        From :func:`load_trie`.
-    ids
-        cupy uint32; what is no id has no bytes.
-
-    Returns
-    -------
-    (cupy int64, cupy uint8)
-        Where each word starts in the bytes, ids + 1; the bytes.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.trie.trie_cpu.spell`, in cupy arrays.
     """
     with device_errors(f"spelling {len(ids):,} words"):
         offsets, data = spell_by_trie(trie.trie, ids) if trie.table is None else copy_words(trie.table, ids)

@@ -48,11 +48,6 @@ def load_word_events(words: WordEvents) -> WordEvents:
     WordEvents
         cupy arrays.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     with device_errors(f"copying {words.nbytes:,} bytes"):
         import cupy
@@ -65,32 +60,7 @@ def match_rules(
 ) -> tuple[Any, Any, Any]:
     """Find the twigs that match each document of a grammar.
 
-    Parameters
-    ----------
-    match
-        Finds the twigs that match documents of events.
-    wide
-        Whether symbols of events need 32 bits.
-    rules
-        What the documents are made of.
-    root_offsets, roots
-        cupy int64, documents + 1, and uint32: the documents' symbols.
-    words
-        From :func:`load_word_events`.
-    most_levels
-        Elements that may be open at once.
-
-    Returns
-    -------
-    (cupy int64, cupy uint32, cupy uint8)
-        Where each document's twigs start, documents + 1, the twigs, ascending, and ``SOUND`` or ``UNSOUND`` by
-        document; a document of too many events to be written is unsound.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.twigs.twig_rules_cpu.match_rules`, in cupy arrays.
     """
     documents = len(root_offsets) - 1
     with device_errors(f"reading {documents:,} documents of {rules.rule_count:,} rules"):

@@ -83,11 +83,6 @@ def load_events(events: Events) -> Events:
     Events
         cupy arrays.
 
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     symbols = np.ascontiguousarray(events.symbols)
     with device_errors(f"copying {len(symbols):,} events"):
@@ -159,11 +154,6 @@ class TwigMatcher:
         -------
         (cupy int64[documents + 1], cupy uint32)
             Where each document's begin, and the twigs, ascending.
-
-        Raises
-        ------
-        EngineUnavailableError
-            The device is out of memory or failed.
 
         """
         documents, twigs = len(events.offsets) - 1, len(self._roots)

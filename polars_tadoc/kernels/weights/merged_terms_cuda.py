@@ -14,24 +14,7 @@ from polars_tadoc.runtime.device import device_errors
 def merge_terms(offsets: Any, terminals: Any, counts: Any, image: Any) -> tuple[Any, Any, Any]:
     """Map the terms of documents, and sum the counts of neighbours that become one.
 
-    Parameters
-    ----------
-    offsets, terminals, counts
-        cupy int64, documents + 1, uint32 and uint64 by posting; a document's terms of one image stand
-        together, those of none anywhere.
-    image
-        cupy uint32 by terminal: what it becomes, ``DELETED`` for nothing.
-
-    Returns
-    -------
-    (cupy int64[documents + 1], cupy uint32, cupy uint64)
-        Where each document's terms begin; images and counts, in the order of their terms.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.weights.weights_cpu.merge_terms`, in cupy arrays.
     """
     with device_errors(f"mapping {len(terminals):,} words of documents"):
         import cupy

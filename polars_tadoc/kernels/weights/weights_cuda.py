@@ -31,23 +31,7 @@ _WINDOW = TILE - PIECE
 def document_frequencies(terminals: Any, size: int) -> Any:
     """Count the documents that hold each terminal.
 
-    Parameters
-    ----------
-    terminals
-        cupy uint32 by posting; none comes twice in a document.
-    size
-        Number of terminals.
-
-    Returns
-    -------
-    cupy uint64
-        By terminal, length ``size``.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.weights.weights_cpu.document_frequencies`, in cupy arrays.
     """
     with device_errors(f"counting the documents of {size:,} words"):
         import cupy
@@ -70,27 +54,7 @@ def document_lengths(offsets: Any, counts: Any) -> Any:
 def weigh_bm25(offsets: Any, terminals: Any, counts: Any, weights: Any, norms: Any, bases: Any = None) -> Any:
     """Weigh terms by ``weight * (count / (count + norm)) + base``, rounded after every operation.
 
-    Parameters
-    ----------
-    offsets
-        cupy int64, documents + 1: where each document's postings begin.
-    terminals, counts
-        cupy uint32 and uint64 by posting.
-    weights, bases
-        cupy float64 by terminal; no bases where they are all 0.
-    norms
-        cupy float64 by document.
-
-    Returns
-    -------
-    cupy float64
-        By posting: the same bits as on the CPU.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.weights.weights_cpu.weigh_bm25`, in cupy arrays.
     """
     with device_errors(f"weighing the words of {len(offsets) - 1:,} documents"):
         import cupy
@@ -105,12 +69,6 @@ def weigh_tfidf(offsets: Any, terminals: Any, counts: Any, idf: Any, sublinear: 
 
     The order of all additions follows from the documents' lengths: equal calls have equal bits. Parameters as of
     :func:`polars_tadoc.kernels.weights.weights_cpu.weigh_tfidf`, in cupy arrays; the result is cupy float64 by posting.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
     """
     with device_errors(f"weighing the words of {len(offsets) - 1:,} documents"):
         import cupy
@@ -135,25 +93,7 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
     Pieces of documents are sorted in shared memory (Green, McColl and Bader, GPU Merge Path, ICS 2012) and leave
     their heaviest terms; those of a document are merged until they are one piece.
 
-    Parameters
-    ----------
-    offsets, terminals, weights
-        cupy int64, documents + 1, uint32 and float64 by posting.
-    rank
-        cupy uint32 by terminal: its place in the order of equal weights; None for the terminals' own order.
-    top
-        At most so many of each document.
-
-    Returns
-    -------
-    (cupy int64[documents + 1], cupy uint32, cupy float64)
-        Where each document's terms begin, terminals and weights, by weight falling, equal ones by rank.
-
-    Raises
-    ------
-    EngineUnavailableError
-        The device is out of memory or failed.
-
+    Parameters and result as of :func:`polars_tadoc.kernels.weights.weights_cpu.top_weights`, in cupy arrays.
     """
     with device_errors(f"ordering the words of {len(offsets) - 1:,} documents by weight"):
         import cupy
