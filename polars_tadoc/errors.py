@@ -7,18 +7,27 @@ import unicodedata
 from collections.abc import Iterable
 
 TEXT_CALLS = (
+    "bm25",
     "bm25_weights",
+    "build_index",
+    "contains_any",
+    "contains_phrase",
     "content_hash",
     "cooccurrence",
+    "count_phrase",
     "eq",
     "equals",
+    "extract",
+    "head",
     "inverted_index",
     "ranked_inverted_index",
     "sequence_count",
     "sort",
+    "tail",
     "term_vector",
     "tfidf",
     "to_csr",
+    "token_count",
     "twig_filter",
     "word_count",
 )

@@ -88,9 +88,9 @@ class CountsWords(Analytic[WordCounts, Selection]):
         kernels, grammar, options = engine.kernels, corpus.grammar, self.options
         _, roots = resident_rows(corpus, engine).arrays
         if options.strategy == "bottom_up":
-            counts = kernels.terminal_counts(engine.load_rules(corpus.key, grammar), roots, "bottom_up")
+            counts = kernels.terminal_counts(engine.load_rules(corpus.cache_key, grammar), roots, "bottom_up")
         else:  # each rule's body is read only once: no table per rule can be cheaper
-            counts = kernels.top_down_weights(engine.load(corpus.key, grammar), roots)
+            counts = kernels.top_down_weights(engine.load(corpus.cache_key, grammar), roots)
         if options.morphism is None:
             return WordCounts(grammar.words, counts, engine)
         image = options.morphism.apply(grammar.words.series)

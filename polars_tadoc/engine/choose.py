@@ -39,13 +39,13 @@ class Engine:
         """Where new arrays of a call are resident: the family, and a GPU's current device."""
         return self.name if self.resident is None else f"{self.name}:{self.kernels.current_device()}"
 
-    def load(self, key: str, grammar: Grammar) -> Any:
+    def load(self, key: str | None, grammar: Grammar) -> Any:
         """Return the grammar, resident for word-count kernels; transferred only once."""
         return self.keep(key, lambda: self.kernels.load_grammar(grammar))
 
-    def load_rules(self, key: str, grammar: Grammar) -> Rules:
+    def load_rules(self, key: str | None, grammar: Grammar) -> Rules:
         """Return the grammar's rules, resident for all other kernels; transferred only once."""
-        rules: Rules = self.keep(f"{key}:rules", lambda: self.kernels.load_rules(grammar))
+        rules: Rules = self.keep(key and f"{key}:rules", lambda: self.kernels.load_rules(grammar))
         return rules
 
     @property
@@ -55,7 +55,7 @@ class Engine:
 
     def keep(
         self,
-        key: str | Callable[[], str],
+        key: str | Callable[[], str] | None,
         make: Callable[[], Any],
         on_host: Callable[[Callable[[], Any]], Any] | None = None,
         owner: object = None,
@@ -65,7 +65,7 @@ class Engine:
         Parameters
         ----------
         key
-            The key, or a function that returns it, called only if the engine caches.
+            The key, or a function that returns it, called only if the engine caches; None: the object is not cached.
         make
             Makes the object.
         on_host
@@ -76,6 +76,8 @@ class Engine:
         """
         if self.resident is None:
             return make() if on_host is None else on_host(make)
+        if key is None:
+            return make()
         placed = f"{self.place}:{key if isinstance(key, str) else key()}"
         found = self.resident.get(placed)
         if found is None:

@@ -14,6 +14,9 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.runtime.array_types import Int64, UInt32
 
+TEXT = "text "
+"""Start of the keys of plain text."""
+
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
@@ -45,6 +48,11 @@ class Corpus:
     roots: UInt32
     gaps: pl.Series
     identity: str | None = None
+
+    @property
+    def cache_key(self) -> str | None:
+        """The key of what caches keep of the grammar; None for plain text, which may never be asked again."""
+        return None if self.key.startswith(TEXT) else self.key
 
     @property
     def document_count(self) -> int:

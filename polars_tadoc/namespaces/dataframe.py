@@ -431,7 +431,7 @@ class TadocFrame:
     def build_index(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[IndexColumnOptions]
     ) -> Index:
-        """Build a search index of a compressed column (optional if there is only one).
+        """Build a search index of a column, text or compressed (optional if there is only one compressed).
 
         A misspelt column raises ``ColumnMissingError`` with the nearest names.
 
@@ -453,7 +453,7 @@ class TadocFrame:
         call, names = "build_index", options["metadata"]
         listed = [] if names is None else metadata_columns(self._df.columns, names, call)
         own: Any = {**options, "metadata": self._df[listed] if listed else None}
-        return build_index(self._column(call, column), id=self._labels(call, id), **own)
+        return build_index(self._text(call, column), id=self._labels(call, id), **own)
 
     def append_to(
         self,

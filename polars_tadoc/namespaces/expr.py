@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Unpack
 
 import polars as pl
@@ -29,7 +30,6 @@ from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import Recompression, RecompressOptions, recompress
-from polars_tadoc.model.word_map import MorphismOptions
 from polars_tadoc.rows.bm25 import BM25Options, BM25Request, bm25
 from polars_tadoc.rows.content_hash import DTYPE as HASH_DTYPE
 from polars_tadoc.rows.content_hash import content_hash
@@ -37,11 +37,12 @@ from polars_tadoc.rows.equals import EqualsRequest as Comparison
 from polars_tadoc.rows.equals import WithLiteral, equals
 from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
-from polars_tadoc.rows.phrases import PhraseRequest, contains_any, contains_phrase, count_phrase
+from polars_tadoc.rows.phrases import PhraseOptions, PhraseRequest, contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.io_source import at_work
+from polars_tadoc.traversal.options import TokenizerOption, tokenizer_of
 from polars_tadoc.twig.twig_set import TwigSet
 
 Integers = int | str | pl.Expr | pl.Series
@@ -147,7 +148,7 @@ class TadocExpr:
         return elementwise(decompress, pl.String, self._expr)
 
     @documented_by(token_count)
-    def token_count(self) -> pl.Expr:
+    def token_count(self, **options: Unpack[TokenizerOption]) -> pl.Expr:
         """Count the words of each row.
 
         Returns
@@ -164,7 +165,8 @@ class TadocExpr:
         [6, None]
 
         """
-        return elementwise(token_count, pl.UInt64, self._expr)
+        tokenizer_of(options)
+        return elementwise(partial(token_count, **options), pl.UInt64, self._expr)
 
     @documented_by(content_hash)
     def content_hash(self) -> pl.Expr:
@@ -218,7 +220,7 @@ class TadocExpr:
         offset="Number of the first word, from 0; negative numbers count from the row's end. An integer, the name\n"
         "    of a column of integers, an expression or a series.",
     )
-    def extract(self, offset: Integers, length: Integers | None = None) -> pl.Expr:
+    def extract(self, offset: Integers, length: Integers | None = None, **options: Unpack[TokenizerOption]) -> pl.Expr:
         """Return words of each row by their number, with the separators between them.
 
         The arguments have the meaning of those of ``str.slice``, for words instead of characters.
@@ -239,10 +241,10 @@ class TadocExpr:
 
         """
         arguments = {"offset": offset} if length is None else {"offset": offset, "length": length}
-        return by_row(extract, self._expr, pl.String, **arguments)
+        return by_row(partial(extract, **options), self._expr, pl.String, **arguments)
 
     @documented_by(head, n=COUNT.format("end"))
-    def head(self, n: Integers = 5) -> pl.Expr:
+    def head(self, n: Integers = 5, **options: Unpack[TokenizerOption]) -> pl.Expr:
         """Return the first words of each row, with the separators between them.
 
         Returns
@@ -259,10 +261,10 @@ class TadocExpr:
         ['To be, or', 'To do']
 
         """
-        return by_row(head, self._expr, pl.String, n=n)
+        return by_row(partial(head, **options), self._expr, pl.String, n=n)
 
     @documented_by(tail, n=COUNT.format("start"))
-    def tail(self, n: Integers = 5) -> pl.Expr:
+    def tail(self, n: Integers = 5, **options: Unpack[TokenizerOption]) -> pl.Expr:
         """Return the last words of each row, with the separators between them.
 
         Returns
@@ -279,10 +281,10 @@ class TadocExpr:
         ['not to be', 'To do']
 
         """
-        return by_row(tail, self._expr, pl.String, n=n)
+        return by_row(partial(tail, **options), self._expr, pl.String, n=n)
 
     @documented_by(count_phrase)
-    def count_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Expr:
+    def count_phrase(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Expr:
         """Count how often each row contains a phrase: row-wise, null for null rows.
 
         Returns
@@ -302,7 +304,7 @@ class TadocExpr:
         return self._find(PhraseRequest.of_phrase("count_phrase", phrase, options))
 
     @documented_by(contains_phrase)
-    def contains_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Expr:
+    def contains_phrase(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Expr:
         """Tell which rows contain a phrase: row-wise, null for null rows.
 
         Returns
@@ -322,7 +324,7 @@ class TadocExpr:
         return self._find(PhraseRequest.of_phrase("contains_phrase", phrase, options))
 
     @documented_by(contains_any)
-    def contains_any(self, phrases: Iterable[str], **options: Unpack[MorphismOptions]) -> pl.Expr:
+    def contains_any(self, phrases: Iterable[str], **options: Unpack[PhraseOptions]) -> pl.Expr:
         """Tell which rows contain at least one of several phrases: row-wise, null for null rows.
 
         Returns

@@ -29,18 +29,18 @@ from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.index.construct.build import IndexOptions, build_index
 from polars_tadoc.index.index import Index
-from polars_tadoc.model.word_map import MorphismOptions
 from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.rows.bm25 import BM25Options, bm25
 from polars_tadoc.rows.content_hash import content_hash
 from polars_tadoc.rows.equals import EqualsRequest as Comparison
 from polars_tadoc.rows.equals import equals
 from polars_tadoc.rows.extract import extract, head, tail
-from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
+from polars_tadoc.rows.phrases import PhraseOptions, contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
+from polars_tadoc.traversal.options import TokenizerOption
 from polars_tadoc.twig.twig_set import TwigSet
 
 _documented = partial(documented_by, id="Labels of the rows, one for each; default: row numbers.")
@@ -106,7 +106,7 @@ class TadocSeries:
         return decompress(self._series)
 
     @documented_by(token_count)
-    def token_count(self) -> pl.Series:
+    def token_count(self, **options: Unpack[TokenizerOption]) -> pl.Series:
         """Count the words of each row; result as for :func:`polars_tadoc.token_count`.
 
         Examples
@@ -117,7 +117,7 @@ class TadocSeries:
         [6, None]
 
         """
-        return token_count(self._series)
+        return token_count(self._series, **options)
 
     def preview(self, rows: int = ROWS, words: int = WORDS) -> pl.Series:
         """Return the first words of the first rows, for printing.
@@ -187,7 +187,9 @@ class TadocSeries:
         return Comparison("eq", nulls_equal).with_any(self._series, other)
 
     @documented_by(extract)
-    def extract(self, offset: int | pl.Series, length: int | pl.Series | None = None) -> pl.Series:
+    def extract(
+        self, offset: int | pl.Series, length: int | pl.Series | None = None, **options: Unpack[TokenizerOption]
+    ) -> pl.Series:
         """Return words of each row by their number, with the separators between them; as :func:`polars_tadoc.extract`.
 
         Examples
@@ -198,10 +200,10 @@ class TadocSeries:
         ['be, or not', 'do']
 
         """
-        return extract(self._series, offset, length)
+        return extract(self._series, offset, length, **options)
 
     @documented_by(head)
-    def head(self, n: int | pl.Series = 5) -> pl.Series:
+    def head(self, n: int | pl.Series = 5, **options: Unpack[TokenizerOption]) -> pl.Series:
         """Return the first words of each row, with the separators between them; as :func:`polars_tadoc.head`.
 
         Examples
@@ -212,10 +214,10 @@ class TadocSeries:
         ['To be, or', 'To do']
 
         """
-        return head(self._series, n)
+        return head(self._series, n, **options)
 
     @documented_by(tail)
-    def tail(self, n: int | pl.Series = 5) -> pl.Series:
+    def tail(self, n: int | pl.Series = 5, **options: Unpack[TokenizerOption]) -> pl.Series:
         """Return the last words of each row, with the separators between them; as :func:`polars_tadoc.tail`.
 
         Examples
@@ -226,10 +228,10 @@ class TadocSeries:
         ['not to be', 'To do']
 
         """
-        return tail(self._series, n)
+        return tail(self._series, n, **options)
 
     @documented_by(count_phrase)
-    def count_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Series:
+    def count_phrase(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Series:
         """Count how often each row contains a phrase; result as for :func:`polars_tadoc.count_phrase`.
 
         Examples
@@ -243,7 +245,7 @@ class TadocSeries:
         return count_phrase(self._series, phrase, **options)
 
     @documented_by(contains_phrase)
-    def contains_phrase(self, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Series:
+    def contains_phrase(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Series:
         """Tell which rows contain a phrase; result as for :func:`polars_tadoc.contains_phrase`.
 
         Examples
@@ -257,7 +259,7 @@ class TadocSeries:
         return contains_phrase(self._series, phrase, **options)
 
     @documented_by(contains_any)
-    def contains_any(self, phrases: Iterable[str], **options: Unpack[MorphismOptions]) -> pl.Series:
+    def contains_any(self, phrases: Iterable[str], **options: Unpack[PhraseOptions]) -> pl.Series:
         """Tell which rows contain at least one of several phrases; result as for :func:`polars_tadoc.contains_any`.
 
         Examples

@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.kernels.host.rows.term_counts import score_rows
-from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.column import scatter_to_rows
 from polars_tadoc.model.corpus import Corpus, require_countable
-from polars_tadoc.model.word_map import Morphism, MorphismOptions, naming_normalize
+from polars_tadoc.model.word_map import Morphism, naming_normalize
 from polars_tadoc.records.labelled_results import from_arrow, lists
 from polars_tadoc.rows.phrase_words import PhraseWords
-from polars_tadoc.rows.phrases import count_phrase
+from polars_tadoc.rows.phrases import PhraseOptions, count_phrase
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
 from polars_tadoc.runtime.arguments import require_text
 from polars_tadoc.runtime.array_types import Float32, Float64, Int64, UInt64
@@ -27,6 +28,9 @@ from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.scoring.bm25 import Scoring, ScoringOptions
+from polars_tadoc.traversal.options import tokenizer_of
+from polars_tadoc.traversal.text_corpus import corpora_of
+from polars_tadoc.traversal.text_corpus import require_text as require_column
 
 MAX_PAIRS = 1 << 20
 """Maximum pairs of group and term for counting all of them, whether they occur or not."""
@@ -35,7 +39,7 @@ MANY = 64
 """Minimum terms for sorting postings before summing; with fewer, they are ordered row by row."""
 
 
-class BM25Options(ScoringOptions, MorphismOptions, total=False):
+class BM25Options(ScoringOptions, PhraseOptions, total=False):
     """Options of :func:`bm25`."""
 
 
@@ -88,7 +92,7 @@ def bm25(column: pl.Series, query: str, **options: Unpack[BM25Options]) -> pl.Se
     [0.44, 0.26, None, 0.0]
 
     """
-    column = require_tadoc(column, "bm25")  # before the arguments, which the caller may have swapped
+    column = require_column(column, "bm25")  # before the arguments, which the caller may have swapped
     return BM25Request.from_arguments(query, **options).run(column)
 
 
@@ -99,6 +103,7 @@ class BM25Request:
     query: str
     scoring: Scoring
     morphism: Morphism | None
+    tokenizer: Tokenizer | None = None
 
     @classmethod
     @takes_options
@@ -108,12 +113,12 @@ class BM25Request:
             raise TypeError(f"bm25: query must be a string, not {type(query).__name__}")
         require_text(query, "bm25: query")
         morphism = Morphism.of(options)
-        return cls(query, Scoring.of(options), morphism)
+        return cls(query, Scoring.of(options), morphism, tokenizer_of(options))
 
     @ends_on_interrupt
     def run(self, column: pl.Series) -> pl.Series:
         """Score the rows of a column."""
-        column = require_tadoc(column, "bm25")
+        column = require_column(column, "bm25")
         with naming_normalize("bm25", column.name):
             return self._score(column, np.array([0, len(column)], np.int64))
 
@@ -122,7 +127,7 @@ class BM25Request:
     def run_lists(self, imploded: pl.Series) -> pl.Series:
         """Score the rows of each list separately; returns one list of scores per list."""
         column = imploded.explode(empty_as_null=False, keep_nulls=False)
-        column = require_tadoc(column, "bm25")
+        column = require_column(column, "bm25")
         sizes = imploded.list.len().fill_null(0).to_numpy()
         offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))
         with naming_normalize("bm25", column.name):
@@ -131,7 +136,7 @@ class BM25Request:
 
     def _score(self, column: pl.Series, group_offsets: Int64) -> pl.Series:
         """Score the rows of each group separately."""
-        corpora = split(column)
+        corpora = corpora_of(column, "bm25", self.tokenizer)
         require_countable(corpora)
         terms = self._terms(corpora)
         found = [Terms.of(corpus, list(terms), self.morphism) for corpus in corpora]

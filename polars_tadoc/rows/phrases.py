@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
-from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
+from polars_tadoc.model.column import scatter_to_rows
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import Morphism, MorphismOptions, encode, naming_normalize
 from polars_tadoc.rows.matching import Target
@@ -24,13 +25,19 @@ from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.traversal.options import TokenizerOption, tokenizer_of
+from polars_tadoc.traversal.text_corpus import corpora_of, require_text
 
 SHOWN = 80
 """Characters of a phrase shown in messages."""
 
 
+class PhraseOptions(MorphismOptions, TokenizerOption, total=False):
+    """Options of calls with phrases."""
+
+
 @documented_by(token_count)
-def count_phrase(column: pl.Series, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Series:
+def count_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Series:
     """Count how often each row contains a phrase, without decompressing it.
 
     The phrase is cut into words like the column's text; separators between the words do not matter. Occurrences may
@@ -75,12 +82,12 @@ def count_phrase(column: pl.Series, phrase: str, **options: Unpack[MorphismOptio
     [2, 0, None]
 
     """
-    column = require_tadoc(column, "count_phrase")  # before the arguments, which the caller may have swapped
+    column = require_text(column, "count_phrase")  # before the arguments, which the caller may have swapped
     return PhraseRequest.of_phrase("count_phrase", phrase, options).run(column)
 
 
 @documented_by(count_phrase)
-def contains_phrase(column: pl.Series, phrase: str, **options: Unpack[MorphismOptions]) -> pl.Series:
+def contains_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Series:
     """Tell which rows contain a phrase, with the rules of :func:`count_phrase`.
 
     Returns
@@ -97,12 +104,12 @@ def contains_phrase(column: pl.Series, phrase: str, **options: Unpack[MorphismOp
     [True, False, None]
 
     """
-    column = require_tadoc(column, "contains_phrase")  # before the arguments, which the caller may have swapped
+    column = require_text(column, "contains_phrase")  # before the arguments, which the caller may have swapped
     return PhraseRequest.of_phrase("contains_phrase", phrase, options).run(column)
 
 
 @documented_by(contains_phrase)
-def contains_any(column: pl.Series, phrases: Iterable[str], **options: Unpack[MorphismOptions]) -> pl.Series:
+def contains_any(column: pl.Series, phrases: Iterable[str], **options: Unpack[PhraseOptions]) -> pl.Series:
     """Tell which rows contain at least one of several phrases, in one pass.
 
     Parameters
@@ -133,7 +140,7 @@ def contains_any(column: pl.Series, phrases: Iterable[str], **options: Unpack[Mo
     [True, False, None]
 
     """
-    column = require_tadoc(column, "contains_any")
+    column = require_text(column, "contains_any")
     return PhraseRequest.of_phrases(phrases, options).run(column)
 
 
@@ -161,21 +168,24 @@ class PhraseRequest:
     """Normalisation of words: which are equal, which are dropped."""
     once: bool
     """Whether to tell if there is a match, instead of counting."""
+    tokenizer: Tokenizer | None = None
+    """Cuts plain text; None: into words."""
 
     @classmethod
-    def of_phrase(cls, call: str, phrase: object, options: MorphismOptions) -> PhraseRequest:
+    def of_phrase(cls, call: str, phrase: object, options: PhraseOptions) -> PhraseRequest:
         """Make a request for one phrase; errors as for :func:`count_phrase`."""
         morphism = Morphism.of(options)
-        return cls(call, (_require_phrase(phrase, call, "phrase"),), morphism, once=call != "count_phrase")
+        checked = (_require_phrase(phrase, call, "phrase"),)
+        return cls(call, checked, morphism, call != "count_phrase", tokenizer_of(options))
 
     @classmethod
-    def of_phrases(cls, phrases: object, options: MorphismOptions) -> PhraseRequest:
+    def of_phrases(cls, phrases: object, options: PhraseOptions) -> PhraseRequest:
         """Make a request for any of several phrases; errors as for :func:`contains_any`."""
         morphism = Morphism.of(options)
         if isinstance(phrases, str) or not isinstance(phrases, Iterable):
             raise TypeError(f"contains_any: phrases must be a list of strings, not {type(phrases).__name__}")
         checked = tuple(_require_phrase(own, "contains_any", f"phrases[{place}]") for place, own in enumerate(phrases))
-        return cls("contains_any", checked, morphism, once=True)
+        return cls("contains_any", checked, morphism, True, tokenizer_of(options))
 
     @property
     def dtype(self) -> pl.DataType:
@@ -185,8 +195,8 @@ class PhraseRequest:
     @ends_on_interrupt
     def run(self, column: pl.Series) -> pl.Series:
         """Match the phrases in each row."""
-        column = require_tadoc(column, self.call)
-        corpora = split(column)
+        column = require_text(column, self.call)
+        corpora = corpora_of(column, self.call, self.tokenizer)
         require_countable(corpora)
         texts: dict[str, PhraseWords] = {}
         buffer, counts = allocate(sum(corpus.document_count for corpus in corpora), np.uint64)
@@ -219,7 +229,7 @@ class PhraseRequest:
         """Count the matches in each document of a corpus into ``found``, initially zero."""
         grammar, plain = corpus.grammar, load_rules(corpus.grammar)
         if self.morphism is None:
-            target = Target(plain, corpus.root_offsets, corpus.roots, corpus.key, None)
+            target = Target(plain, corpus.root_offsets, corpus.roots, corpus.cache_key, None)
             target.count(words.find(grammar.words), words.offsets, self.once, found)
             return
         size = len(grammar.words)
@@ -241,7 +251,7 @@ class PhraseRequest:
         numbers = {word: number for number, word in enumerate(wanted.unique(maintain_order=True).to_list())}
         terminals = images.head(size).is_in(wanted.unique().implode()).arg_true()
         stands = terminals.to_numpy(), _numbered(images.gather(terminals), numbers)
-        target = Target(plain, corpus.root_offsets, corpus.roots, corpus.key, stands)
+        target = Target(plain, corpus.root_offsets, corpus.roots, corpus.cache_key, stands)
         target.count(_numbered(wanted, numbers), offsets, self.once, found)
 
 

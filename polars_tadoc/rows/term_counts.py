@@ -117,7 +117,7 @@ def find_holders(corpus: Corpus, words: UInt32) -> tuple[Owners, UInt8, UInt32, 
 
     """
     rules = load_rules(corpus.grammar)
-    owners = Links.of(rules, corpus.key).owners
+    owners = Links.of(rules, corpus.cache_key).owners
     size = rules.terminals + rules.rule_count
     touched, holders, places = np.zeros(size, np.uint8), np.empty(size, np.uint32), np.empty(size, np.uint32)
     pending = np.zeros(-(-rules.rule_count // 64), np.uint64)

@@ -62,6 +62,12 @@ class TokenizerOption(TypedDict, total=False):
     tokenizer: Annotated[str | re.Pattern[str] | None, Default(None)]
 
 
+def tokenizer_of(options: TokenizerOption) -> Tokenizer | None:
+    """Return the tokenizer that the options of a call name; None: none is named. Raises ``ValueError``."""
+    tokenizer = options.get("tokenizer")
+    return None if tokenizer is None else Tokenizer.from_argument(tokenizer)
+
+
 class TraversalOptions(WordOptions, EngineOption, total=False):
     """Options of all analytics on words."""
 
@@ -87,9 +93,8 @@ class Options:
         """Take and check these options of a call, which may have more; raises as the analytics do."""
         require_engine(options["engine"])
         require_strategy(options["strategy"])
-        tokenizer: Any = options.get("tokenizer")
-        own = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
-        return cls(Morphism.of(options), options["strategy"], options["engine"], own)
+        named: Any = options
+        return cls(Morphism.of(options), options["strategy"], options["engine"], tokenizer_of(named))
 
 
 class CountOptions(MinCountOption, WordOptions, TokenizerOption, EngineOption, total=False):

@@ -49,7 +49,7 @@ class Source(PreparedRows):
     """Input of an analytic's kernels: one corpus of a compressed column."""
 
     key: str | None
-    """Key of the words in the engine's cache; None if a morphism made them."""
+    """Key of the words in the engine's cache; None if a morphism made them, or for plain text."""
     host: tuple[Rules, Int64, UInt32]
     """Rules, offsets and symbols in host memory."""
 
@@ -61,9 +61,8 @@ class Source(PreparedRows):
     @cached_property
     def rank(self) -> Any:
         """Rank of each word in code point order: uint32, an array of the engine."""
-        if self.key is None:
-            return self.engine.kernels.load_array(self.words.rank)
-        return self.engine.keep(f"{self.key}:rank", lambda: self.engine.kernels.load_array(self.words.rank))
+        key = self.key and f"{self.key}:rank"
+        return self.engine.keep(key, lambda: self.engine.kernels.load_array(self.words.rank))
 
     def rows_of(self, documents: UInt32) -> UInt32:
         """Return the rows of some documents, uint32; the same array if documents and rows have the same numbers."""
@@ -89,8 +88,8 @@ def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) ->
     kernels, grammar = engine.kernels, corpus.grammar
     plain = load_rules(grammar)
     if morphism is None:
-        rules = engine.load_rules(corpus.key, grammar)
-        words, key, host = grammar.words, corpus.key, (plain, corpus.root_offsets, corpus.roots)
+        rules = engine.load_rules(corpus.cache_key, grammar)
+        words, key, host = grammar.words, corpus.cache_key, (plain, corpus.root_offsets, corpus.roots)
     else:
         image = morphism.apply(grammar.words.series)
         mapped = map_rules(plain, image.ids, len(image.words))

@@ -15,7 +15,7 @@ from polars_tadoc.engine.choose import CPU
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
 from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.column import require_series, require_tadoc, split
-from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.corpus import TEXT, Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.kept_columns import split_and_keep
 from polars_tadoc.model.payload import short_name
@@ -149,5 +149,5 @@ def _corpus(text: pl.Series, tokenizer: Tokenizer) -> Corpus:
         tokenizer=tokenizer.name,
     )
     gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(source.rows))
-    key = f"text {secrets.token_hex(16)}"  # unique
+    key = f"{TEXT}{secrets.token_hex(16)}"  # unique
     return Corpus(key, grammar, source.rows, source.root_offsets, source.roots, gaps)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 from unittest.mock import patch
 
 import polars as pl
 import pytest
 from hypothesis import given
-from polars.testing import assert_frame_equal
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal, assert_series_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.engine.choose import CPU
 from polars_tadoc.errors import NotCompressedError
+from polars_tadoc.rows import matching
 from polars_tadoc.traversal import text_corpus
 from tests.strategies import columns
 
@@ -30,7 +34,8 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "term_vector": [{"top": 1}, {"lowercase": True}],
     "ranked_inverted_index": [{"n": 2, "top": 1}],
 }
-FORMS = (pl.String(), pl.Categorical())
+INDEXED = ("to be, or not to be", "To do is to be", "Do be do be do")
+FORMS = (pl.String(), pl.Categorical(), pl.Enum(["to be or not to be", "a b c", "a b c, a b", "", "to be", *INDEXED]))
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -45,7 +50,7 @@ def test_results_equal_those_of_the_compressed_column(engine: str, call: str, ro
             assert_frame_equal(found, getattr(packed.tadoc, call)("text", engine=engine, **options))
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("form", FORMS, ids=["String", "Categorical", "Enum"])
 @pytest.mark.parametrize("call", CALLS)
 def test_every_surface_takes_every_form_of_text(call: str, form: pl.DataType) -> None:
     rows = ["to be or not to be", "a b c", None, "", "to be"]
@@ -85,6 +90,120 @@ def test_no_call_builds_rules_behind_the_scenes(call: str) -> None:
             text.to_frame().tadoc.compress("text", engine="cpu")
     assert built == ["rows"]  # those of the call that compresses
     assert [len(corpus.grammar.symbols) for corpus in text_corpus.text_corpora(text, text_corpus.WORDS)] == [0]
+
+
+ROW_CALLS: dict[str, list[tuple[Any, ...]]] = {
+    "token_count": [()],
+    "extract": [(1, 2), (-2,), (0, 0)],
+    "head": [(2,), (-1,)],
+    "tail": [(2,), (-1,)],
+    "count_phrase": [("a",), ("to be",), ("b c a",)],
+    "contains_phrase": [("be or",)],
+    "contains_any": [(["a b", "be"],), ([],)],
+    "bm25": [("a b a",), ("to be",)],
+}
+ROW_OPTIONS: dict[str, dict[str, Any]] = {
+    name: {"lowercase": True, "stopwords": ["b"]} for name in ("count_phrase", "contains_any", "bm25")
+}
+TOKENIZERS = ("words", "whitespace", re.compile("[a-z]+|,"))
+
+
+@pytest.mark.parametrize("call", ROW_CALLS)
+@given(rows=columns, tokenizer=st.sampled_from(TOKENIZERS), block=st.sampled_from([1, text_corpus.BLOCK_BYTES]))
+def test_row_calls_give_what_the_compressed_column_gives(
+    call: str, rows: list[str | None], tokenizer: str | re.Pattern[str], block: int
+) -> None:
+    text = pl.Series("text", rows, dtype=pl.String)
+    packed = text.tadoc.compress(tokenizer=tokenizer)  # type: ignore[attr-defined]
+    for given_ in ROW_CALLS[call]:
+        for options in ({}, ROW_OPTIONS.get(call, {})):
+            with patch.object(text_corpus.text_corpora, "__defaults__", (0, block)):
+                found = getattr(tadoc, call)(text, *given_, tokenizer=tokenizer, **options)
+            assert_series_equal(found, getattr(tadoc, call)(packed, *given_, **options))
+
+
+@given(rows=columns, seed=st.randoms(use_true_random=False))
+def test_extract_takes_numbers_by_row_and_one_row_for_many_numbers(rows: list[str | None], seed: random.Random) -> None:
+    text = pl.Series("text", rows, dtype=pl.String)
+    packed = text.tadoc.compress()  # type: ignore[attr-defined]
+    for one, other, size in ((text, packed, len(rows)), (text.head(1), packed.head(1), 9)):
+        if len(one):
+            offsets = pl.Series([seed.choice([None, *range(-5, 6)]) for _ in range(size)], dtype=pl.Int64)
+            lengths = pl.Series([seed.choice([None, *range(5)]) for _ in range(size)], dtype=pl.Int64)
+            assert_series_equal(tadoc.extract(one, offsets, lengths), tadoc.extract(other, offsets, lengths))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=["String", "Categorical", "Enum"])
+@pytest.mark.parametrize("call", ROW_CALLS)
+def test_row_calls_on_every_surface(call: str, form: pl.DataType) -> None:
+    rows = ["to be or not to be", "a b c, a b", None, "", "to be"]
+    plain = pl.DataFrame({"g": [1, 1, 2, 2, 3], "text": pl.Series(rows).cast(form)})
+    packed = pl.DataFrame({"g": [1, 1, 2, 2, 3], "text": rows}).tadoc.compress("text")
+    for given_ in ROW_CALLS[call]:
+        expected = getattr(tadoc, call)(packed["text"], *given_)
+        assert_series_equal(getattr(plain["text"].tadoc, call)(*given_), expected)  # type: ignore[attr-defined]
+        asked = getattr(pl.col("text").tadoc, call)(*given_)  # type: ignore[attr-defined]
+        assert_series_equal(plain.select(asked).to_series(), expected)
+        assert_series_equal(plain.lazy().select(asked).collect(engine="streaming").to_series(), expected)
+        assert_frame_equal(plain.select(asked.over("g")), packed.select(asked.over("g")))
+        groups = [df.group_by("g", maintain_order=True).agg(asked) for df in (plain, packed)]
+        assert_frame_equal(*groups)
+    by_tokenizer = getattr(pl.col("text").tadoc, call)(*ROW_CALLS[call][0], tokenizer="whitespace")  # type: ignore[attr-defined]
+    whole = tadoc.compress(pl.Series("text", rows), tokenizer="whitespace")
+    assert_series_equal(plain.select(by_tokenizer).to_series(), getattr(tadoc, call)(whole, *ROW_CALLS[call][0]))
+    with pytest.raises(TypeError, match=rf"{call}: tokenizer= is for String columns; grammar"):
+        getattr(tadoc, call)(packed["text"], *ROW_CALLS[call][0], tokenizer="whitespace")
+
+
+def test_bm25_takes_statistics_of_the_whole_column_in_streams(tmp_path: Path) -> None:
+    rows = [f"a w{k % 7} w{k % 11}" if k % 5 else "b" for k in range(5000)]
+    pl.DataFrame({"text": rows}).write_parquet(tmp_path / "text.parquet", row_group_size=100)
+    found = pl.scan_parquet(tmp_path / "text.parquet").select(pl.col("text").tadoc.bm25("w3 b"))  # type: ignore[attr-defined]
+    expected = tadoc.bm25(tadoc.compress(pl.Series("text", rows)), "w3 b")
+    assert_series_equal(found.collect(engine="streaming").to_series(), expected)
+
+
+@pytest.mark.parametrize("store", [True, False])
+@pytest.mark.parametrize("form", FORMS, ids=["String", "Categorical", "Enum"])
+def test_an_index_of_text_is_that_of_the_compressed_column(form: pl.DataType, store: bool) -> None:
+    rows = [INDEXED[0], None, INDEXED[1], "", INDEXED[2]]
+    plain = pl.DataFrame({"name": list("vwxyz"), "text": pl.Series(rows).cast(form)})
+    packed = plain.with_columns(pl.Series("text", rows)).tadoc.compress("text")
+    options: dict[str, Any] = {"id": "name", "metadata": ["name"], "store": store, "lowercase": True}
+    found, expected = (df.tadoc.build_index("text", **options) for df in (plain, packed))
+    for query in ("do be", "to", "none"):
+        assert_frame_equal(found.search(query, k=9), expected.search(query, k=9))
+    assert (found.stored.stored_text is not None) == store
+    if store:
+        assert_frame_equal(found.search('"or not"'), expected.search('"or not"'))
+    found.save(folder := Path(mkdtemp()) / "index")
+    assert_frame_equal(tadoc.load_index(folder).search("do be"), expected.search("do be"))
+    again = tadoc.build_index(plain["text"].cast(pl.String), tokenizer="whitespace", store=store)
+    assert again.search("be,")["id"].to_list() == [0]
+
+
+@pytest.mark.parametrize("call", [*ROW_CALLS, "build_index"])
+def test_no_row_call_builds_rules(call: str) -> None:
+    text, built, kernels = pl.Series("text", ["to be or not to be"] * 50), [], CPU.kernels
+    arguments = ROW_CALLS.get(call, [()])[0]
+    with (
+        patch.object(kernels, "compress_rows", side_effect=lambda *_, **__: built.append("rows")),
+        patch.object(kernels, "build_rules", side_effect=lambda *_, **__: built.append("rules")),
+    ):
+        if call == "build_index":
+            tadoc.build_index(text, engine="cpu", store=False)
+            with pytest.raises(Exception, match=r".*"):
+                tadoc.build_index(text, engine="cpu")
+            assert built == ["rows"]  # of the text that it stores
+        else:
+            getattr(tadoc, call)(text, *arguments)
+            assert built == []
+
+
+def test_caches_keep_nothing_of_plain_text() -> None:
+    held = len(matching._links)
+    tadoc.count_phrase(pl.Series("text", ["to be or not to be"]), "to be")
+    assert len(matching._links) == held
 
 
 def test_tokenizer_says_how_text_is_cut() -> None:

@@ -7,17 +7,19 @@ from typing import Annotated, TypedDict, Unpack
 
 import polars as pl
 
+from polars_tadoc.compress.compress import compress
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.construct.collect import document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.query.analyzer import Analyzer
-from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.model.text_type import storage
 from polars_tadoc.model.word_map import MorphismOptions, naming_normalize
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
-from polars_tadoc.traversal.options import Options, StrategyOption
+from polars_tadoc.traversal.options import Options, StrategyOption, TokenizerOption
+from polars_tadoc.traversal.text_corpus import corpora_of, require_text
 
 
 class CodecOption(TypedDict, total=False):
@@ -45,27 +47,42 @@ class StoreOption(TypedDict, total=False):
 
 
 class IndexOptions(
-    CodecOption, MorphismOptions, MetadataOption, StoreOption, StrategyOption, EngineOption, total=False
+    CodecOption,
+    MorphismOptions,
+    MetadataOption,
+    StoreOption,
+    StrategyOption,
+    TokenizerOption,
+    EngineOption,
+    total=False,
 ):
     """Options of :func:`build_index`."""
 
 
 class IndexColumnOptions(
-    CodecOption, MorphismOptions, MetadataColumnsOption, StoreOption, StrategyOption, EngineOption, total=False
+    CodecOption,
+    MorphismOptions,
+    MetadataColumnsOption,
+    StoreOption,
+    StrategyOption,
+    TokenizerOption,
+    EngineOption,
+    total=False,
 ):
     """Options of the same call on a column of a frame."""
 
 
 @takes_options
 def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[IndexOptions]) -> Index:
-    """Build a search index of a compressed column (Ding et al., WWW 2009).
+    """Build a search index of a compressed column (Ding et al., WWW 2009), or of plain text.
 
-    Words are counted on the compressed form; nothing is decompressed. Each row that is not null is a document.
+    Words are counted on the compressed form; nothing is decompressed. Each row that is not null is a document. Of plain
+    text the index keeps the compressed form, or with ``store=False`` nothing: then no rules are built.
 
     Parameters
     ----------
     column
-        Compressed column.
+        Compressed column, or plain text (String, Categorical or Enum).
     id
         What documents are called, one value for each row; by default the numbers of their rows. Equal ids are allowed:
         to delete one deletes all of its documents.
@@ -82,9 +99,12 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     metadata
         A row for each row of the column, for filters.
     store
-        Keep the compressed column with the index, which phrases and snippets need; it is shared, not copied.
+        Keep the compressed column with the index, which phrases and snippets need; it is shared, not copied. Plain
+        text is compressed for it.
     strategy
         "auto", "top_down" or "bottom_up": which way the rules are traversed; the index is the same.
+    tokenizer
+        Cuts plain text into words, as for ``compress``; "words" by default. A compressed column is tokenized already.
     engine
         "auto", "cpu" or "gpu": where words are counted; by default what ``tadoc.Config`` says.
 
@@ -96,18 +116,20 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     Raises
     ------
     NotCompressedError
-        The series is not a compressed column.
+        The series is neither text nor a compressed column.
     InvalidGrammarError, LimitExceededError
         A payload or a row is damaged or too large.
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
         ``id`` is no series, or holds Python objects; ``metadata`` is no frame, ``store`` no bool, ``normalize`` no
-        expression, ``lowercase`` no bool or ``stopwords`` no list of strings.
+        expression, ``lowercase`` no bool or ``stopwords`` no list of strings; or a compressed column was cut by another
+        tokenizer.
     ValueError
         ``id`` or ``metadata`` has another length than the column, the column's texts were cut by different tokenizers,
-        there is no such ``codec``, ``strategy`` or ``engine``, or ``normalize`` reads columns or gives anything but
-        one String or null for each word.
+        there is no such ``codec``, ``tokenizer``,
+        ``strategy`` or ``engine``, a row of plain text is not UTF-8, or ``normalize`` reads columns or gives anything
+        but one String or null for each word.
 
     Examples
     --------
@@ -121,11 +143,13 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     """
     how, metadata, store = require_codec(options["codec"]), options["metadata"], options["store"]
     counting = Options.of(options)
-    column = require_tadoc(column, "build_index")
+    column = require_text(column, "build_index")
     require_bool("store", store, "build_index")
     require_rows(column, id, metadata)
     with interruptible():
-        corpora = split(column)
+        if store and column.dtype == pl.String:
+            column = storage(compress(column, tokenizer=options["tokenizer"], engine=options["engine"]))
+        corpora = corpora_of(column, "build_index", counting.tokenizer)
         analyzer = Analyzer.of(corpora, counting.morphism)
         rows = document_rows(corpora)
         with naming_normalize("build_index", column.name):

@@ -259,7 +259,7 @@ def _classify_wide(
 
 
 @njit
-def _cut_block(
+def cut_block(
     address: int,
     left: int,
     in_word: int,
@@ -308,7 +308,7 @@ def _copied(address: int, size: int, tail: int) -> Any:
 
 
 @njit
-def _tables(classes: Classes, tail: UInt8) -> Any:
+def tables_of(classes: Classes, tail: UInt8) -> Any:
     """Return what cutting a block reads: first bytes, widths, addresses of pages and of work space."""
     page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
     return classes.firsts, classes.widths, page_of, pages, nb.uint64(tail.ctypes.data)
@@ -320,13 +320,13 @@ def word_end_from(address: int, length: int, start: int, stop: int, classes: Cla
 
     Text cut there has the same words as uncut.
     """
-    p, tables = nb.uint64(address), _tables(classes, tail)
+    p, tables = nb.uint64(address), tables_of(classes, tail)
     at = start
     while at < stop and (load_u8(p + nb.uint64(at)) & 0xC0) == 0x80:
         at += 1
     in_word, single_end = 0, -1
     while at < stop:
-        _, ends, size, in_word, single_end = _cut_block(p + nb.uint64(at), length - at, in_word, single_end, *tables)
+        _, ends, size, in_word, single_end = cut_block(p + nb.uint64(at), length - at, in_word, single_end, *tables)
         if ends != 0:
             return int(at + trailing_zeros(ends))
         at += size
@@ -340,13 +340,13 @@ def count_ids(addresses: UInt64, lengths: UInt32, piece: Piece, classes: Classes
     if len(matches.ends):
         last = nb.int64(matches.ends[piece.last_row - 1]) if piece.last_row > 0 else 0
         return count + last - (nb.int64(matches.ends[piece.first_row - 1]) if piece.first_row > 0 else 0)
-    tables = _tables(classes, tail)
+    tables = tables_of(classes, tail)
     for row in range(piece.first_row, piece.last_row + 1):
         position = piece.first_byte if row == piece.first_row else 0
         stop = nb.int64(lengths[row]) if row < piece.last_row else piece.last_byte
         in_word, single_end = 0, -1
         while position < stop:
-            starts, _, size, in_word, single_end = _cut_block(
+            starts, _, size, in_word, single_end = cut_block(
                 addresses[row] + nb.uint64(position), stop - position, in_word, single_end, *tables
             )
             count += count_ones(starts)
@@ -408,7 +408,7 @@ def scan(
     """
     by_class = len(matches.ends) == 0
     match = nb.int64(matches.ends[piece.first_row - 1]) if not by_class and piece.first_row > 0 else 0
-    tables, pairs_at = _tables(classes, tail), nb.uint64(pairs.ctypes.data)
+    tables, pairs_at = tables_of(classes, tail), nb.uint64(pairs.ctypes.data)
     slots, hot, cold = _addresses(words)
     gap_slots, gap_hot, gap_cold = _addresses(gaps)
     mask, gap_mask = nb.uint64(len(words.slots) // 2 - 1), nb.uint64(len(gaps.slots) // 2 - 1)
@@ -434,7 +434,7 @@ def scan(
         while more:
             if by_class:
                 while position < stop and started < _SPANS:
-                    starts, ends, size, in_word, single_end = _cut_block(
+                    starts, ends, size, in_word, single_end = cut_block(
                         base + nb.uint64(position), stop - position, in_word, single_end, *tables
                     )
                     while starts != 0:
