@@ -18,15 +18,7 @@ from polars_tadoc.records.labelled_results import dictionary, to_arrow
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.option_signature import Default, takes_options
-from polars_tadoc.traversal.options import (
-    MinCountOption,
-    Options,
-    TokenizerOption,
-    TopOption,
-    WordOptions,
-    require_min_count,
-    require_top,
-)
+from polars_tadoc.traversal.options import Options, TokenizerOption, TopOnWorkers, require_min_count, require_top
 
 SCHEMA = pl.Schema({"word": pl.String, "other": pl.String, "count": pl.UInt64})
 
@@ -51,7 +43,7 @@ class WindowOption(TypedDict, total=False):
     window: Annotated[int, Default(5)]
 
 
-class CooccurrenceOnWorkers(WindowOption, TopOption, MinCountOption, WordOptions, total=False):
+class CooccurrenceOnWorkers(WindowOption, TopOnWorkers, total=False):
     """Options of :func:`cooccurrence` where workers settle the engine."""
 
 

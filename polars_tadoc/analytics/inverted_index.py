@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.word_count import word_count
-from polars_tadoc.engine.choose import Engine, EngineOption
+from polars_tadoc.engine.choose import Engine
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.merge_counts import join_lists
@@ -24,7 +24,7 @@ from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import CountRequest, MinCountOption, TokenizerOption, WordOptions
+from polars_tadoc.traversal.options import CountOptions, CountRequest
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -87,14 +87,6 @@ class PostingsTransport(Transport[Postings]):
         return Postings(words, offsets, records.keys[:, 1].copy())
 
 
-class InvertedIndexOnWorkers(MinCountOption, WordOptions, total=False):
-    """Options of :func:`inverted_index` where workers settle the engine."""
-
-
-class InvertedIndexOptions(InvertedIndexOnWorkers, TokenizerOption, EngineOption, total=False):
-    """Options of :func:`inverted_index`."""
-
-
 @dataclass(frozen=True)
 class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
     """The checked arguments of a call."""
@@ -132,9 +124,7 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
 
 
 @documented_by(word_count)
-def inverted_index(
-    column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[InvertedIndexOptions]
-) -> pa.Table:
+def inverted_index(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[CountOptions]) -> pa.Table:
     """List the rows that contain each word (G-TADOC's inverted index, Zhang et al., ICDE 2021).
 
     Parameters

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.sequence_count import sequence_count
-from polars_tadoc.engine.choose import Engine, EngineOption
+from polars_tadoc.engine.choose import Engine
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.merge_counts import joined, renumber
@@ -26,12 +26,8 @@ from polars_tadoc.records.records import Layout, Records, stretches, word_column
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import (
-    MinCountOption,
-    RunOption,
+    RunOptions,
     RunRequest,
-    TokenizerOption,
-    TopOption,
-    WordOptions,
 )
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
@@ -81,14 +77,6 @@ class RankedInvertedIndex:
     def _documents(self) -> pa.Array:
         fields = [self.labels.arrow(self.postings.rows), to_arrow(self.postings.counts)]
         return lists(self.postings.offsets, pa.StructArray.from_arrays(fields, ["id", "count"]))
-
-
-class RankedInvertedIndexOnWorkers(RunOption, TopOption, MinCountOption, WordOptions, total=False):
-    """Options of :func:`ranked_inverted_index` where workers settle the engine."""
-
-
-class RankedInvertedIndexOptions(RankedInvertedIndexOnWorkers, TokenizerOption, EngineOption, total=False):
-    """Options of :func:`ranked_inverted_index`."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +149,7 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
 
 
 @documented_by(sequence_count)
-def ranked_inverted_index(
-    column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[RankedInvertedIndexOptions]
-) -> pa.Table:
+def ranked_inverted_index(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[RunOptions]) -> pa.Table:
     """List the rows that contain each sequence of n words, by descending count (Zhang et al., ICDE 2021).
 
     Parameters

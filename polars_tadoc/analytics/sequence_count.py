@@ -10,18 +10,13 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.word_count import word_count
-from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.records.labelled_results import sequence_lists, sequence_series, to_arrow
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import (
-    MinCountOption,
-    RunOption,
+    RunOptions,
     RunRequest,
-    TokenizerOption,
-    TopOption,
-    WordOptions,
 )
 
 SCHEMA = pl.Schema({"sequence": pl.List(pl.String()), "count": pl.UInt64()})
@@ -37,14 +32,6 @@ class Sequences(SequenceCounts):
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with the schema ``SCHEMA``."""
         return pl.DataFrame([sequence_series(self.words, self.ids), pl.Series("count", self.counts)])
-
-
-class SequenceCountOnWorkers(RunOption, TopOption, MinCountOption, WordOptions, total=False):
-    """Options of :func:`sequence_count` where workers settle the engine."""
-
-
-class SequenceCountOptions(SequenceCountOnWorkers, TokenizerOption, EngineOption, total=False):
-    """Options of :func:`sequence_count`."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,7 @@ class SequenceCountRequest(RunRequest, CountsSequences[Sequences]):
 
 
 @documented_by(word_count)
-def sequence_count(column: pl.Series, **options: Unpack[SequenceCountOptions]) -> pa.Table:
+def sequence_count(column: pl.Series, **options: Unpack[RunOptions]) -> pa.Table:
     """Count sequences of n words (n-grams), without decompressing rows.
 
     The algorithm is that of Zhang et al., ICDE 2021, sections IV-D and V-C. A rule contributes only the sequences that

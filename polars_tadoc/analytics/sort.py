@@ -11,18 +11,9 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.word_count import SCHEMA as SCHEMA
 from polars_tadoc.analytics.word_count import CountsWords, Selection, WordCounts, word_count
-from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import CountRequest, MinCountOption, TokenizerOption, WordOptions
-
-
-class SortOnWorkers(MinCountOption, WordOptions, total=False):
-    """Options of :func:`sort` where workers settle the engine."""
-
-
-class SortOptions(SortOnWorkers, TokenizerOption, EngineOption, total=False):
-    """Options of :func:`sort`."""
+from polars_tadoc.traversal.options import CountOptions, CountRequest
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,7 @@ class SortRequest(CountRequest, CountsWords):
 
 
 @documented_by(word_count)
-def sort(column: pl.Series, **options: Unpack[SortOptions]) -> pa.Table:
+def sort(column: pl.Series, **options: Unpack[CountOptions]) -> pa.Table:
     """List the words in code point order with their counts (G-TADOC's sort, Zhang et al., ICDE 2021).
 
     Returns

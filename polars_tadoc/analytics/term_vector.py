@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.word_count import word_count
-from polars_tadoc.engine.choose import Engine, EngineOption
+from polars_tadoc.engine.choose import Engine
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.row_order import in_row_order
 from polars_tadoc.execute.transport import Transport
@@ -23,7 +23,10 @@ from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, stretches
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import MinCountOption, TokenizerOption, TopOption, TopRequest, WordOptions
+from polars_tadoc.traversal.options import (
+    TopOptions,
+    TopRequest,
+)
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -94,14 +97,6 @@ class TermVectorTransport(Transport[DocumentWords]):
         return DocumentWords(Vocabulary(records.words), rows.astype(np.int64), offsets, ids, counts)
 
 
-class TermVectorOnWorkers(TopOption, MinCountOption, WordOptions, total=False):
-    """Options of :func:`term_vector` where workers settle the engine."""
-
-
-class TermVectorOptions(TermVectorOnWorkers, TokenizerOption, EngineOption, total=False):
-    """Options of :func:`term_vector`."""
-
-
 @dataclass(frozen=True)
 class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
     """The checked arguments of a call."""
@@ -143,7 +138,7 @@ class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
 
 
 @documented_by(word_count)
-def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[TermVectorOptions]) -> pa.Table:
+def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[TopOptions]) -> pa.Table:
     """Count each row's words (G-TADOC's term vector, Zhang et al., ICDE 2021).
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.engine.choose import CPU, Engine, EngineOption
+from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.merge_counts import add_counts
@@ -21,7 +21,10 @@ from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.option_signature import takes_options
-from polars_tadoc.traversal.options import MinCountOption, TokenizerOption, TopOption, TopRequest, WordOptions
+from polars_tadoc.traversal.options import (
+    TopOptions,
+    TopRequest,
+)
 from polars_tadoc.traversal.source import resident_rows
 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
@@ -111,14 +114,6 @@ class CountsWords(Analytic[WordCounts, Selection]):
         return WordCounts(words, total, CPU)
 
 
-class WordCountOnWorkers(TopOption, MinCountOption, WordOptions, total=False):
-    """Options of :func:`word_count` where workers settle the engine."""
-
-
-class WordCountOptions(WordCountOnWorkers, TokenizerOption, EngineOption, total=False):
-    """Options of :func:`word_count`."""
-
-
 @dataclass(frozen=True)
 class WordCountRequest(TopRequest, CountsWords):
     """The checked arguments of a call."""
@@ -143,7 +138,7 @@ class WordCountRequest(TopRequest, CountsWords):
 
 
 @takes_options
-def word_count(column: pl.Series, **options: Unpack[WordCountOptions]) -> pa.Table:
+def word_count(column: pl.Series, **options: Unpack[TopOptions]) -> pa.Table:
     """Count words, without decompressing rows (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
 
     Parameters

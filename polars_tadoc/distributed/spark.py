@@ -22,17 +22,14 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
-from polars_tadoc.analytics.inverted_index import InvertedIndexOptions, InvertedIndexRequest
-from polars_tadoc.analytics.ranked_inverted_index import (
-    RankedInvertedIndexOptions,
-    RankedInvertedIndexRequest,
-)
-from polars_tadoc.analytics.sequence_count import SequenceCountOptions, SequenceCountRequest
-from polars_tadoc.analytics.sort import SortOptions, SortRequest
-from polars_tadoc.analytics.term_vector import TermVectorOptions, TermVectorRequest
+from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
+from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest
+from polars_tadoc.analytics.sort import SortRequest
+from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
-from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest
+from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.compress.compress import Compression, CompressOnSpark
 from polars_tadoc.compress.compress import compress as compress_column
 from polars_tadoc.distributed.binary_cells import unpack as unpack
@@ -40,6 +37,7 @@ from polars_tadoc.distributed.spark_tasks import FOUND, TERMS, Asked, Compressin
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.runtime.documented import Call, documented_by
+from polars_tadoc.traversal.options import CountOptions, RunOptions, TopOptions
 from polars_tadoc.traversal.text_corpus import WORDS
 from polars_tadoc.twig.twig_set import TwigSet
 
@@ -120,7 +118,7 @@ def compress(df: DataFrame, column: str, **options: Unpack[CompressOnSpark]) -> 
 
 
 @_documented
-def word_count(df: DataFrame, column: str, **options: Unpack[WordCountOptions]) -> DataFrame:
+def word_count(df: DataFrame, column: str, **options: Unpack[TopOptions]) -> DataFrame:
     """Count words.
 
     Returns
@@ -141,7 +139,7 @@ def word_count(df: DataFrame, column: str, **options: Unpack[WordCountOptions]) 
 
 
 @_documented
-def sort(df: DataFrame, column: str, **options: Unpack[SortOptions]) -> DataFrame:
+def sort(df: DataFrame, column: str, **options: Unpack[CountOptions]) -> DataFrame:
     """Count words, in code point order.
 
     Returns
@@ -165,7 +163,7 @@ def sort(df: DataFrame, column: str, **options: Unpack[SortOptions]) -> DataFram
 def sequence_count(
     df: DataFrame,
     column: str,
-    **options: Unpack[SequenceCountOptions],
+    **options: Unpack[RunOptions],
 ) -> DataFrame:
     """Count sequences of n words.
 
@@ -219,7 +217,7 @@ def inverted_index(
     column: str,
     *,
     id: str,
-    **options: Unpack[InvertedIndexOptions],
+    **options: Unpack[CountOptions],
 ) -> DataFrame:
     """List the documents that contain each word.
 
@@ -246,7 +244,7 @@ def ranked_inverted_index(
     column: str,
     *,
     id: str,
-    **options: Unpack[RankedInvertedIndexOptions],
+    **options: Unpack[RunOptions],
 ) -> DataFrame:
     """List the documents that contain each sequence of n words, by descending count.
 
@@ -275,7 +273,7 @@ def term_vector(
     column: str,
     *,
     id: str,
-    **options: Unpack[TermVectorOptions],
+    **options: Unpack[TopOptions],
 ) -> DataFrame:
     """Count each document's words, without a shuffle.
 

@@ -16,18 +16,14 @@ import polars as pl
 
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOnWorkers, BM25WeightsRequest, bm25_weights
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOnWorkers, CooccurrenceRequest, cooccurrence
-from polars_tadoc.analytics.inverted_index import InvertedIndexOnWorkers, InvertedIndexRequest, inverted_index
-from polars_tadoc.analytics.ranked_inverted_index import (
-    RankedInvertedIndexOnWorkers,
-    RankedInvertedIndexRequest,
-    ranked_inverted_index,
-)
-from polars_tadoc.analytics.sequence_count import SequenceCountOnWorkers, SequenceCountRequest, sequence_count
-from polars_tadoc.analytics.sort import SortOnWorkers, SortRequest, sort
-from polars_tadoc.analytics.term_vector import TermVectorOnWorkers, TermVectorRequest, term_vector
+from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
+from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest, ranked_inverted_index
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest, sequence_count
+from polars_tadoc.analytics.sort import SortRequest, sort
+from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.tfidf import TFIDFOnWorkers, TFIDFRequest, tfidf
 from polars_tadoc.analytics.twig_filter import TwigFilterOnWorkers, TwigFilterRequest, twig_filter
-from polars_tadoc.analytics.word_count import WordCountOnWorkers, WordCountRequest, word_count
+from polars_tadoc.analytics.word_count import WordCountRequest, word_count
 from polars_tadoc.compress.compress import Compression, CompressOnWorkers, compress
 from polars_tadoc.config import EngineName, settings
 from polars_tadoc.distributed import worker_tasks as answering
@@ -44,7 +40,7 @@ from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.writer_thread import apart
 from polars_tadoc.storage.atomic_write import atomic_folder, require_empty
 from polars_tadoc.storage.find import Source
-from polars_tadoc.traversal.options import require_memory_limit
+from polars_tadoc.traversal.options import CountOnWorkers, RunOnWorkers, TopOnWorkers, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
 SHARDS = 4
@@ -216,9 +212,7 @@ class Workers:
         return scan_packed(target)
 
     @documented_by(word_count, source=SOURCE, column=COLUMN)
-    def word_count(
-        self, source: Source, column: str | None = None, **options: Unpack[WordCountOnWorkers]
-    ) -> pl.LazyFrame:
+    def word_count(self, source: Source, column: str | None = None, **options: Unpack[TopOnWorkers]) -> pl.LazyFrame:
         """Count words.
 
         Returns
@@ -230,7 +224,7 @@ class Workers:
         return self._answer(WordCountRequest.from_arguments(**options), source, column)
 
     @documented_by(sort, source=SOURCE, column=COLUMN)
-    def sort(self, source: Source, column: str | None = None, **options: Unpack[SortOnWorkers]) -> pl.LazyFrame:
+    def sort(self, source: Source, column: str | None = None, **options: Unpack[CountOnWorkers]) -> pl.LazyFrame:
         """List words in code point order.
 
         Returns
@@ -248,7 +242,7 @@ class Workers:
         column: str | None = None,
         *,
         id: str | None = None,
-        **options: Unpack[InvertedIndexOnWorkers],
+        **options: Unpack[CountOnWorkers],
     ) -> pl.LazyFrame:
         """List the rows that contain each word.
 
@@ -267,7 +261,7 @@ class Workers:
         column: str | None = None,
         *,
         id: str | None = None,
-        **options: Unpack[TermVectorOnWorkers],
+        **options: Unpack[TopOnWorkers],
     ) -> pl.LazyFrame:
         """Count the words of each row.
 
@@ -281,7 +275,7 @@ class Workers:
 
     @documented_by(sequence_count, source=SOURCE, column=COLUMN)
     def sequence_count(
-        self, source: Source, column: str | None = None, **options: Unpack[SequenceCountOnWorkers]
+        self, source: Source, column: str | None = None, **options: Unpack[RunOnWorkers]
     ) -> pl.LazyFrame:
         """Count the sequences of n words.
 
@@ -300,7 +294,7 @@ class Workers:
         column: str | None = None,
         *,
         id: str | None = None,
-        **options: Unpack[RankedInvertedIndexOnWorkers],
+        **options: Unpack[RunOnWorkers],
     ) -> pl.LazyFrame:
         """List the rows that contain each sequence of n words, by descending count.
 

@@ -12,18 +12,14 @@ from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest, bm25_weights
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.info import info
-from polars_tadoc.analytics.inverted_index import InvertedIndexOptions, InvertedIndexRequest, inverted_index
-from polars_tadoc.analytics.ranked_inverted_index import (
-    RankedInvertedIndexOptions,
-    RankedInvertedIndexRequest,
-    ranked_inverted_index,
-)
-from polars_tadoc.analytics.sequence_count import SequenceCountOptions, SequenceCountRequest, sequence_count
-from polars_tadoc.analytics.sort import SortOptions, SortRequest, sort
-from polars_tadoc.analytics.term_vector import TermVectorOptions, TermVectorRequest, term_vector
+from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
+from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest, ranked_inverted_index
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest, sequence_count
+from polars_tadoc.analytics.sort import SortRequest, sort
+from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest, tfidf
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest, twig_filter
-from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest, word_count
+from polars_tadoc.analytics.word_count import WordCountRequest, word_count
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
@@ -48,6 +44,7 @@ from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.writer_thread import apart
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import writable_place
+from polars_tadoc.traversal.options import CountOptions, RunOptions, TopOptions
 from polars_tadoc.twig.twig_set import TwigSet
 
 LABELS = "Name of a column of the frame whose values label the rows; default: row numbers."
@@ -362,7 +359,7 @@ class TadocFrame:
         self._df.lazy().tadoc.sink_parquet(path, partition_by=partition_by, **options)  # type: ignore[attr-defined]
 
     @documented_by(word_count)
-    def word_count(self, column: str | None = None, **options: Unpack[WordCountOptions]) -> pl.DataFrame:
+    def word_count(self, column: str | None = None, **options: Unpack[TopOptions]) -> pl.DataFrame:
         """Count the words of a compressed column (optional if there is only one).
 
         Returns
@@ -382,7 +379,7 @@ class TadocFrame:
         return self._answer(WordCountRequest.from_arguments(**options), column)
 
     @documented_by(sort)
-    def sort(self, column: str | None = None, **options: Unpack[SortOptions]) -> pl.DataFrame:
+    def sort(self, column: str | None = None, **options: Unpack[CountOptions]) -> pl.DataFrame:
         """List the words of a compressed column (optional if there is only one) in code point order.
 
         Returns
@@ -403,7 +400,7 @@ class TadocFrame:
 
     @documented_by(inverted_index, id=LABELS)
     def inverted_index(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[InvertedIndexOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[CountOptions]
     ) -> pl.DataFrame:
         """List the rows that contain each word of a compressed column (optional if there is only one).
 
@@ -524,7 +521,7 @@ class TadocFrame:
 
     @documented_by(term_vector, id=LABELS)
     def term_vector(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TermVectorOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TopOptions]
     ) -> pl.DataFrame:
         """Count the words of each row of a compressed column (optional if there is only one).
 
@@ -645,7 +642,7 @@ class TadocFrame:
         return to_csr_analytic.to_csr(self._text("to_csr", column), **options)
 
     @documented_by(sequence_count)
-    def sequence_count(self, column: str | None = None, **options: Unpack[SequenceCountOptions]) -> pl.DataFrame:
+    def sequence_count(self, column: str | None = None, **options: Unpack[RunOptions]) -> pl.DataFrame:
         """Count the sequences of n words in a compressed column (optional if there is only one).
 
         Returns
@@ -666,7 +663,7 @@ class TadocFrame:
 
     @documented_by(ranked_inverted_index, id=LABELS)
     def ranked_inverted_index(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RankedInvertedIndexOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RunOptions]
     ) -> pl.DataFrame:
         """List the rows that contain each sequence of n words of a compressed column, by descending count.
 

@@ -15,18 +15,14 @@ from polars_tadoc.analytics.by_group import GroupRequest, count_pairs, count_seq
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
 from polars_tadoc.analytics.info import info, info_by_group
-from polars_tadoc.analytics.inverted_index import InvertedIndexOptions, InvertedIndexRequest, inverted_index
-from polars_tadoc.analytics.ranked_inverted_index import (
-    RankedInvertedIndexOptions,
-    RankedInvertedIndexRequest,
-    ranked_inverted_index,
-)
-from polars_tadoc.analytics.sequence_count import SequenceCountOptions, SequenceCountRequest, sequence_count
-from polars_tadoc.analytics.sort import SortOptions, SortRequest, sort
-from polars_tadoc.analytics.term_vector import TermVectorOptions, TermVectorRequest, term_vector
+from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
+from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest, ranked_inverted_index
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest, sequence_count
+from polars_tadoc.analytics.sort import SortRequest, sort
+from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
-from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest, word_count
+from polars_tadoc.analytics.word_count import WordCountRequest, word_count
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import Recompression, RecompressOptions, recompress
@@ -42,7 +38,7 @@ from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.io_source import at_work
-from polars_tadoc.traversal.options import TokenizerOption, tokenizer_of
+from polars_tadoc.traversal.options import CountOptions, RunOptions, TokenizerOption, TopOptions, tokenizer_of
 from polars_tadoc.twig.twig_set import TwigSet
 
 Integers = int | str | pl.Expr | pl.Series
@@ -405,7 +401,7 @@ class TadocExpr:
         return elementwise(request.run_part, request.dtype, self._expr)
 
     @documented_by(word_count)
-    def word_count(self, **options: Unpack[WordCountOptions]) -> pl.Expr:
+    def word_count(self, **options: Unpack[TopOptions]) -> pl.Expr:
         """Count the words of each group of rows: one list per group, or one for all rows.
 
         Returns
@@ -426,7 +422,7 @@ class TadocExpr:
         return self._by_group(count_words("word_count", WordCountRequest.from_arguments(**options)))
 
     @documented_by(sort)
-    def sort(self, **options: Unpack[SortOptions]) -> pl.Expr:
+    def sort(self, **options: Unpack[CountOptions]) -> pl.Expr:
         """List the words of each group of rows in code point order: one list per group, or one for all rows.
 
         Returns
@@ -446,7 +442,7 @@ class TadocExpr:
         return self._by_group(sort_words(SortRequest.from_arguments(**options)))
 
     @documented_by(inverted_index, id=LABEL)
-    def inverted_index(self, *, id: str | pl.Expr | None = None, **options: Unpack[InvertedIndexOptions]) -> pl.Expr:
+    def inverted_index(self, *, id: str | pl.Expr | None = None, **options: Unpack[CountOptions]) -> pl.Expr:
         """List the rows of each group that contain each word: one list per group, or one for all rows.
 
         Returns
@@ -470,9 +466,7 @@ class TadocExpr:
         return self._index(index_by_group.InvertedIndex(request), id, index_by_group.index_dtype)
 
     @documented_by(ranked_inverted_index, id=LABEL)
-    def ranked_inverted_index(
-        self, *, id: str | pl.Expr | None = None, **options: Unpack[RankedInvertedIndexOptions]
-    ) -> pl.Expr:
+    def ranked_inverted_index(self, *, id: str | pl.Expr | None = None, **options: Unpack[RunOptions]) -> pl.Expr:
         """List the rows of each group that contain each sequence of n words, by descending count.
 
         Returns
@@ -495,7 +489,7 @@ class TadocExpr:
         return self._index(index_by_group.RankedInvertedIndex(request), id, index_by_group.ranked_dtype)
 
     @documented_by(term_vector)
-    def term_vector(self, **options: Unpack[TermVectorOptions]) -> pl.Expr:
+    def term_vector(self, **options: Unpack[TopOptions]) -> pl.Expr:
         """Count the words of each row: row-wise, null for null rows.
 
         Returns
@@ -517,7 +511,7 @@ class TadocExpr:
         return elementwise(how.run_rows, how.dtype, self._expr)
 
     @documented_by(sequence_count)
-    def sequence_count(self, **options: Unpack[SequenceCountOptions]) -> pl.Expr:
+    def sequence_count(self, **options: Unpack[RunOptions]) -> pl.Expr:
         """Count the sequences of n words in each group of rows: one list per group, or one for all rows.
 
         Returns

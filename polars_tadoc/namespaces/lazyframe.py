@@ -15,17 +15,14 @@ from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsR
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
 from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
 from polars_tadoc.analytics.info import InfoRequest, info
-from polars_tadoc.analytics.inverted_index import InvertedIndexOptions, InvertedIndexRequest
-from polars_tadoc.analytics.ranked_inverted_index import (
-    RankedInvertedIndexOptions,
-    RankedInvertedIndexRequest,
-)
-from polars_tadoc.analytics.sequence_count import SequenceCountOptions, SequenceCountRequest
-from polars_tadoc.analytics.sort import SortOptions, SortRequest
-from polars_tadoc.analytics.term_vector import TermVectorOptions, TermVectorRequest
+from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
+from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest
+from polars_tadoc.analytics.sort import SortRequest
+from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
-from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest
+from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
@@ -73,7 +70,7 @@ from polars_tadoc.storage.addresses import Address, require_utf8
 from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import writable_place, writing
-from polars_tadoc.traversal.options import Options, require_memory_limit
+from polars_tadoc.traversal.options import CountOptions, Options, RunOptions, TopOptions, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
 MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and its data stays
@@ -98,28 +95,16 @@ class PlanOptions(TypedDict, total=False):
     checkpoint: Annotated[str | os.PathLike[str] | None, Default(None)]
 
 
-class WordCountInPlans(WordCountOptions, PlanOptions, total=False):
-    """Options of the call in a lazy plan."""
+class CountInPlans(CountOptions, PlanOptions, total=False):
+    """Options of calls in a lazy plan."""
 
 
-class SortInPlans(SortOptions, PlanOptions, total=False):
-    """Options of the call in a lazy plan."""
+class TopInPlans(TopOptions, PlanOptions, total=False):
+    """Options of calls in a lazy plan."""
 
 
-class InvertedIndexInPlans(InvertedIndexOptions, PlanOptions, total=False):
-    """Options of the call in a lazy plan."""
-
-
-class TermVectorInPlans(TermVectorOptions, PlanOptions, total=False):
-    """Options of the call in a lazy plan."""
-
-
-class SequenceCountInPlans(SequenceCountOptions, PlanOptions, total=False):
-    """Options of the call in a lazy plan."""
-
-
-class RankedInvertedIndexInPlans(RankedInvertedIndexOptions, PlanOptions, total=False):
-    """Options of the call in a lazy plan."""
+class RunInPlans(RunOptions, PlanOptions, total=False):
+    """Options of calls in a lazy plan."""
 
 
 class CooccurrenceInPlans(CooccurrenceOptions, PlanOptions, total=False):
@@ -404,7 +389,7 @@ class TadocLazyFrame:
             self._lf.sink_parquet(temporary, **{"engine": "streaming", **row_groups(self._lf), **options})
 
     @_documented(TadocFrame.word_count)
-    def word_count(self, column: str | None = None, **options: Unpack[WordCountInPlans]) -> pl.LazyFrame:
+    def word_count(self, column: str | None = None, **options: Unpack[TopInPlans]) -> pl.LazyFrame:
         """Count the words of a compressed column; only that column is read.
 
         Examples
@@ -419,7 +404,7 @@ class TadocLazyFrame:
         return self._plan(WordCountRequest.from_arguments, options, column)
 
     @_documented(TadocFrame.sort)
-    def sort(self, column: str | None = None, **options: Unpack[SortInPlans]) -> pl.LazyFrame:
+    def sort(self, column: str | None = None, **options: Unpack[CountInPlans]) -> pl.LazyFrame:
         """List the words of a compressed column in code point order; only that column is read.
 
         Examples
@@ -435,7 +420,7 @@ class TadocLazyFrame:
 
     @_documented(TadocFrame.inverted_index)
     def inverted_index(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[InvertedIndexInPlans]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[CountInPlans]
     ) -> pl.LazyFrame:
         """List the rows that contain each word of a compressed column; only that column and ``id`` are read.
 
@@ -452,7 +437,7 @@ class TadocLazyFrame:
 
     @_documented(TadocFrame.term_vector)
     def term_vector(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TermVectorInPlans]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TopInPlans]
     ) -> pl.LazyFrame:
         """Count the words of each row of a compressed column; only that column and ``id`` are read.
 
@@ -528,7 +513,7 @@ class TadocLazyFrame:
         return self._plan(partial(TwigFilterRequest.from_arguments, required), options, column, id)
 
     @_documented(TadocFrame.sequence_count)
-    def sequence_count(self, column: str | None = None, **options: Unpack[SequenceCountInPlans]) -> pl.LazyFrame:
+    def sequence_count(self, column: str | None = None, **options: Unpack[RunInPlans]) -> pl.LazyFrame:
         """Count the sequences of n words in a compressed column; only that column is read.
 
         Examples
@@ -544,7 +529,7 @@ class TadocLazyFrame:
 
     @_documented(TadocFrame.ranked_inverted_index)
     def ranked_inverted_index(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RankedInvertedIndexInPlans]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RunInPlans]
     ) -> pl.LazyFrame:
         """List the rows that contain each sequence of n words of a compressed column, by descending count.
 

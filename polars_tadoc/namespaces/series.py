@@ -12,18 +12,15 @@ from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
 from polars_tadoc.analytics.info import info
-from polars_tadoc.analytics.inverted_index import InvertedIndexOptions, InvertedIndexRequest
-from polars_tadoc.analytics.ranked_inverted_index import (
-    RankedInvertedIndexOptions,
-    RankedInvertedIndexRequest,
-)
-from polars_tadoc.analytics.sequence_count import SequenceCountOptions, SequenceCountRequest
-from polars_tadoc.analytics.sort import SortOptions, SortRequest
-from polars_tadoc.analytics.term_vector import TermVectorOptions, TermVectorRequest
+from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
+from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest
+from polars_tadoc.analytics.sort import SortRequest
+from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
-from polars_tadoc.analytics.word_count import WordCountOptions, WordCountRequest
+from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
@@ -40,7 +37,7 @@ from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
-from polars_tadoc.traversal.options import TokenizerOption
+from polars_tadoc.traversal.options import CountOptions, RunOptions, TokenizerOption, TopOptions
 from polars_tadoc.twig.twig_set import TwigSet
 
 _documented = partial(documented_by, id="Labels of the rows, one for each; default: row numbers.")
@@ -308,7 +305,7 @@ class TadocSeries:
         return TwigFilterRowsRequest.from_arguments(queries, **options).run(self._series)
 
     @_documented(TadocFrame.word_count)
-    def word_count(self, **options: Unpack[WordCountOptions]) -> pl.DataFrame:
+    def word_count(self, **options: Unpack[TopOptions]) -> pl.DataFrame:
         """Count words.
 
         Examples
@@ -322,7 +319,7 @@ class TadocSeries:
         return WordCountRequest.from_arguments(**options).run(self._series).to_frame()
 
     @_documented(TadocFrame.sort)
-    def sort(self, **options: Unpack[SortOptions]) -> pl.DataFrame:
+    def sort(self, **options: Unpack[CountOptions]) -> pl.DataFrame:
         """List words in code point order.
 
         Examples
@@ -337,7 +334,7 @@ class TadocSeries:
         return SortRequest.from_arguments(**options).run(self._series).to_frame()
 
     @_documented(TadocFrame.inverted_index)
-    def inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[InvertedIndexOptions]) -> pl.DataFrame:
+    def inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[CountOptions]) -> pl.DataFrame:
         """List the rows that contain each word.
 
         Examples
@@ -367,7 +364,7 @@ class TadocSeries:
         return build_index(self._series, id=id, **options)
 
     @_documented(TadocFrame.term_vector)
-    def term_vector(self, *, id: pl.Series | None = None, **options: Unpack[TermVectorOptions]) -> pl.DataFrame:
+    def term_vector(self, *, id: pl.Series | None = None, **options: Unpack[TopOptions]) -> pl.DataFrame:
         """Count the words of each row.
 
         Examples
@@ -433,7 +430,7 @@ class TadocSeries:
         return to_csr_analytic.to_csr(self._series, **options)
 
     @_documented(TadocFrame.sequence_count)
-    def sequence_count(self, **options: Unpack[SequenceCountOptions]) -> pl.DataFrame:
+    def sequence_count(self, **options: Unpack[RunOptions]) -> pl.DataFrame:
         """Count the sequences of n words.
 
         Examples
@@ -448,9 +445,7 @@ class TadocSeries:
         return SequenceCountRequest.from_arguments(**options).run(self._series).to_frame()
 
     @_documented(TadocFrame.ranked_inverted_index)
-    def ranked_inverted_index(
-        self, *, id: pl.Series | None = None, **options: Unpack[RankedInvertedIndexOptions]
-    ) -> pl.DataFrame:
+    def ranked_inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[RunOptions]) -> pl.DataFrame:
         """List the rows that contain each sequence of n words, by descending count.
 
         Examples

@@ -97,7 +97,11 @@ class Options:
         return cls(Morphism.of(options), options["strategy"], options["engine"], tokenizer_of(named))
 
 
-class CountOptions(MinCountOption, WordOptions, TokenizerOption, EngineOption, total=False):
+class CountOnWorkers(MinCountOption, WordOptions, total=False):
+    """Options of :class:`CountRequest` where workers settle the engine."""
+
+
+class CountOptions(CountOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :class:`CountRequest`."""
 
 
@@ -115,7 +119,11 @@ class CountRequest:
         return cls(require_min_count(options["min_count"]), Options.of(options))
 
 
-class TopOptions(TopOption, CountOptions, total=False):
+class TopOnWorkers(TopOption, CountOnWorkers, total=False):
+    """Options of :class:`TopRequest` where workers settle the engine."""
+
+
+class TopOptions(TopOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :class:`TopRequest`."""
 
 
@@ -134,7 +142,11 @@ class TopRequest:
         return cls(require_top(options["top"]), require_min_count(options["min_count"]), Options.of(options))
 
 
-class RunOptions(RunOption, TopOptions, total=False):
+class RunOnWorkers(RunOption, TopOnWorkers, total=False):
+    """Options of :class:`RunRequest` where workers settle the engine."""
+
+
+class RunOptions(RunOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :class:`RunRequest`."""
 
 
