@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
-from types import TracebackType
 from typing import Any, Literal, get_args
 
 EngineName = Literal["auto", "cpu", "gpu"]
@@ -180,17 +179,7 @@ class Config:
     def set(**options: Any) -> None:
         """Change options for the whole process; the same names as in the constructor.
 
-        Parameters
-        ----------
-        **options
-            As for the constructor.
-
-        Raises
-        ------
-        TypeError
-            An option is unknown.
-        ValueError
-            A value is out of range.
+        Arguments and errors as of the constructor.
 
         Examples
         --------
@@ -256,9 +245,7 @@ class Config:
             _current = replace(_current, **self._options)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         global _current
         with _lock:
             _current = replace(_current, **self._before.pop())

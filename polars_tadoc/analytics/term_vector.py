@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.word_count import word_count
+from polars_tadoc.analytics.inverted_index import inverted_index
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.row_order import in_row_order
@@ -137,16 +137,12 @@ class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
         return TermVectors(labels, total)
 
 
-@documented_by(word_count)
+@documented_by(inverted_index)
 def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[TopOptions]) -> pa.Table:
     """Count each row's words (G-TADOC's term vector, Zhang et al., ICDE 2021).
 
     Parameters
     ----------
-    column
-        Compressed column, or plain text (String, Categorical or Enum); each row is a document.
-    id
-        Labels of the rows, one for each; default: row numbers.
     top
         Maximum words per row.
     min_count

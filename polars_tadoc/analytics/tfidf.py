@@ -79,13 +79,6 @@ def tfidf(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[T
     dictionary
         Return only words of this dictionary (compared after ``normalize`` and lower-casing); other words are ignored.
 
-    Returns
-    -------
-    pyarrow.Table
-        ``id`` (the labels' type, or uint32), ``word: dictionary<large_string>``, ``weight: double``; in row order, each
-        row's words in code point order, or with ``top`` by descending weight, ties in code point order. Null rows give
-        no result rows, and are not documents.
-
     Raises
     ------
     TypeError

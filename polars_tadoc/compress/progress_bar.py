@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from tqdm import tqdm
 
@@ -19,9 +18,7 @@ class Bar(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> object: ...
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> object: ...
 
 
 class _NoBar:
@@ -39,9 +36,7 @@ class _NoBar:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
 

@@ -19,7 +19,7 @@ from polars_tadoc.compress.compress import (
     cut_grammars,
     named_tokenizer,
 )
-from polars_tadoc.compress.decompress import Allowance, document_sizes
+from polars_tadoc.compress.decompress import Allowance, decompress, document_sizes
 from polars_tadoc.compress.progress_bar import Bar, bar_of
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.errors import LimitExceededError
@@ -35,6 +35,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import STORAGE, in_form, storage
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import binary_views
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -55,7 +56,7 @@ class RecompressOptions(MergeOptions, ProgressOption, EngineOption, total=False)
     """Options of :func:`recompress`."""
 
 
-@takes_options
+@documented_by(decompress)
 def recompress(column: pl.Series, **options: Unpack[RecompressOptions]) -> pl.Series:
     """Merge the grammars of a column into one, and drop words and rules that no row uses.
 
@@ -87,10 +88,6 @@ def recompress(column: pl.Series, **options: Unpack[RecompressOptions]) -> pl.Se
 
     Raises
     ------
-    NotCompressedError
-        The series is not a compressed column.
-    InvalidGrammarError
-        A payload or a row is damaged.
     LimitExceededError
         The rows have more words than ``Config(expansion_limit=)``, or more than memory or one grammar can hold.
     EngineUnavailableError

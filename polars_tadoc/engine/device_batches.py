@@ -126,20 +126,7 @@ class DeviceBatches:
         whole: Callable[[Corpus, Engine], Made],
         some: Callable[[Corpus, Engine], Made],
     ) -> list[Made]:
-        """Work on the rows of one grammar; errors and warnings as for :meth:`each`.
-
-        Parameters
-        ----------
-        corpus
-            The rows.
-        engine
-            The engine.
-        whole
-            Works on all rows.
-        some
-            Works on a batch of rows, and leaves nothing on the device.
-
-        """
+        """Work on the rows of one grammar, or on batches, which leave nothing on the device; as :meth:`each`."""
 
         def work(first: int, stop: int, engine: Engine) -> Made:
             if stop - first == corpus.document_count:

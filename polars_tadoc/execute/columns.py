@@ -32,16 +32,7 @@ def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
 
 
 def packed_column(schema: pl.Schema, name: str | None, call: str) -> str:
-    """Return the name of the packed column: the given one, or the only one.
-
-    Raises
-    ------
-    ColumnMissingError
-        The column does not exist; the message suggests similar names.
-    NotPackedError
-        The column has another type, or no name was given and there is not exactly one.
-
-    """
+    """Return the name of the packed column; raises as :func:`compressed_column`, with ``NotPackedError``."""
     error = NotPackedError(f"{call}: the frame has no packed TADOC column; df.tadoc.pack makes one")
     return _one_column(schema, name, call, is_packed, error, NotPackedError, "packed")
 

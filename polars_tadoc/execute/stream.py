@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from contextlib import ExitStack
 from itertools import chain
-from types import TracebackType
 from typing import Any, Generic, Self
 
 import polars as pl
@@ -145,10 +144,8 @@ class _Found(Generic[Part]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.open.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self.open.__exit__(*error)
 
     @property
     def covered(self) -> Set[int]:

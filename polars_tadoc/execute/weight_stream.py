@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from types import TracebackType
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -122,7 +122,5 @@ class _AllRows:
         self._spill.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._spill.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._spill.__exit__(*error)

@@ -100,22 +100,7 @@ def question_of(plan: pl.LazyFrame, column: str, others: list[str]) -> PackedQue
 def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps: bool = False) -> Iterator[Window]:
     """Yield the documents of a packed scan: an empty window, then one per packed row that may have selected documents.
 
-    Parameters
-    ----------
-    question
-        The documents.
-    others
-        Names of other columns.
-    limit
-        Maximum bytes of a grammar with its documents.
-    gaps
-        Also read the separators of words.
-
-    Raises
-    ------
-    LimitExceededError
-        A grammar with its documents does not fit.
-
+    Parameters and errors as of :func:`windows_of`.
     """
     require_fitting_footers(question, limit)
     first = 0

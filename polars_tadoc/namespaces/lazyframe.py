@@ -14,7 +14,7 @@ import polars.selectors as cs
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
 from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
-from polars_tadoc.analytics.info import InfoRequest, info
+from polars_tadoc.analytics.info import InfoRequest
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
 from polars_tadoc.analytics.sequence_count import SequenceCountRequest
@@ -24,7 +24,6 @@ from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
-from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.engine.host_memory import share_out, telling_share
@@ -192,19 +191,9 @@ class TadocLazyFrame:
         name = compressed_column(self._lf.collect_schema(), column, "recompress")
         return self._lf.with_columns(TadocExpr(cs.by_name(name).as_expr()).recompress(**options))
 
-    @documented_by(decompress)
+    @documented_by(TadocFrame.decompress)
     def decompress(self, column: str | None = None) -> pl.LazyFrame:
         """Replace a compressed column (optional if there is only one) by its text.
-
-        Parameters
-        ----------
-        column
-            Name of the compressed column; optional if there is only one.
-
-        Returns
-        -------
-        LazyFrame
-            The plan with the column as String.
 
         Examples
         --------
@@ -559,19 +548,9 @@ class TadocLazyFrame:
         """
         return self._plan(CooccurrenceRequest.from_arguments, options, column)
 
-    @documented_by(info)
+    @documented_by(TadocFrame.info)
     def info(self, column: str | None = None) -> pl.LazyFrame:
         """Describe a compressed column in one row; columns as for :func:`polars_tadoc.info`.
-
-        Parameters
-        ----------
-        column
-            Name of the compressed column; optional if there is only one.
-
-        Returns
-        -------
-        LazyFrame
-            One row; UInt64 and Float64 columns as described there.
 
         Examples
         --------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Set
 from contextlib import AbstractContextManager, closing, contextmanager
-from types import TracebackType
 
 import numpy as np
 
@@ -254,9 +253,7 @@ class Spill:
     def __enter__(self) -> Spill:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         try:
             # also save what is in memory, if it can be written
             if kind is not None and not issubclass(kind, OSError) and self._checkpoint is not None and self._is_between:

@@ -128,19 +128,11 @@ def head(column: pl.Series, n: int | pl.Series = 5, **options: Unpack[TokenizerO
     return _Cuts("head", offsets, counts.astype(np.uint64), tokenizer).run(column, rows)
 
 
-@documented_by(head)
+@documented_by(
+    head, n="Number of words; a negative number drops that many at the start. An integer, or integers by row."
+)
 def tail(column: pl.Series, n: int | pl.Series = 5, **options: Unpack[TokenizerOption]) -> pl.Series:
     """Return the last words of each row, with the separators between them.
-
-    Parameters
-    ----------
-    n
-        Number of words; a negative number drops that many at the start. An integer, or integers by row.
-
-    Returns
-    -------
-    String series
-        As for :func:`extract`; null if the row or ``n`` is null.
 
     Examples
     --------

@@ -117,11 +117,6 @@ def contains_any(column: pl.Series, phrases: Iterable[str], **options: Unpack[Ph
     phrases
         The phrases; if the list is empty, no row matches.
 
-    Returns
-    -------
-    Boolean series
-        One value per row; null for null rows.
-
     Raises
     ------
     TypeError

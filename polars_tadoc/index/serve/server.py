@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
-from types import TracebackType
 
 import numpy as np
 import polars as pl
@@ -227,9 +226,7 @@ class Server:
     def __enter__(self) -> Server:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.close(cancel=error is not None)
 
     def _weigh(self, queries: list[str]) -> Plan:

@@ -29,19 +29,7 @@ _PLAIN = np.dtype([(field, _NUMBER) for field in (*Lists._fields, "lists")])
 
 
 def load_postings(postings: Postings) -> Postings:
-    """Copy postings to the device.
-
-    Parameters
-    ----------
-    postings
-        In host memory.
-
-    Returns
-    -------
-    Postings
-        The same numbers in cupy arrays.
-
-    """
+    """Copy postings from host memory to the device."""
     with device_errors(f"loading {len(postings.frequencies):,} lists of postings"):
         import cupy
 

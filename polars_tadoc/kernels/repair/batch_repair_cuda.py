@@ -63,21 +63,7 @@ class DeviceRules:
 def build(
     sequence: Any, vocabulary_size: int, on_round: Callable[[int, int], None] = lambda round_, alive: None
 ) -> DeviceRules:
-    """Run rounds until no pair repeats; ``sequence`` is overwritten.
-
-    Parameters
-    ----------
-    sequence
-        cupy uint32 word ids, ``SEPARATOR`` after each row.
-    vocabulary_size
-        Words; the first rule gets this symbol.
-    on_round
-        Called with the round's number and the alive positions before each round.
-
-    Returns
-    -------
-    DeviceRules
-        Equal to what ``compress.batch_repair.build`` gives for the same sequence.
+    """Make the rules of :func:`polars_tadoc.kernels.repair.batch_repair.build`; ``sequence`` is a cupy array.
 
     Raises
     ------

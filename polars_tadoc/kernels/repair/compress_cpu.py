@@ -20,14 +20,10 @@ RULE_METHODS = compressed.METHODS
 def compress_rows(
     text: pl.Series, tokenizer: Tokenizer, *, method: str, lossless: bool, on_round: Callable[[int, int], None]
 ) -> Compressed:
-    """Compress the rows that share one grammar.
+    """Compress the rows of a String series that share one grammar.
 
     Parameters
     ----------
-    text
-        String series.
-    tokenizer
-        How to cut.
     method
         One of ``RULE_METHODS``.
     lossless

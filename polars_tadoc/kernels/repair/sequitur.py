@@ -18,14 +18,8 @@ from polars_tadoc.runtime.array_types import UInt32
 def build(sequence: UInt32, vocabulary_size: int, rows: int) -> LevelledRules:
     """Infer rules over all rows; digrams never cross a row's end.
 
-    Parameters
-    ----------
-    sequence
-        uint32 word ids, ``SEPARATOR`` after each row.
-    vocabulary_size
-        Words; the first rule gets this symbol.
-    rows
-        Separators in the sequence.
+    ``sequence`` and ``vocabulary_size`` as of :func:`polars_tadoc.kernels.repair.batch_repair.build`; ``rows`` are the
+    separators in the sequence.
 
     Returns
     -------

@@ -59,10 +59,6 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice) -> Numbe
 
     Parameters
     ----------
-    text
-        String series.
-    tokenizer
-        How to cut.
     choice
         Which words are kept, and their numbers: chosen once for each distinct word.
 

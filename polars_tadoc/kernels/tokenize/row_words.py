@@ -42,14 +42,10 @@ def count_row_words(text: pl.Series, tokenizer: Tokenizer) -> UInt64:
 def find_row_words(
     text: pl.Series, tokenizer: Tokenizer, documents: Int64, firsts: Int64, stops: Int64
 ) -> tuple[Int64, Int64]:
-    """Find where intervals of words start and end in their rows, in bytes; equal where there is no such word.
+    """Find where intervals of words start and end in the rows of a series, in bytes; equal where there is no such word.
 
     Parameters
     ----------
-    text
-        String series.
-    tokenizer
-        How to cut.
     documents
         int64: the row of each interval. Consecutive intervals of one row with ascending ``firsts`` search it once.
     firsts, stops

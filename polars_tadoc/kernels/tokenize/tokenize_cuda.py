@@ -67,19 +67,11 @@ class _Spans:
 def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) -> DeviceTokens:
     """Cut each row of a String series on the current device; null rows count as empty.
 
-    Parameters
-    ----------
-    text
-        String series, in host memory.
-    tokenizer
-        How to cut. A regex is matched and XML is cut on the host, the rest is done on the device.
-    lossless
-        Keep what stands between words.
+    Parameters and errors as of :func:`polars_tadoc.kernels.tokenize.tokenizer.tokenize`. The host matches a regex and
+    cuts XML, the device does the rest.
 
     Raises
     ------
-    ValueError
-        A row is not UTF-8.
     EngineUnavailableError
         The device is out of memory or failed, or the text is beyond the kernels' 32-bit positions.
 

@@ -105,22 +105,9 @@ def count_symbols(roots: UInt32, size: int) -> UInt64:
 
 
 def map_counts(counts: UInt64, image: UInt32, size: int) -> UInt64:
-    """Sum counts by image.
+    """Sum counts, uint64 by word id, by image: uint64 by new id, ``size`` in all.
 
-    Parameters
-    ----------
-    counts
-        uint64 by word id.
-    image
-        uint32 by word id: the new id, ``DELETED`` for none.
-    size
-        Number of new ids.
-
-    Returns
-    -------
-    uint64 array
-        Count by new id, length ``size``.
-
+    ``image`` is uint32 by word id: the new id, ``DELETED`` for none.
     """
     sums = np.zeros(size, np.uint64)
     scatter_add(counts, image, sums)

@@ -68,19 +68,7 @@ class ResidentGrammar:
 
 
 def load_grammar(grammar: GrammarArrays) -> ResidentGrammar:
-    """Copy a grammar to the device and make there what a sweep finds the owner of a position with.
-
-    Parameters
-    ----------
-    grammar
-        A checked grammar.
-
-    Returns
-    -------
-    ResidentGrammar
-        Ready for :func:`top_down_weights`.
-
-    """
+    """Copy a checked grammar to the device and make there what a sweep finds the owner of a position with."""
     offsets, symbols, steps = fuse_levels.fuse_levels(
         grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, grammar.level_offsets, design.growth
     )

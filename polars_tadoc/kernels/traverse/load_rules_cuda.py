@@ -8,18 +8,6 @@ from polars_tadoc.runtime.device import device_errors
 
 
 def load_rules(grammar: GrammarArrays) -> Rules:
-    """Copy a grammar's rules to the device, as traversals read them: no level is fused into another.
-
-    Parameters
-    ----------
-    grammar
-        A checked grammar.
-
-    Returns
-    -------
-    Rules
-        Its rules over its words.
-
-    """
+    """Copy a checked grammar's rules to the device, as traversals read them: no level is fused into another."""
     with device_errors(f"loading {grammar.rule_count:,} rules"):
         return Rules.of(grammar).loaded(load_array)

@@ -45,20 +45,9 @@ class Tables:
 
 
 def rule_weights(rules: Rules, roots: Any) -> Any:
-    """Count how often the roots stand for each terminal and each rule (G-TADOC, ICDE 2021, Algorithm 1).
+    """Count how often the roots stand for each symbol, terminals, then rules (G-TADOC, ICDE 2021, Algorithm 1).
 
-    Parameters
-    ----------
-    rules
-        Rules on the device.
-    roots
-        cupy uint32: top-level symbols of the rows that are there.
-
-    Returns
-    -------
-    cupy uint64
-        Weight by symbol: terminals, then rules.
-
+    ``roots`` are top-level symbols of the rows that are there; arrays are cupy uint32, the weights cupy uint64.
     """
     with device_errors(f"weighing {rules.rule_count:,} rules"):
         import cupy
@@ -105,17 +94,6 @@ def make_tables(rules: Rules) -> Tables:
     """Count each rule's terminals, from the lowest rules up (G-TADOC, ICDE 2021, Algorithm 2).
 
     How large each table can become is known before any is made, so that one arena holds them all.
-
-    Parameters
-    ----------
-    rules
-        Rules on the device.
-
-    Returns
-    -------
-    Tables
-        Of all rules.
-
     """
     with device_errors(f"making the tables of {rules.rule_count:,} rules"):
         import cupy
@@ -154,18 +132,8 @@ _tables: WeakKeyDictionary[Rules, Tables | None] = WeakKeyDictionary()
 def resident_tables(rules: Rules) -> Tables:
     """Return the rules' tables; from the second call on they stay with the rules, if they are not too large.
 
-    Rules that are counted once, such as those over sequences, keep nothing.
-
-    Parameters
-    ----------
-    rules
-        Rules on the device.
-
-    Returns
-    -------
-    Tables
-        Of all rules, without room between them where they stay.
-
+    Rules that are counted once, such as those over sequences, keep nothing. Tables that stay
+    have no room between them.
     """
     kept = _tables.get(rules)
     if kept is not None:

@@ -36,19 +36,7 @@ _MAX_KEPT = 12 << 20
 
 
 def load_word_events(words: WordEvents) -> WordEvents:
-    """Copy what words mean for twigs to the device.
-
-    Parameters
-    ----------
-    words
-        NumPy arrays.
-
-    Returns
-    -------
-    WordEvents
-        cupy arrays.
-
-    """
+    """Copy what words mean for twigs, NumPy arrays, to the device."""
     with device_errors(f"copying {words.nbytes:,} bytes"):
         import cupy
 

@@ -71,19 +71,7 @@ class Elements(NamedTuple):
 
 
 def load_events(events: Events) -> Events:
-    """Copy events to the device.
-
-    Parameters
-    ----------
-    events
-        NumPy arrays.
-
-    Returns
-    -------
-    Events
-        cupy arrays.
-
-    """
+    """Copy events, NumPy arrays, to the device."""
     symbols = np.ascontiguousarray(events.symbols)
     with device_errors(f"copying {len(symbols):,} events"):
         import cupy

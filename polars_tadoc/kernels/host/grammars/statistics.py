@@ -97,18 +97,7 @@ def sample_documents(
 
 
 def corpus_statistics(rules: Rules, root_offsets: Int64, roots: UInt32) -> Statistics:
-    """Measure rules and documents.
-
-    Parameters
-    ----------
-    rules
-        The rules.
-    root_offsets
-        int64, documents + 1: where each document's symbols start in ``roots``.
-    roots
-        uint32: the documents' top-level symbols.
-
-    """
+    """Measure rules and documents as :func:`polars_tadoc.kernels.traverse.results_cpu.count_by_document` takes."""
     if rules not in _measured:
         bounds, nodes = np.empty(rules.rule_count, np.int64), np.empty(rules.rule_count, np.int64)
         arrays = (rules.rule_offsets, rules.symbols, rules.lengths)

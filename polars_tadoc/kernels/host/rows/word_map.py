@@ -14,22 +14,10 @@ from polars_tadoc.runtime.compiled import njit
 
 
 def map_rules(rules: Rules, image: UInt32, size: int) -> Rules:
-    """Apply a map of terminals to rules.
+    """Apply a map of terminals to rules in host memory.
 
-    Parameters
-    ----------
-    rules
-        Rules in host memory.
-    image
-        uint32 by terminal: the new terminal, ``DELETED`` for none.
-    size
-        Number of new terminals.
-
-    Returns
-    -------
-    Rules
-        The same rules over the new terminals. Bodies leave out what stands for nothing, and may be empty.
-
+    ``image`` is uint32 by terminal: the new terminal of ``size``, or ``DELETED``. Bodies of the new rules leave out
+    deleted terminals, and may be empty.
     """
     offsets = np.zeros(rules.rule_count + 1, np.int64)
     symbols = np.empty(len(rules.symbols), np.uint32)
