@@ -1,4 +1,4 @@
-"""A collection of documents with their postings: what searches read."""
+"""A collection of documents with their postings: the input of searches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polars_tadoc.runtime.cached_property import cached_property
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Collection:
-    """Segments of postings, what is known of their documents, and how queries become words."""
+    """Segments of postings, data of their documents, and the analyzer of queries."""
 
     segments: tuple[Segment, ...]
     analyzer: Analyzer
@@ -25,9 +25,9 @@ class Collection:
     codec: str
     """Name of the codec of its postings."""
     prepared: dict[Any, Any] = field(default_factory=dict, init=False)
-    """What searches keep for the next ones (:mod:`polars_tadoc.index.query.prepared`)."""
+    """Cache of searches (:mod:`polars_tadoc.index.query.prepared`)."""
     texts: dict[int, Any] = field(default_factory=dict, init=False)
-    """By segment, the text that phrases are counted in (:mod:`polars_tadoc.index.query.segment_text`)."""
+    """By segment, the text in which phrases are counted (:mod:`polars_tadoc.index.query.segment_text`)."""
 
     @cached_property
     def documents(self) -> int:
@@ -36,39 +36,39 @@ class Collection:
 
     @cached_property
     def average_length(self) -> float:
-        """Words of a document on average; 0 without documents."""
+        """Average number of words of a document; 0 without documents."""
         return sum(segment.live_words for segment in self.segments) / max(self.documents, 1)
 
     @cached_property
     def terms(self) -> int:
-        """Number of distinct words that documents hold."""
+        """Number of distinct words in documents."""
         words = [segment.terms.series.filter(pl.Series(segment.live_frequencies > 0)) for segment in self.segments]
         return len(words[0]) if len(words) == 1 else pl.concat(words).n_unique() if words else 0
 
     @cached_property
     def postings(self) -> int:
-        """Number of pairs of a document and a word that it holds."""
+        """Number of postings: pairs of a document and a word in it."""
         return sum(int(segment.live_frequencies.sum(dtype="uint64")) for segment in self.segments)
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes of postings, words and lengths; ids, metadata and text, shared with frames, are not counted."""
+        """Bytes of postings, words and lengths; not of ids, metadata and text, which are shared with frames."""
         return sum(segment.nbytes for segment in self.segments)
 
     @property
     def ids(self) -> pl.Series:
-        """What documents are called, in their order."""
+        """Ids of the documents, in document order."""
         return self.stored.ids if self.live is None else self.stored.ids.filter(pl.Series(self.live))
 
     @property
     def metadata(self) -> pl.DataFrame | None:
-        """What is known of documents, a row for each, in their order; None where nothing was given."""
+        """Metadata of the documents, one row each, in document order; None without metadata."""
         metadata = self.stored.metadata
         return metadata if metadata is None or self.live is None else metadata.filter(pl.Series(self.live))
 
     @cached_property
     def live(self) -> npt.NDArray[np.bool_] | None:
-        """Whether each document that is stored is still there; None where all are."""
+        """Whether each stored document is live (not deleted); None if all are."""
         if all(segment.live is None for segment in self.segments):
             return None
         return np.concatenate(

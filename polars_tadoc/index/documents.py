@@ -1,4 +1,4 @@
-"""What an index knows of its documents besides their words, and which of them ids name."""
+"""The documents of an index: their ids and data, and lookups by id."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from polars_tadoc.runtime.array_types import Bools, Int64
 from polars_tadoc.runtime.cached_property import cached_property
 
 MAX_NAMED = 3
-"""Unknown ids that a message names, and near ones that it offers."""
+"""Maximum unknown ids, and similar ids, in a message."""
 
 _NUMBERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64)
 
 MAX_COMPARED = 2_000
-"""Ids that are compared with an unknown one letter by letter."""
+"""Maximum ids that are compared with an unknown one for similarity."""
 
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """Documents in the order of their numbers, deleted ones too."""
+    """Documents in document order, including deleted ones."""
 
     ids: pl.Series
-    """What each document is called; equal ones are allowed."""
+    """Id of each document; duplicates are allowed."""
     labelled: bool
-    """Whether a user gave the ids; else they are the numbers of rows, UInt32."""
+    """Whether the user gave the ids; otherwise they are row numbers, UInt32."""
     rows: int
-    """Rows of all columns that were indexed, null ones too: where the numbers of further rows begin."""
+    """Rows of all indexed columns, including null rows; further rows are numbered from here."""
     metadata: pl.DataFrame | None = None
-    """A row for each document, or None."""
+    """One row per document, or None."""
     stored_text: StoredText | None = None
-    """The compressed text of each document, as storage, or None where it is not kept."""
+    """Compressed text of each document, as storage, or None if the index does not keep it."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -52,49 +52,49 @@ class Documents:
 
     @cached_property
     def id_numbers(self) -> npt.NDArray[Any] | None:
-        """The ids as an array that shares their memory; None where they are not all numbers that NumPy has."""
+        """The ids as an array that shares their memory; None unless all are numbers of a NumPy type."""
         if self.ids.null_count() or self.ids.dtype not in _NUMBERS:
             return None
         return self.ids.to_numpy()
 
     @property
     def text(self) -> pl.Series | None:
-        """The compressed text of each document, read now if it was not; None where it is not kept."""
+        """The compressed text of each document, read on first access; None if the index does not keep it."""
         return None if self.stored_text is None else self.stored_text.column
 
 
 def find(stored: Documents, live: Bools | None, ids: Any, call: str) -> tuple[Int64, Int64]:
-    """Find the documents that ids name.
+    """Find the documents with the given ids.
 
-    Integers of any width name by value; strings name strings; other values are cast to the type of the index's ids.
+    Integers of any width are compared by value and strings with strings; other values are cast to the ids' type.
 
     Parameters
     ----------
     stored
-        The documents.
+        The documents of the index.
     live
-        Whether each of them is still there; None where all are.
+        Whether each of them is live; None if all are.
     ids
-        One value, or a series, Arrow array or list of them.
+        One id, or a series, Arrow array or list of ids.
     call
         The call's name, for messages.
 
     Returns
     -------
     (int64 array, int64 array)
-        Pairs of a place among ``ids`` and the number of a document that is called so, ascending.
+        Pairs of a position in ``ids`` and the number of a document with that id, ascending.
 
     Raises
     ------
     TypeError
-        The ids are of another type than the index's.
+        The ids have another type than the index's.
     ValueError
-        No document has one of them; the message names near ones.
+        No document has one of the ids; the message suggests similar ones.
 
     """
     given = _as_ids(ids, stored.ids.dtype, call)
     asked = given.cast(stored.ids.dtype, strict=False).to_frame("id").with_row_index("asked")
-    asked = asked.filter(asked["id"].is_not_null() | given.is_null())  # the type holds all others
+    asked = asked.filter(asked["id"].is_not_null() | given.is_null())  # the other values do not fit the type
     known = stored.ids.to_frame("id").with_row_index("document")
     if live is not None:
         known = known.filter(pl.Series(live))
@@ -108,10 +108,9 @@ def find(stored: Documents, live: Bools | None, ids: Any, call: str) -> tuple[In
 
 
 def held(stored: Documents, live: Bools | None, ids: pl.Series) -> Int64:
-    """Return the documents that are still there and are called by one of some ids, ascending.
+    """Return the live documents with one of the given ids, ascending.
 
-    Ids are of the type of the index's. A null one is no name: it is never the same as another. Compressed ids are
-    compared as texts.
+    The ids have the type of the index's ids. Null never matches. Compressed ids are compared as texts.
     """
     known = _comparable(stored.ids).to_frame("id").with_row_index("document")
     if live is not None:
@@ -126,7 +125,7 @@ def _comparable(ids: pl.Series) -> pl.Series:
 
 
 def _as_ids(given: Any, dtype: pl.DataType, call: str) -> pl.Series:
-    """Return ids as a series that can be cast to the type of the index's."""
+    """Convert ids to a series that can be cast to the type of the index's ids."""
     if isinstance(given, (pl.DataFrame, pl.LazyFrame)):
         raise TypeError(f'{call}: ids are values, a series or a list of them, not a frame; pass df["id"]')
     if isinstance(given, (pl.Series, pa.Array, pa.ChunkedArray)):
@@ -135,7 +134,7 @@ def _as_ids(given: Any, dtype: pl.DataType, call: str) -> pl.Series:
             raise TypeError(f"{call}: the index's ids are {dtype}, these are {values.dtype}; cast them")
         return values
     many = isinstance(given, Iterable) and not isinstance(given, (str, bytes, dict))
-    listed = list(given) if many else [given]  # NumPy's numbers are copied, too
+    listed = list(given) if many else [given]  # this also copies NumPy's numbers
     made = _from_list(listed, dtype)
     if made is None or not _fits(made, dtype):
         shown = f"{listed[0]!r} is not one" if len(listed) == 1 else f"not all of {reprlib.repr(listed)} are"
@@ -144,7 +143,7 @@ def _as_ids(given: Any, dtype: pl.DataType, call: str) -> pl.Series:
 
 
 def _from_list(values: list[Any], dtype: pl.DataType) -> pl.Series | None:
-    """Make a series of values: integers of any width, or of the index's type; None where that cannot be."""
+    """Make a series from integers of any width or values of the index's type; None if impossible."""
     if dtype.is_integer() and any(isinstance(one, (bool, np.bool_)) for one in values):
         return None
     try:
@@ -154,7 +153,7 @@ def _from_list(values: list[Any], dtype: pl.DataType) -> pl.Series | None:
 
 
 def _fits(values: pl.Series, dtype: pl.DataType) -> bool:
-    """Tell whether values may name ids of a type."""
+    """Tell whether values may be ids of a type."""
     if values.null_count() == len(values):
         return True
     if dtype.is_integer():
@@ -169,7 +168,7 @@ def _fits(values: pl.Series, dtype: pl.DataType) -> bool:
 
 
 def named(ids: pl.Series) -> str:
-    """Name a few of some ids, each once, for messages."""
+    """Format a few distinct ids for messages."""
     distinct = _comparable(ids).to_frame("id").with_row_index("place").unique("id", keep="first", maintain_order=True)
     shown = ids.gather(distinct["place"].head(MAX_NAMED))
     few = (decompress(shown) if is_tadoc(ids.dtype) else shown).to_list()
@@ -184,7 +183,7 @@ def _unknown(ids: pl.Series, known: pl.Series, call: str) -> str:
 
 
 def _near(ids: pl.Series, asked: Any) -> list[Any]:
-    """Return a few ids like an unknown one."""
+    """Return a few ids similar to an unknown one."""
     if asked is None or not len(ids):
         return []
     if ids.dtype.is_integer():

@@ -1,4 +1,4 @@
-"""The index that users hold: segments of postings, documents with ids and metadata, and the analyzer of queries."""
+"""The public index: segments of postings, documents with ids and metadata, and the analyzer of queries."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from polars_tadoc.storage.object_store import Access
 class Index(Collection):
     """A search index, made by :func:`polars_tadoc.build_index`; it never changes.
 
-    Public are the methods and the attributes ``documents``, ``terms``, ``postings``, ``nbytes``, ``ids``, ``metadata``
-    and ``codec``. All other attributes may change with any release.
+    The public interface is the methods and the attributes ``documents``, ``terms``, ``postings``, ``nbytes``, ``ids``,
+    ``metadata`` and ``codec``. All other attributes may change in any release.
 
     Examples
     --------
@@ -162,8 +162,8 @@ class Index(Collection):
         Returns
         -------
         (array, float32 array)
-            Ids and scores of at most ``k`` documents, the best first. Where all ids are integers or floats, those keep
-            their dtype (128-bit integers do not); other ids are an object array of Python values.
+            Ids and scores of at most ``k`` documents, best first. Integer and float ids keep their dtype, except for
+            128-bit integers; other ids are an object array of Python values.
 
         Raises
         ------
@@ -307,18 +307,18 @@ class Index(Collection):
         Parameters
         ----------
         column
-            Compressed column, cut by the tokenizer that cut the index's; an index without documents takes any. Each
-            row that is not null is a document.
+            Compressed column, cut by the same tokenizer as the index's; an index without documents takes any. Each row
+            that is not null is a document.
         id
-            What the new documents are called, of the type of the index's ids, if it has any; else they are called by
-            the numbers of their rows, counted on. Several new documents may have one id, as in
-            :func:`polars_tadoc.build_index`; an id that the index has already is refused, unless ``upsert`` is set. A
-            null id is no name, and the same as no other.
+            Ids of the new documents, of the type of the index's ids, if it has ids; otherwise documents get row numbers
+            that
+            continue the index's. Several new documents may have the same id, as in :func:`polars_tadoc.build_index`; an
+            id that the index already has raises, unless ``upsert`` is set. Null ids never match.
         metadata
-            A row for each row of the column, with the columns of the index's metadata, if it has any.
+            One row per row of the column, with the columns of the index's metadata, if it has any.
         upsert
-            Replace documents: those of the index go whose id a row of the column has, all that have it, and all new
-            ones come, in one step. A row whose text is null takes the documents of its id out.
+            Replace documents in one step: all documents of the index with the id of a row are deleted, and all new ones
+            added. A row with null text only deletes the documents with its id.
         strategy, engine
             As for :func:`polars_tadoc.build_index`.
 
@@ -334,14 +334,16 @@ class Index(Collection):
         InvalidGrammarError, LimitExceededError, EngineUnavailableError
             As for :func:`polars_tadoc.build_index`.
         ColumnMissingError
-            Metadata lacks a column that the index's has.
+            The metadata lacks a column of the index's metadata.
         TypeError
-            ``column`` is no series, ``id`` is missing or too many, or it or a column of the metadata is of another
-            type than the index's.
+            ``column`` is not a series; ``id`` is missing, or given although the index has no ids; or ``id`` or a
+            metadata
+            column has another type than the index's.
         ValueError
-            The index has documents with some of the ids (the message names a few) and ``upsert`` is not set, or
-            ``upsert`` is set and the index has no ids. ``id`` or ``metadata`` has another length than the column,
-            metadata is missing or too many, or the column was cut by another tokenizer.
+            The index has documents with some of the ids (the message lists a few) and ``upsert`` is not set, or
+            ``upsert``
+            is set and the index has no ids. The length of ``id`` or ``metadata`` differs from the column's, metadata is
+            missing or given although the index has none, or the column was cut by another tokenizer.
 
         Examples
         --------
@@ -363,16 +365,15 @@ class Index(Collection):
     def delete(self, ids: Any) -> Index:
         """Return an index without some documents; this one does not change, and both share postings.
 
-        Documents are only marked as deleted, until :meth:`compact` or an :meth:`append` that merges their segment.
-        Searches ignore them, also in statistics: scores are those of an index that never had them.
+        Documents are only marked as deleted until :meth:`compact`, or an :meth:`append` that merges their segment.
+        Searches ignore them, also in statistics: scores are those of an index without them.
 
         Parameters
         ----------
         ids
-            What the documents are called: one value, or a series, Arrow array or list of them; where several documents
-            have an id, all of them go. Leave out what may be gone:
-            ``ids.filter(ids.is_in(index.ids.implode()))``. Or a Polars expression over the index's metadata, true for
-            those that go.
+            One id, or a series, Arrow array or list of ids; all documents with these ids are deleted. Every id must
+            exist; keep those that do with ``ids.filter(ids.is_in(index.ids.implode()))``. Or a Polars expression over
+            the index's metadata, true for documents to delete.
 
         Returns
         -------
@@ -382,10 +383,11 @@ class Index(Collection):
         Raises
         ------
         TypeError
-            The ids are of another type than the index's, or the expression is not Boolean.
+            The ids have another type than the index's, or the expression is not Boolean.
         ValueError
-            No document has one of the ids (the message names near ones), or the expression cannot be computed, as where
-            the index has no metadata.
+            No document has one of the ids (the message suggests similar ones), or the expression cannot be computed,
+            for
+            example because the index has no metadata.
         ColumnMissingError
             The expression names a column that the metadata does not have.
 
@@ -417,7 +419,7 @@ class Index(Collection):
         Raises
         ------
         InvalidIndexError
-            Postings are damaged, of an index loaded with ``verify=False``.
+            Postings of an index loaded with ``verify=False`` are damaged.
 
         Examples
         --------
@@ -451,7 +453,7 @@ class Index(Collection):
         Parameters
         ----------
         k, mode, scoring, k1, b, delta, filter
-            As :meth:`search`'s, for all queries.
+            As for :meth:`search`; they apply to all queries.
         deadline
             Seconds within which a query must be answered. A query that no engine can answer in time is dropped, and its
             future raises ``DeadlineMissedError``. None: no deadline.
@@ -499,37 +501,38 @@ class Index(Collection):
     ) -> None:
         """Write the index as a folder of plain files, which :func:`polars_tadoc.load_index` reads.
 
-        ``header.json`` says what there is, with the size and checksum of each file; arrays are NumPy's (.npy), ids and
-        metadata Arrow's (.arrow), words and the compressed text Parquet. The folder is written under another name and
-        renamed: there is never half an index. Deleted documents are written, too; :meth:`compact` first leaves them
-        out.
+        ``header.json`` lists each file with its size and checksum. Arrays are NumPy files (.npy), ids and metadata
+        Arrow
+        files (.arrow), words and the compressed text Parquet files. The write is atomic: the folder gets its name when
+        it
+        is complete. Deleted documents are written, too; :meth:`compact` removes them first.
 
         Parameters
         ----------
         path
-            The folder to make; or its address in an object store (``s3://bucket/index``), where the header is written
-            last: until then there is no index.
+            The folder to create, or its address in an object store (``s3://bucket/index``). There the header is written
+            last, so an incomplete upload is never an index.
         overwrite
-            Replace a saved index of that name. Whoever has it loaded goes on with the old one.
+            Replace a saved index at ``path``. Processes that have it loaded keep using the old one.
         storage_options
-            How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+            Options of the object store, as for :func:`polars_tadoc.scan_packed`.
         credential_provider
-            Likewise.
+            As for :func:`polars_tadoc.scan_packed`.
 
         Raises
         ------
         FileExistsError
-            There is something of that name; with ``overwrite``, a folder that holds anything but a saved index.
+            The path exists; with ``overwrite``, a folder that contains anything but a saved index.
         FileNotFoundError
-            The folder to make it in is not there.
+            The parent folder does not exist.
         TypeError
-            Ids or metadata hold Python objects, ``path`` is no path, or ``overwrite`` no bool.
+            Ids or metadata hold Python objects, ``path`` is not a path, or ``overwrite`` not a bool.
         ValueError
-            ``path`` is an address of an unknown kind, or with ``overwrite`` one that holds an index: object stores
-            replace no folder as a whole. Or the index was built with a ``normalize=`` that is neither among the
-            operations that are saved nor a Python function, which is left out.
+            ``path`` is an address of an unknown kind, or, with ``overwrite``, an address with an index: object stores
+            cannot replace a folder atomically. Or the index was built with a ``normalize=`` that uses an operation that
+            cannot be saved. (Python functions are left out instead; see :func:`polars_tadoc.load_index`.)
         OSError
-            An object store cannot be reached.
+            The object store cannot be reached.
 
         Examples
         --------

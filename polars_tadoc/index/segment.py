@@ -1,4 +1,4 @@
-"""A segment: the postings of documents that were indexed together. Never changed; deletion marks documents."""
+"""A segment: the postings of documents that were indexed together. Immutable; deletion marks documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _keys = itertools.count()
 
 
 class SoughtTerms(NamedTuple):
-    """Ascending terms as words are looked for among them (:func:`.query_words.find_terms`)."""
+    """Ascending terms in the form for lookups (:func:`.query_words.find_terms`)."""
 
     offsets: npt.NDArray[np.int64]
     data: npt.NDArray[np.uint8]
@@ -30,7 +30,7 @@ class SoughtTerms(NamedTuple):
 
 
 def sought_terms(terms: Vocabulary) -> SoughtTerms:
-    """Return terms as they are looked for."""
+    """Return terms in the form for lookups."""
     offsets, data = read_only_parts(terms.offsets), read_only_parts(terms.data)
     keys = np.empty(len(terms), np.uint64)
     fill_keys(offsets, data, keys)
@@ -41,17 +41,17 @@ def sought_terms(terms: Vocabulary) -> SoughtTerms:
 class Segment:
     """Postings of some documents, numbered from 0.
 
-    All arrays are read-only: those of a saved index are mapped into memory, and kernels are compiled for one form.
+    Arrays are read-only: saved indexes are memory-mapped, and kernels are compiled for one form.
     """
 
     terms: Vocabulary
-    """Words that documents hold, ascending by UTF-8 bytes; list t of the postings is word t's."""
+    """Words of the documents, ascending by UTF-8 bytes; list t of the postings belongs to word t."""
     postings: Postings
-    """Which documents hold each word, and how often; in host memory."""
+    """Documents and counts of each word; in host memory."""
     lengths: UInt32
-    """uint32 by document: its words."""
+    """uint32 by document: number of words."""
     deleted: UInt32 | None = None
-    """uint32: bit d of all, lowest first, tells whether document d was deleted; None where none was."""
+    """Deletion bitmap, uint32, lowest bit first; None if no document is deleted."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "postings", read_only_parts(self.postings))
@@ -59,21 +59,21 @@ class Segment:
             object.__setattr__(self, name, read_only_parts(getattr(self, name)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Segment, (self.terms, self.postings, self.lengths, self.deleted)  # a key is of this process
+        return Segment, (self.terms, self.postings, self.lengths, self.deleted)  # a key is unique to this process
 
     @cached_property
     def key(self) -> str:
-        """Names the postings in caches of this process, whatever is deleted."""
+        """Key of the postings in caches of this process, independent of deletions."""
         return f"segment:{next(_keys)}"
 
     @property
     def size(self) -> int:
-        """Number of documents, deleted ones too."""
+        """Number of documents, including deleted ones."""
         return len(self.lengths)
 
     @cached_property
     def live(self) -> npt.NDArray[np.bool_] | None:
-        """Whether each document is still there; None where all are."""
+        """Whether each document is live; None if all are."""
         if self.deleted is None:
             return None
         marks = np.unpackbits(self.deleted.view(np.uint8), count=self.size, bitorder="little")
@@ -81,18 +81,18 @@ class Segment:
 
     @cached_property
     def live_count(self) -> int:
-        """Number of documents that are still there."""
+        """Number of live documents."""
         return self.size if self.live is None else int(np.count_nonzero(self.live))
 
     @cached_property
     def live_words(self) -> int:
-        """Words of the documents that are still there."""
+        """Number of words in live documents."""
         lengths = self.lengths if self.live is None else self.lengths[self.live]
         return int(lengths.sum(dtype=np.uint64))
 
     @cached_property
     def live_frequencies(self) -> UInt32:
-        """uint32 by term: documents that hold it and are still there."""
+        """uint32 by term: number of live documents that contain it."""
         if self.live is None:
             return self.postings.frequencies  # type: ignore[no-any-return]
         numbers = np.where(self.live, np.uint32(0), live_postings.DELETED)
@@ -100,30 +100,30 @@ class Segment:
 
     @cached_property
     def sought(self) -> SoughtTerms:
-        """The terms as they are looked for."""
+        """The terms in the form for lookups."""
         return sought_terms(self.terms)
 
     @cached_property
     def posting_count(self) -> int:
-        """Number of postings, those of deleted documents too."""
+        """Number of postings, including those of deleted documents."""
         return int(self.postings.frequencies.sum(dtype=np.uint64))
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes of the postings, words, lengths and marks."""
+        """Bytes of the postings, words, lengths and the deletion bitmap."""
         strings = self.terms.strings
         marks = 0 if self.deleted is None else self.deleted.nbytes
         return _nbytes(self.postings) + int(strings.nbytes) + self.lengths.nbytes + marks
 
     def with_deleted(self, deleted: UInt32) -> Segment:
-        """Return the same segment with other documents marked as deleted; what is cached for the postings stays."""
+        """Return the segment with another deletion bitmap; caches of the postings stay valid."""
         made = Segment(self.terms, self.postings, self.lengths, deleted)
         made.__dict__.update({name: getattr(self, name) for name in ("key", "sought")})
         return made
 
 
 def read_only_parts(value: Any) -> Any:
-    """Return the same arrays such that nothing can write to them."""
+    """Return views of the same arrays that cannot be written to."""
     if isinstance(value, np.ndarray):
         return read_only(value)
     if isinstance(value, (Postings, Stream)):

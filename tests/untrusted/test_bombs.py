@@ -271,7 +271,7 @@ def test_a_saved_index_that_stands_for_much(tmp_path: Path, name: str) -> None:
     content = file.getvalue()
     assert len(content) < 1 << 16
     replaced(folder, name, content)
-    said = rf"^load_index: {folder / name} claims to unfold into .* bytes or more, the limit is 8,388,607; {RAISE_IT}$"
+    said = rf"^load_index: {folder / name} claims to decode to at least .* bytes, the limit is 8,388,607; {RAISE_IT}$"
     with tadoc.Config(payload_limit_bytes=much - 1), pytest.raises(LimitExceededError, match=said):
         tadoc.load_index(folder)
     with pytest.raises(InvalidIndexError):  # it is read then, and is another number of documents, or words
@@ -313,7 +313,7 @@ def test_a_text_that_stands_for_much(tmp_path: Path) -> None:
     pq.write_table(plain.to_arrow(), file, store_schema=False)
     assert len(file.getvalue()) < 2 << 20
     replaced(tmp_path / "index", "text.parquet", file.getvalue())
-    said = rf"text\.parquet claims to unfold into .* bytes or more, the limit is 8,388,608; {RAISE_IT}$"
+    said = rf"text\.parquet claims to decode to at least .* bytes, the limit is 8,388,608; {RAISE_IT}$"
     with tadoc.Config(payload_limit_bytes=8 << 20), pytest.raises(LimitExceededError, match=said):
         tadoc.load_index(tmp_path / "index")
 

@@ -11,15 +11,15 @@ CODECS: dict[str, Codec] = {codec.name: codec for codec in (PForDelta(), Rice())
 
 
 def require_codec(name: str) -> Codec:
-    """Return the codec of a name.
+    """Return the codec with a name.
 
     Raises
     ------
     ValueError
-        There is none; the message lists those there are.
+        The name is unknown; the message lists the known ones.
 
     """
-    if name not in tuple(CODECS):  # which takes what has no hash, too
+    if name not in tuple(CODECS):  # a tuple, as unhashable values may be given
         raise ValueError(f"codec={name!r}: use {' or '.join(map(repr, CODECS))}")
     return CODECS[name]
 

@@ -1,4 +1,4 @@
-"""What a codec of postings does."""
+"""The interface of a codec of postings."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _WIDEST = 32
 
 
 class Codec(ABC):
-    """How the gaps and counts of postings are coded.
+    """Codes the gaps and counts of postings.
 
-    In a file stand the bits of all lists, as they are in memory, so that they may be mapped, and packed numbers of
-    everything else; what follows from frequencies and widths is left out.
+    A file has the bits of all lists as in memory, so that they can be mapped, and packed numbers for everything else.
+    Arrays that follow from frequencies and widths are not stored.
     """
 
     name: ClassVar[str]
     number: ClassVar[int]
-    """What :attr:`~polars_tadoc.kernels.postings.coded.Postings.codec` says."""
+    """Value of :attr:`~polars_tadoc.kernels.postings.coded.Postings.codec`."""
 
     block_size: ClassVar[int] = BLOCK
-    """Postings that are decoded together."""
+    """Postings per block; a block is decoded at once."""
 
     def encode(self, offsets: Int64, documents: UInt32, counts: npt.NDArray[Any], document_count: int) -> Postings:
         """Encode lists: int64 offsets, uint32 documents ascending in each, uint32 or uint64 counts of at least 1.
@@ -52,12 +52,12 @@ class Codec(ABC):
         return decoding.decode_lists(postings, lists)
 
     def count(self, postings: Postings, number: int, place: int) -> int:
-        """Return how often the document at ``place`` of list ``number`` holds the term; no list is decoded.
+        """Return the count of the posting at ``place`` of list ``number`` without decoding a list.
 
         Raises
         ------
         IndexError
-            There is no such list or place.
+            The list or the place does not exist.
 
         """
         if not 0 <= number < len(postings.frequencies) or not 0 <= place < int(postings.frequencies[number]):
@@ -78,26 +78,26 @@ class Codec(ABC):
         return parts
 
     def unpack(self, parts: Mapping[str, npt.NDArray[Any]], documents: int, lists: int) -> Postings:
-        """Make postings of a file's arrays; bits of lists are used where they are.
+        """Make postings from a file's arrays; the bits of lists are not copied.
 
         Parameters
         ----------
         parts
-            What :meth:`pack` returned.
+            Result of :meth:`pack`.
         documents
-            How many there are.
+            Number of documents.
         lists
-            How many there are.
+            Number of lists.
 
         Returns
         -------
         Postings
-            No kernel reads or writes beyond their arrays, even where their bits are damaged.
+            No kernel accesses memory outside of their arrays, even if bits are damaged.
 
         Raises
         ------
         InvalidIndexError
-            An array is missing, or does not fit the others.
+            An array is missing, or arrays do not fit together.
 
         """
         frequencies = unpack_numbers(_part(parts, "frequencies"), lists)
@@ -132,7 +132,7 @@ class Codec(ABC):
         return self._unpack_high(own, name, sizes, block_offsets, bits)
 
     high_parts: ClassVar[tuple[str, ...]]
-    """Names of the arrays that hold the high parts."""
+    """Names of the arrays of the high parts."""
 
     @abstractmethod
     def _pack_high(self, sizes: Int64, block_offsets: Int64, stream: Stream) -> Parts:
@@ -140,28 +140,26 @@ class Codec(ABC):
 
     @abstractmethod
     def _unpack_high(self, parts: Parts, name: str, sizes: Int64, block_offsets: Int64, stream: Stream) -> Stream:
-        """Return the stream with high parts, of the arrays ``high_parts``."""
+        """Return the stream with the high parts from the arrays ``high_parts``."""
 
 
 def _part(parts: Mapping[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
     if name not in parts:
-        raise InvalidIndexError(f"the array {name} is missing; there are {', '.join(sorted(parts))}")
+        raise InvalidIndexError(f"the array {name} is missing; the file has {', '.join(sorted(parts))}")
     return parts[name]
 
 
 def check_bits(data: npt.NDArray[Any], name: str, bits: int) -> None:
-    """Raise InvalidIndexError unless an array is the bytes of so many bits, padded."""
+    """Raise InvalidIndexError unless an array has exactly the padded bytes of ``bits`` bits."""
     wanted = coding.padded(-(-bits // 8))
     if data.dtype != np.uint8 or data.shape != (wanted,) or not data.flags.c_contiguous:
-        raise InvalidIndexError(
-            f"{name} is {data.dtype} of shape {data.shape}; uint8 of shape ({wanted},) belong there"
-        )
+        raise InvalidIndexError(f"{name} is {data.dtype} of shape {data.shape}; expected uint8 of shape ({wanted},)")
 
 
 def _check_heads(heads: npt.NDArray[np.uint64], block_offsets: Int64, documents: int) -> None:
     if len(heads) and int(heads.max()) >= documents:
         raise InvalidIndexError(f"a block begins with document {int(heads.max())}, of {documents}")
     ascends = heads[1:] > heads[:-1]
-    ascends[block_offsets[1:-1] - 1] = True  # from one list to the next
+    ascends[block_offsets[1:-1] - 1] = True  # at the start of the next list
     if not ascends.all():
         raise InvalidIndexError(f"block {int(np.flatnonzero(~ascends)[0]) + 1} begins before the one before it")

@@ -1,9 +1,9 @@
-"""Numbers of about one size as bytes of a file.
+"""Packs numbers of similar size to bytes of a file.
 
-The low bits of all numbers stand together, the same width for all. The few numbers that need more are two further
-arrays of numbers, how far each stands from the one before and what its other bits are, coded in the same way until none
-needs more (Ding et al., WWW 2009, section 4.1). Steps from one such number to the next take less than places within
-blocks would, and no sizes of blocks beside them.
+The low bits of all numbers are stored together, at one width. The few numbers that need more bits (exceptions) are
+described by two further arrays: the distances between them and their high bits. Both are coded in the same way until
+there are no exceptions (Ding et al., WWW 2009, section 4.1). Distances take fewer bits than places within blocks would,
+and need no block sizes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from polars_tadoc.kernels.postings import packed_numbers as kernels
 from polars_tadoc.runtime.array_types import UInt8, UInt64
 
 _HEADER = struct.Struct("<BQ")
-"""Width; how many numbers need more bits."""
+"""Width; number of exceptions."""
 
 _SPARE = bytes(8)
-"""Numbers are read eight bytes at a time."""
+"""Padding: numbers are read eight bytes at a time."""
 
 _BLOCK = 1 << 15
-"""Numbers that are unpacked at a time, a multiple of 8: a processor's caches hold them."""
+"""Numbers unpacked at a time, a multiple of 8; they fit in a processor's caches."""
 
 _DEEPEST = 4
-"""Arrays of exceptions within arrays of exceptions; the last one has none."""
+"""Maximum nesting of arrays of exceptions; the last one has none."""
 
 
 def pack_numbers(numbers: npt.NDArray[np.unsignedinteger]) -> UInt8:
@@ -43,36 +43,36 @@ def pack_numbers(numbers: npt.NDArray[np.unsignedinteger]) -> UInt8:
     Returns
     -------
     uint8 array
-        What :func:`unpack_numbers` reads.
+        Input of :func:`unpack_numbers`.
 
     """
     return np.frombuffer(b"".join([*_pieces(numbers.astype(np.uint64), 0), _SPARE]), np.uint8)
 
 
 class Numbers(Protocol):
-    """Numbers that are read again and again, in order, so many at a time."""
+    """A sequence of numbers on disk, which is read in order several times."""
 
     def append(self, values: UInt64) -> None:
-        """Put numbers behind those that are there."""
+        """Append numbers."""
 
     def chunks(self) -> Iterator[npt.NDArray[np.unsignedinteger]]:
-        """Give all numbers; each stretch but the last has a multiple of 8."""
+        """Yield all numbers; each chunk but the last has a multiple of 8."""
 
     def delete(self) -> None:
-        """Forget them."""
+        """Delete the numbers."""
 
 
 def pack_streamed(numbers: Numbers, spool: Callable[[], Numbers], write: Callable[[bytes], object]) -> None:
-    """Write what :func:`pack_numbers` returns, of numbers that need not fit into memory.
+    """Write the same bytes as :func:`pack_numbers`, for numbers that need not fit in memory.
 
     Parameters
     ----------
     numbers
         Unsigned integers below 2^56.
     spool
-        Makes room for further uint64 numbers.
+        Makes a sequence for further uint64 numbers.
     write
-        Takes the bytes, one piece after another.
+        Called with each piece of the bytes.
 
     """
     _write_pieces(numbers, spool, write, 0)
@@ -85,9 +85,9 @@ def unpack_numbers(data: UInt8, size: int) -> UInt64:
     Parameters
     ----------
     data
-        uint8: what :func:`pack_numbers` made.
+        uint8: result of :func:`pack_numbers`.
     size
-        How many numbers there are.
+        How many numbers they contain.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def unpack_numbers(data: UInt8, size: int) -> UInt64:
     Raises
     ------
     InvalidIndexError
-        The bytes are not those of so many numbers.
+        The bytes do not contain this many numbers.
 
     """
     if data.dtype != np.uint8 or data.ndim != 1:
@@ -131,7 +131,7 @@ def _write_pieces(numbers: Numbers, spool: Callable[[], Numbers], write: Callabl
     width = _width(lengths) if depth < _DEEPEST else max(1, int(np.flatnonzero(lengths)[-1]))
     write(_HEADER.pack(width, int(lengths[width + 1 :].sum())))
     steps, highs = spool(), spool()
-    since = 0  # numbers behind the last one that needs more bits
+    since = 0  # numbers after the last exception
     for chunk in numbers.chunks():
         exceptions = int(np.count_nonzero(chunk > np.uint64((1 << width) - 1)))
         low = np.zeros((width * len(chunk) + 7) // 8, np.uint8)
@@ -151,13 +151,13 @@ def _write_pieces(numbers: Numbers, spool: Callable[[], Numbers], write: Callabl
 
 
 def _width(lengths: npt.NDArray[np.int64]) -> int:
-    """Choose the width of the fewest bits for numbers of which ``lengths[w]`` have w significant bits.
+    """Choose the width with the fewest bits in total; ``lengths[w]`` numbers have w significant bits.
 
-    It is at least 1, so that no few bytes can ask for endless memory.
+    It is at least 1, so that a few bytes cannot claim unlimited memory.
     """
     longest = max(1, int(np.flatnonzero(lengths)[-1]))
-    longer = [int(lengths[width + 1 :].sum()) for width in range(longest + 1)]  # have bits above the width
-    costs, widths = [0.0] * (longest + 1), [0] * (longest + 1)  # of bits above a width: the fewest, and up to which
+    longer = [int(lengths[width + 1 :].sum()) for width in range(longest + 1)]  # numbers with bits above the width
+    costs, widths = [0.0] * (longest + 1), [0] * (longest + 1)  # cost of the bits above a width; best next width
     longer[0] = int(lengths.sum())
     for low in reversed(range(longest)):
         costs[low], widths[low] = min(
@@ -168,12 +168,12 @@ def _width(lengths: npt.NDArray[np.int64]) -> int:
 
 
 def _step_bits(total: int, exceptions: int) -> float:
-    """Estimate what it takes to say which of some numbers are exceptions."""
+    """Estimate the bits that give the positions of exceptions."""
     if not exceptions:
         return 0
     share = exceptions / total
     entropy = -np.log2(share) - (np.log2(1 - share) * (1 - share) / share if share < 1 else 0)
-    return float(exceptions * (entropy + 0.5) + 16 * _HEADER.size)  # half a bit more is what steps were seen to take
+    return float(exceptions * (entropy + 0.5) + 16 * _HEADER.size)  # observed: half a bit more than the entropy
 
 
 def _read(data: UInt8, at: int, size: int, depth: int) -> tuple[UInt64, int]:
@@ -196,10 +196,10 @@ def _read(data: UInt8, at: int, size: int, depth: int) -> tuple[UInt64, int]:
 
 
 def _read_low(data: UInt8, start: int, width: int, size: int) -> UInt64:
-    """Unpack numbers of ``width`` bits from a byte on; up to eight bytes beyond the last one are read.
+    """Unpack numbers of ``width`` bits from a byte on; reads up to eight bytes beyond the last one.
 
-    Every eighth number starts at the same bit of a byte, ``width`` bytes behind the one before: eight strided views
-    read all. An index is loaded without kernels: the first one of a process takes 60 MB.
+    Every eighth number starts at the same bit of a byte, ``width`` bytes after the one before, so eight strided views
+    read all. Loading an index uses no kernels, because the first one of a process takes 60 MB.
     """
     numbers, mask = np.empty(size, np.uint64), np.uint64((1 << width) - 1)
     for block in range(0, size, _BLOCK):
@@ -215,10 +215,10 @@ def _read_low(data: UInt8, start: int, width: int, size: int) -> UInt64:
 
 
 def _add_highs(numbers: UInt64, width: int, steps: UInt64, highs: UInt64) -> None:
-    """Put the other bits above the lowest ``width``."""
+    """Add the bits above the lowest ``width``."""
     if not len(steps):
         return
-    places = np.cumsum(steps + np.uint64(1)) - np.uint64(1)  # no sum wraps round where each step is below the size
+    places = np.cumsum(steps + np.uint64(1)) - np.uint64(1)  # sums cannot wrap, as each step is below the size
     if int(steps.max()) >= len(numbers) or int(places[-1]) >= len(numbers):
         raise InvalidIndexError("packed numbers have exceptions beyond their end")
     numbers[places] |= (highs + np.uint64(1)) << np.uint64(width)

@@ -1,4 +1,4 @@
-"""PForDelta: each list has one width that holds most of its values; the others are exceptions."""
+"""PForDelta: each list has one width that suffices for most of its values; the others are exceptions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from polars_tadoc.runtime.array_types import Int64
 
 
 class PForDelta(Codec):
-    """PForDelta as Ding et al. (WWW 2009, section 4.1) do it: a posting's low bits can be read by themselves.
+    """PForDelta after Ding et al. (WWW 2009, section 4.1): a posting's low bits can be read on their own.
 
-    Their two arrays of exceptions are coded recursively. Here they are in a file only. In memory exceptions are one
-    level, 5 bytes each: places in their blocks (uint8) and high parts (uint32), found by block, so that a kernel
+    Ding et al. code the two arrays of exceptions recursively. Here this holds for files only. In memory, exceptions
+    have
+    one level of 5 bytes each: positions in their blocks (uint8) and high parts (uint32), indexed by block. So a kernel
     decodes a block, or one value of it, without decoding other arrays first.
     """
 
@@ -53,23 +54,23 @@ class PForDelta(Codec):
 
 
 def exception_places(sizes: Int64, block_offsets: Int64, stream: Stream) -> Int64:
-    """Return where exceptions stand among the postings of all lists, ascending."""
+    """Return the positions of exceptions among the postings of all lists, ascending."""
     starts = _block_starts(sizes, block_offsets)
     places: Int64 = np.repeat(starts, np.diff(stream.exception_offsets)) + stream.exception_places
     return places
 
 
 def _block_starts(sizes: Int64, block_offsets: Int64) -> Int64:
-    """Return how many postings of all lists stand before each block."""
+    """Return the number of postings before each block, over all lists."""
     before = np.cumsum(sizes) - sizes - BLOCK * block_offsets[:-1]
     return np.repeat(before, np.diff(block_offsets)) + BLOCK * np.arange(int(block_offsets[-1]))
 
 
 def _places(steps: npt.NDArray[np.uint64], total: int, name: str) -> Int64:
-    """Return the places of exceptions among all postings; ascending, below ``total``."""
+    """Return the positions of exceptions among all postings; ascending, below ``total``."""
     if len(steps) and int(steps.max()) >= total:
-        raise InvalidIndexError(f"{name}: an exception stands {int(steps.max())} values after the one before")
+        raise InvalidIndexError(f"{name}: an exception is {int(steps.max())} values after the previous one")
     places = np.cumsum(steps.astype(np.int64) + 1) - 1
     if len(places) and not (places[-1] < total and (np.diff(places) > 0).all()):
-        raise InvalidIndexError(f"{name}: exceptions stand beyond the {total} values")
+        raise InvalidIndexError(f"{name}: there are exceptions beyond the {total} values")
     return places

@@ -1,4 +1,4 @@
-"""Rice: low bits as they are, high parts unary."""
+"""Rice: binary low bits, unary high parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polars_tadoc.runtime.array_types import Int64
 
 
 class Rice(Codec):
-    """Rice coding as Ding et al. (WWW 2009, section 4.1) do it: unary and binary parts stand apart."""
+    """Rice coding after Ding et al. (WWW 2009, section 4.1): unary and binary parts are stored separately."""
 
     name = "rice"
     number = RICE

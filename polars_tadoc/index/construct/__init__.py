@@ -1,1 +1,1 @@
-"""Builds indexes, changes them, and sinks them from plans."""
+"""Builds indexes, changes them, and writes them from plans."""

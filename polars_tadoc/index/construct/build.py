@@ -1,4 +1,4 @@
-"""An index is built of the term vectors of a compressed column, never of its text."""
+"""Builds an index from the term vectors of a compressed column, without its text."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from polars_tadoc.traversal.text_corpus import corpora_of, require_text
 
 
 class CodecOption(TypedDict, total=False):
-    """How postings are kept."""
+    """Codec of the postings."""
 
     codec: Annotated[str, Default("pfordelta")]
 
 
 class MetadataOption(TypedDict, total=False):
-    """What filters read, as a frame."""
+    """Data for filters, as a frame."""
 
     metadata: Annotated[pl.DataFrame | None, Default(None)]
 
 
 class MetadataColumnsOption(TypedDict, total=False):
-    """What filters read, as columns of the frame that is indexed."""
+    """Data for filters, as columns of the indexed frame."""
 
     metadata: Annotated[Iterable[str] | None, Default(None)]
 
 
 class StoreOption(TypedDict, total=False):
-    """Whether the text stays with the index."""
+    """Whether the index keeps the text."""
 
     store: Annotated[bool, Default(True)]
 
@@ -84,29 +84,28 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     column
         Compressed column, or plain text (String, Categorical or Enum).
     id
-        What documents are called, one value for each row; by default the numbers of their rows. Equal ids are allowed:
-        to delete one deletes all of its documents.
+        Ids of the documents, one value per row; default: row numbers. Several documents may have the same id; deleting
+        the id deletes all of them.
     codec
-        How postings are kept: "pfordelta", the fastest, or "rice", smaller where neighbouring rows are unlike each
+        Codec of the postings: "pfordelta", the fastest, or "rice", which is smaller if consecutive rows are unlike each
         other.
     normalize
-        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty one leaves it out;
-        it runs over the vocabulary, once, and over the words of each batch of queries.
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or "" drops the word. It is
+        applied once to the vocabulary, and to the words of each batch of queries.
     lowercase
-        Lower-case words (after ``normalize``), and the stop words with them.
+        Convert words to lower case after ``normalize``, and also the stop words.
     stopwords
-        Words to leave out, compared after ``normalize`` and lower-casing.
+        Words to drop, compared after ``normalize`` and lower-casing.
     metadata
-        A row for each row of the column, for filters.
+        One row per row of the column, for filters.
     store
-        Keep the compressed column with the index, which phrases and snippets need; it is shared, not copied. Plain
-        text is compressed for it.
+        Keep the compressed column for phrases and snippets; it is shared, not copied. Plain text is compressed for it.
     strategy
-        "auto", "top_down" or "bottom_up": which way the rules are traversed; the index is the same.
+        "auto", "top_down" or "bottom_up": traversal strategy; all build the same index.
     tokenizer
-        Cuts plain text into words, as for ``compress``; "words" by default. A compressed column is tokenized already.
+        Tokenizer of plain text, as for ``compress``; default: "words". A compressed column is already tokenized.
     engine
-        "auto", "cpu" or "gpu": where words are counted; by default what ``tadoc.Config`` says.
+        "auto", "cpu" or "gpu": engine that counts words; default: ``tadoc.Config``.
 
     Returns
     -------
@@ -122,14 +121,13 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     TypeError
-        ``id`` is no series, or holds Python objects; ``metadata`` is no frame, ``store`` no bool, ``normalize`` no
-        expression, ``lowercase`` no bool or ``stopwords`` no list of strings; or a compressed column was cut by another
-        tokenizer.
+        ``id`` is not a series, or holds Python objects; ``metadata`` is not a frame, ``store`` not a bool,
+        ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not a list of strings; or a
+        compressed column was cut by a tokenizer other than ``tokenizer``.
     ValueError
-        ``id`` or ``metadata`` has another length than the column, the column's texts were cut by different tokenizers,
-        there is no such ``codec``, ``tokenizer``,
-        ``strategy`` or ``engine``, a row of plain text is not UTF-8, or ``normalize`` reads columns or gives anything
-        but one String or null for each word.
+        The length of ``id`` or ``metadata`` differs from the column's, the column's texts were cut by different
+        tokenizers, ``codec``, ``tokenizer``, ``strategy`` or ``engine`` is unknown, a row of plain text is not UTF-8,
+        or ``normalize`` reads columns or does not return one String or null per word.
 
     Examples
     --------

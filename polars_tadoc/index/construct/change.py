@@ -1,4 +1,4 @@
-"""An index with more documents, with fewer, or with the same ones in one segment; what it was made of is shared."""
+"""Makes an index with documents added or deleted, or with one segment; it shares data with the original."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.traversal.options import Options, require_strategy
 
 MAX_CHUNKS = 32
-"""Pieces that ids, metadata and text may lie in, one for each append, before they are put together."""
+"""Maximum pieces of ids, metadata and text, one per append, before they are joined."""
 
 
 class Content(NamedTuple):
-    """What of an index changes."""
+    """The parts of an index that change."""
 
     segments: tuple[Segment, ...]
     stored: Documents
     analyzer: Analyzer
-    """Of an index without documents that of the first ones appended."""
+    """Analyzer; an index without documents takes that of the first ones appended."""
 
     @property
     def live(self) -> Bools:
-        """Whether each stored document is still there."""
+        """Return whether each stored document is live."""
         none = np.zeros(0, np.bool_)
         parts = (np.ones(own.size, np.bool_) if own.live is None else own.live for own in self.segments)
         return np.concatenate([none, *parts])
@@ -62,7 +62,7 @@ def append(
     require_bool("upsert", upsert, "append")
     if not isinstance(column, pl.Series):
         raise TypeError(
-            f"append takes a compressed column, a Polars Series, not {type(column).__name__}; of a frame write "
+            f"append takes a compressed column, a Polars Series, not {type(column).__name__}; for a frame write "
             'df.tadoc.append_to(index, "text", id="name"), or index.append(df["text"], id=df["name"])'
         )
     column = require_tadoc(column, "append")
@@ -71,20 +71,20 @@ def append(
     id = _require_alike(stored, id)
     if upsert and id is None:
         raise ValueError(
-            "append: upsert=True replaces documents by their ids, but this index's documents are called by the numbers "
-            "of their rows; build it with id=, or leave out upsert="
+            "append: upsert=True replaces documents by id, but this index's documents have row numbers instead of ids; "
+            "build it with id=, or omit upsert="
         )
     metadata = _require_same_columns(stored.metadata, metadata)
     corpora = split(column)
     analyzer = content.analyzer
     if corpora:
         tokenizer = Analyzer.of(corpora, None).tokenizer
-        if len(stored) == 0:  # an index of nulls alone does not know how its texts will be cut
+        if len(stored) == 0:  # an index of nulls takes the tokenizer of the first texts
             analyzer = replace(analyzer, tokenizer=tokenizer)
         elif tokenizer != analyzer.tokenizer:
             raise ValueError(
                 f'append: the column was cut by tokenizer "{tokenizer.name}", the index\'s texts by '
-                f'"{analyzer.tokenizer.name}": compress it with that one'
+                f'"{analyzer.tokenizer.name}": compress it with that tokenizer'
             )
     rows = document_rows(corpora)
     if len(stored) + len(rows) > MAX_DOCUMENTS or stored.rows + len(column) > MAX_DOCUMENTS:
@@ -99,18 +99,18 @@ def append(
 
 
 def _without_held(content: Content, id: pl.Series, rows: npt.NDArray[np.int64], upsert: bool) -> Content:
-    """Delete the documents that further ones replace; without ``upsert`` raise where there are some.
+    """Delete the documents that the new ones replace; without ``upsert``, raise if there are any.
 
     Parameters
     ----------
     content
         The index.
     id
-        Ids of all rows that are appended. One whose text is null makes no document, but replaces some.
+        Ids of all appended rows. A row with null text adds no document, but replaces documents.
     rows
-        Rows that make a document.
+        Rows that add a document.
     upsert
-        Whether documents are replaced.
+        Whether documents may be replaced.
 
     """
     live = content.live
@@ -122,7 +122,7 @@ def _without_held(content: Content, id: pl.Series, rows: npt.NDArray[np.int64], 
         known = named(content.stored.ids.gather(pl.Series(documents)))
         raise ValueError(
             f"append: the index already has documents with id {known}; pass upsert=True to replace them, or "
-            "leave these out of what is appended"
+            "do not append these"
         )
     stays = live.copy()
     stays[documents] = False
@@ -145,7 +145,7 @@ def delete(content: Content, ids: Any) -> Content:
 
 
 def _marked(content: Content, live: Bools, stays: Bools) -> Content:
-    """Mark documents as deleted that do not stay."""
+    """Mark documents as deleted except those in ``stays``."""
     starts = accumulate((segment.size for segment in content.segments), initial=0)
     segments = []
     for segment, start in zip(content.segments, starts, strict=False):
@@ -157,17 +157,17 @@ def _marked(content: Content, live: Bools, stays: Bools) -> Content:
 
 @ends_on_interrupt
 def compact(content: Content) -> Content:
-    """Make one segment of all, without deleted documents."""
+    """Merge everything into one segment, without deleted documents."""
     if len(content.segments) == 1 and content.segments[0].live is None:
         return content
     return _merged(content, 0)
 
 
 def _merge_small(content: Content) -> Content:
-    """Merge the last segments for as long as the last one has at least as many documents as the one before.
+    """Merge the last segments while the last one has at least as many documents as the one before.
 
-    So sizes fall, there are never more segments than about log2 of the documents, and a document is written anew at
-    most as often (O'Neil et al., The log-structured merge-tree, Acta Informatica 1996, with one file a level).
+    So segment sizes decrease, there are at most about log2(documents) segments, and each document is rewritten at most
+    that often (O'Neil et al., The log-structured merge-tree, Acta Informatica 1996, with one file per level).
     """
     sizes = [segment.live_count for segment in content.segments]
     while len(sizes) > 1 and sizes[-1] >= sizes[-2]:
@@ -197,7 +197,7 @@ def _filtered(stored: Documents, kept: pl.Series) -> Documents:
 
 
 def _joined(stored: Documents, more: Documents) -> Documents:
-    """Put documents after others; both know the same of them."""
+    """Append documents to others with the same columns."""
     ids = more.ids if stored.labelled else more.ids + stored.rows
     metadata, text = stored.metadata, stored.stored_text
     if metadata is not None and more.metadata is not None:
@@ -219,13 +219,13 @@ def _in_few_chunks(values: pl.Series) -> pl.Series:
 
 
 def _require_alike(stored: Documents, id: pl.Series | None) -> pl.Series | None:
-    """Return ids as the index's are, or raise."""
+    """Return ids with the type of the index's ids, or raise."""
     if stored.labelled and id is None:
-        raise TypeError(f"append: the index has ids ({stored.ids.dtype}); pass those of the new documents, id=…")
+        raise TypeError(f"append: the index has ids ({stored.ids.dtype}); pass the ids of the new documents: id=…")
     if id is None:
         return None
     if not stored.labelled:
-        raise TypeError("append: the index's documents are called by the numbers of their rows; leave out id=")
+        raise TypeError("append: the index's documents have row numbers instead of ids; omit id=")
     if id.dtype != stored.ids.dtype:
         raise TypeError(f"append: id is {id.dtype}, but the index's ids are {stored.ids.dtype}; cast it")
     return id.alias(stored.ids.name)
@@ -235,11 +235,11 @@ def _require_same_columns(known: pl.DataFrame | None, metadata: pl.DataFrame | N
     """Return metadata with its columns in the index's order, or raise."""
     if known is None:
         if metadata is not None:
-            raise ValueError("append: the index has no metadata; leave it out, or build the index again with metadata=")
+            raise ValueError("append: the index has no metadata; omit it, or build the index again with metadata=")
         return None
     names = ", ".join(f'"{name}"' for name in known.columns)
     if metadata is None:
-        raise ValueError(f"append: the index has metadata ({names}); pass that of the new documents, metadata=…")
+        raise ValueError(f"append: the index has metadata ({names}); pass metadata= for the new documents")
     for name, dtype in known.schema.items():
         if name not in metadata.columns:
             raise ColumnMissingError.for_name(name, metadata.columns, "append: metadata")
@@ -249,5 +249,5 @@ def _require_same_columns(known: pl.DataFrame | None, metadata: pl.DataFrame | N
             )
     more = [name for name in metadata.columns if name not in known.columns]
     if more:
-        raise ValueError(f'append: metadata has a column "{more[0]}", which the index has not; it has {names}')
+        raise ValueError(f'append: metadata has a column "{more[0]}", which the index does not have; it has {names}')
     return metadata.select(known.columns)

@@ -1,4 +1,4 @@
-"""Rows of a compressed column become documents: their postings, counted on the rules, and what is known of them."""
+"""Converts rows of a compressed column to documents: postings, counted on the rules, and the documents' data."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from polars_tadoc.traversal.source import prepare
 
 MAX_DOCUMENTS = (1 << 32) - 2
 MAX_WORDS = (1 << 32) - 1
-"""Longest document."""
+"""Maximum words of a document."""
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """How often documents hold each word; all arrays in host memory."""
+    """Counts of words by document; all arrays in host memory."""
 
     words: Vocabulary
     offsets: Int64
     """int64, words + 1."""
     documents: UInt32
-    """Ascending for each word."""
+    """Ascending within each word."""
     counts: npt.NDArray[Any]
 
     def lengths(self, rows: Int64, call: str) -> UInt32:
-        """Return the words of each document, which stand in these rows.
+        """Return the number of words of each document; ``rows`` are the documents' rows.
 
         Raises
         ------
         LimitExceededError
-            A document has too many.
+            A document has too many words.
 
         """
-        # counts to 2^53 are exact, and longer documents are refused
+        # float64 counts are exact up to 2^53, and longer documents raise
         lengths: npt.NDArray[np.float64] = np.zeros(len(rows), np.float64)
         if len(self.documents):
             lengths = np.bincount(self.documents, self.counts, len(rows)).astype(np.float64, copy=False)
@@ -63,7 +63,7 @@ class Counted:
         return lengths.astype(np.uint32)
 
     def in_order(self) -> tuple[Vocabulary, tuple[Int64, UInt32, npt.NDArray[Any]]]:
-        """Return the words that documents hold, in code point order, and the offsets, documents and counts of each."""
+        """Return the distinct words in code point order, and the offsets, documents and counts of each."""
         order = self.words.by_rank
         order = order[np.diff(self.offsets)[order] > 0]
         documents: Any
@@ -79,13 +79,13 @@ def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec
     Parameters
     ----------
     corpora
-        What :func:`polars_tadoc.model.column.split` gives.
+        Result of :func:`polars_tadoc.model.column.split`.
     rows
         int64, ascending: the row of each document.
     options
-        Which words, which way, where.
+        Normalisation, strategy and engine.
     codec
-        How they are coded.
+        Codec of the postings.
 
     """
     require_countable(corpora)
@@ -97,7 +97,7 @@ def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec
 
 
 def count_words(corpora: Sequence[Corpus], rows: Int64, engine: Engine, options: Options) -> Counted:
-    """Count the words of the documents of some corpora; parameters as for :func:`make_segment`."""
+    """Count words by document in some corpora; parameters as for :func:`make_segment`."""
     batches = DeviceBatches("build_index", options.engine)
 
     def count(corpus: Corpus, engine: Engine) -> Counted:
@@ -108,7 +108,7 @@ def count_words(corpora: Sequence[Corpus], rows: Int64, engine: Engine, options:
 
 
 def _count(corpus: Corpus, rows: Int64, engine: Engine, options: Options) -> Counted:
-    """Count the words of one corpus by document."""
+    """Count words by document in one corpus."""
     source = prepare(corpus, engine, options.morphism)
     kernels = engine.kernels
     strategy = choose_strategy(options.strategy, source, "inverted_index")
@@ -122,7 +122,7 @@ def _count(corpus: Corpus, rows: Int64, engine: Engine, options: Options) -> Cou
 
 
 def _join(parts: Sequence[Counted]) -> Counted:
-    """Join the documents of several corpora, word by word."""
+    """Merge the documents of several corpora, word by word."""
     words, maps = unify([part.words for part in parts])
     sizes = np.zeros(len(words), np.int64)
     for own, part in zip(maps, parts, strict=True):
@@ -139,7 +139,7 @@ def _join(parts: Sequence[Counted]) -> Counted:
 
 
 def _stand_apart(parts: Sequence[Counted]) -> bool:
-    """Tell whether each corpus' documents stand behind all of those before, as they do unless rows were shuffled."""
+    """Tell whether each corpus' documents follow all earlier ones, which holds unless rows were shuffled."""
     ends = [(int(part.documents.min()), int(part.documents.max())) for part in parts if len(part.documents)]
     return all(last < first for (_, last), (first, _) in pairwise(ends))
 
@@ -158,7 +158,7 @@ def document_rows(corpora: Sequence[Corpus]) -> Int64:
 def documents_of(
     column: pl.Series, rows: Int64, id: pl.Series | None, metadata: pl.DataFrame | None, store: bool
 ) -> Documents:
-    """Take what is known of the documents in some rows of a column's storage."""
+    """Take the data of the documents in some rows of a column's storage."""
     ids = from_arrow("id", to_arrow(rows.astype(np.uint32))) if id is None else id.alias("id")
     text = column if store else None
     if len(rows) != len(column):
@@ -172,13 +172,13 @@ def documents_of(
 def require_rows(
     column: pl.Series, id: pl.Series | None, metadata: pl.DataFrame | None, call: str = "build_index"
 ) -> None:
-    """Raise unless there is a value of ``id`` and a row of ``metadata`` for each row of the column."""
+    """Raise unless ``id`` and ``metadata`` have one row per row of the column."""
     for name, value, kind in (("id", id, pl.Series), ("metadata", metadata, pl.DataFrame)):
         if value is None:
             continue
         if not isinstance(value, kind):
             raise TypeError(f"{call}: {name} is {type(value).__name__}, not a Polars {kind.__name__}")
         if isinstance(value, pl.Series) and value.dtype == pl.Object:
-            raise TypeError(f"{call}: id holds Python objects, of which results cannot be made; make strings of them")
+            raise TypeError(f"{call}: id holds Python objects, which results cannot hold; convert them to strings")
         if len(value) != len(column):
-            raise ValueError(f"{call}: {name} has {len(value):,} rows for {len(column):,} of the column")
+            raise ValueError(f"{call}: {name} has {len(value):,} rows, the column {len(column):,}")

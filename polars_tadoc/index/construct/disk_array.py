@@ -1,4 +1,4 @@
-"""Numbers that are more than memory holds, in a file: written one after another, then read again in order."""
+"""An array of numbers in a file, for numbers that do not fit in memory: written and read sequentially."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 CHUNK = 1 << 20
-"""Numbers that are read at a time; a multiple of 8, so that each stretch begins with a whole byte of packed bits."""
+"""Numbers read at a time; a multiple of 8, so that each chunk starts at a whole byte of packed bits."""
 
 
 class Spool:
-    """Numbers of one type in a file of their own.
+    """Numbers of one type in their own file.
 
     Parameters
     ----------
     path
-        The file; it is made, and stays until its folder goes.
+        The file; created now, and removed with its folder.
     dtype
         Type of the numbers.
 
@@ -34,14 +34,14 @@ class Spool:
         return self._size
 
     def append(self, values: npt.NDArray[Any]) -> None:
-        """Write numbers behind those that are there."""
+        """Append numbers."""
         if len(values):
             with self.path.open("ab") as file:
                 file.write(np.ascontiguousarray(values, self.dtype).data)
             self._size += len(values)
 
     def chunks(self, size: int = CHUNK) -> Iterator[npt.NDArray[Any]]:
-        """Give all numbers, ``size`` at a time and the rest."""
+        """Yield all numbers in chunks of ``size``."""
         with self.path.open("rb") as file:
             for start in range(0, self._size, size):
                 chunk = np.fromfile(file, self.dtype, min(size, self._size - start))

@@ -1,4 +1,4 @@
-"""Several segments made one, without the documents that were deleted."""
+"""Merges segments into one, without deleted documents."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from polars_tadoc.runtime.array_types import UInt32
 
 
 def merge(segments: Sequence[Segment]) -> Segment:
-    """Make one segment of several (at least one), without the documents that are deleted.
+    """Merge at least one segment into one, without deleted documents.
 
-    The result is, array for array, that of indexing the documents that are left.
+    The arrays equal those of indexing the live documents from scratch.
 
     Raises
     ------
@@ -35,13 +35,13 @@ def merge(segments: Sequence[Segment]) -> Segment:
         frequencies[own[own != DELETED]] += segment.live_frequencies[own != DELETED]
     offsets = running_sum(frequencies)
     documents, counts = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.uint32)
-    free = np.append(offsets[:-1], 0)  # one element more, for terms without documents
+    free = np.append(offsets[:-1], 0)  # one extra element, for terms without documents
     firsts = accumulate((segment.live_count for segment in segments), initial=0)
     for segment, own, first in zip(segments, numbers, firsts, strict=False):
         places = np.minimum(own, len(terms))
         new = _numbers(segment, first)
         if not live_postings.renumber(segment.postings, new, free[places], documents, counts):
-            raise InvalidIndexError("compact: the postings are damaged; load the index with verify=True to learn where")
+            raise InvalidIndexError("compact: the postings are damaged; load with verify=True to find the damaged file")
         free[places] += segment.live_frequencies
     lengths = [segment.lengths if segment.live is None else segment.lengths[segment.live] for segment in segments]
     joined = np.concatenate([np.zeros(0, np.uint32), *lengths])
@@ -50,7 +50,7 @@ def merge(segments: Sequence[Segment]) -> Segment:
 
 
 def _numbers(segment: Segment, first: int) -> UInt32:
-    """Number the documents that are left from ``first`` on, uint32 by document; the others are ``DELETED``."""
+    """Number the live documents from ``first`` on, uint32 by document; the others are ``DELETED``."""
     if segment.live is None:
         return np.arange(first, first + segment.size, dtype=np.uint32)
     numbers = np.full(segment.size, DELETED)
@@ -59,9 +59,9 @@ def _numbers(segment: Segment, first: int) -> UInt32:
 
 
 def _merge_terms(segments: Sequence[Segment]) -> tuple[Vocabulary, list[UInt32]]:
-    """Return all terms that documents are left for, ascending, and by segment the number of each of its own.
+    """Return all terms of live documents, ascending, and by segment the new number of each of its terms.
 
-    A term that lost its documents is ``DELETED``.
+    A term without live documents is ``DELETED``.
     """
     kept = [segment.live_frequencies > 0 for segment in segments]
     words, ids = unify(

@@ -1,6 +1,6 @@
-"""Postings written to the files of a saved index list by list, where no memory holds all of them.
+"""Writes postings list by list to the files of a saved index, in bounded memory.
 
-The files are, byte for byte, those that :meth:`polars_tadoc.index.codecs.codec.Codec.pack` of all lists would fill.
+The files are byte for byte those that :meth:`polars_tadoc.index.codecs.codec.Codec.pack` of all lists would give.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from polars_tadoc.kernels.postings.coded import BLOCK, RICE, Postings, Stream
 from polars_tadoc.runtime.array_types import Int64, UInt32
 
 LONG = 1 << 22
-"""Postings from which on a list is coded in parts, of so many; a multiple of a block's."""
+"""Longer lists are coded in parts of this many postings, a multiple of the block size."""
 
 
 class PostingsWriter:
-    """Codes lists and appends them to files; at the end the files are put together.
+    """Codes lists and appends them to scratch files; :meth:`finish` assembles the final files.
 
     Parameters
     ----------
     codec
-        How they are coded.
+        Codec of the postings.
     scratch
-        A folder for what is needed meanwhile.
+        Folder for temporary files.
 
     """
 
@@ -61,7 +61,7 @@ class PostingsWriter:
         self._append(postings, np.diff(offsets), list_ends=True)
 
     def append_long(self, documents: Spool, counts: Spool) -> None:
-        """Do the same for one list that is read in parts, twice: how it is coded depends on all of it."""
+        """Code and append one list that is read twice, in parts, as its coding depends on all of it."""
         self._frequencies.append(np.array([len(documents) - 1], np.uint32))
         codec = self._codec.number
         widths = (
@@ -84,7 +84,7 @@ class PostingsWriter:
             writer.append(sizes, postings.block_offsets, stream)
 
     def finish(self, writer: Writer, name: str) -> list[str]:
-        """Write the arrays of a segment; returns their names behind the segment's."""
+        """Write the arrays of a segment; return their names without the segment's prefix."""
         arrays = ["frequencies", "heads"]
         _write_packed(writer, f"{name}.frequencies", self._frequencies, self._scratch)
         _write_packed(writer, f"{name}.heads", self._heads, self._scratch)
@@ -94,19 +94,19 @@ class PostingsWriter:
 
 
 class _StreamWriter:
-    """One number for each posting."""
+    """Accumulates one number per posting."""
 
     def __init__(self, scratch: Path, name: str, high: _Exceptions | _Unary) -> None:
         self._scratch, self._high = scratch, high
         self.widths, self._low = Spool(scratch / f"{name}.widths", np.uint8), Spool(scratch / f"{name}.low", np.uint8)
 
     def append(self, sizes: Int64, block_offsets: Int64, stream: Stream) -> None:
-        """Append the numbers of lists of so many postings, but for their widths."""
+        """Append the numbers of lists with these sizes, except for their widths."""
         self._low.append(stream.low[: int(stream.low_offsets[-1])])
         self._high.append(sizes, block_offsets, stream)
 
     def finish(self, writer: Writer, name: str) -> list[str]:
-        """Write the arrays; returns their names behind ``name``."""
+        """Write the arrays; return their names without the prefix ``name``."""
         _write_packed(writer, f"{name}.widths", self.widths, self._scratch)
         _write_bits(writer, f"{name}.low", self._low)
         return ["widths", "low", *self._high.finish(writer, name)]
@@ -136,12 +136,12 @@ class _Exceptions:
 
 
 class _Unary:
-    """High parts of Rice: bits one after another, also from one range of lists to the next."""
+    """High parts of Rice: a bit stream that continues across ranges of lists."""
 
     def __init__(self, scratch: Path, name: str) -> None:
         self._bytes = Spool(scratch / f"{name}.unary", np.uint8)
         self._bits = self._last = 0
-        """Bits of the last byte that are used, if not all are; and that byte."""
+        """Number of used bits of an incomplete last byte, and that byte."""
 
     def append(self, sizes: Int64, block_offsets: Int64, stream: Stream) -> None:
         count = int(stream.unary_offsets[-1])
@@ -164,7 +164,7 @@ class _Unary:
 
 
 def _gaps(documents: UInt32) -> UInt32:
-    """Return what is coded for the documents of a list, or of a part of one that begins with a block."""
+    """Return the coded gaps of the documents of a list, or of a part that starts with a block."""
     gaps = np.diff(documents, prepend=np.uint32(0)) - np.uint32(1)
     gaps[::BLOCK] = 0
     return gaps
@@ -178,7 +178,7 @@ def _write_packed(writer: Writer, name: str, numbers: Spool, scratch: Path) -> N
 
 
 def _write_bits(writer: Writer, name: str, data: Spool) -> None:
-    """Write bytes of bits, with what stands behind them."""
+    """Write bytes of bits, with the padding after them."""
     with writer.open_array(name, np.uint8) as file:
         for chunk in _with_padding(data):
             file.write(chunk.data)

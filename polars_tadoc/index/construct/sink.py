@@ -1,4 +1,4 @@
-"""An index of more documents than memory holds: built window by window, merged word by word, written as it comes."""
+"""Builds an index of more documents than fit in memory: window by window, merged and written word by word."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.traversal.options import Options
 
 LAYOUT = Layout(("word", "row"), 2)
-"""How often each document holds each word; a word's documents may come in several ranges. Before all words stands the
-empty one, which no text is cut into: what is counted there are the words of each document."""
+"""Counts of words by document; a word's documents may arrive in several ranges. The first word is the empty string,
+which no tokenizer returns: its counts are the documents' lengths."""
 
 SPILL_SHARE = 2
-"""Postings that were not written yet take at most such a share of the limit."""
+"""Maximum share of the limit for postings that are not yet written."""
 
 RANGE = 1 << 20
-"""Postings that are coded at a time."""
+"""Postings coded at a time."""
 
 CALL = "sink_index"
 
@@ -61,15 +61,15 @@ def sink_index(
     Parameters
     ----------
     windows
-        The documents; with a checkpoint an empty window, and then one for each partition.
+        The documents; with a checkpoint an empty window first, then one per partition.
     path, overwrite, options, codec
-        As for ``lf.tadoc.sink_index``; so are errors.
+        As for ``lf.tadoc.sink_index``, and the same errors.
     documents
-        Writes what is known of documents.
+        Writes the documents' data.
     limit
-        Bytes.
+        Memory limit in bytes.
     checkpoint
-        Where postings of finished partitions are kept, and found again.
+        Stores postings of finished partitions, for resuming.
 
     """
     require_saved(options.morphism, CALL)
@@ -79,7 +79,7 @@ def sink_index(
         scratch.mkdir()
         building = _Building(options, documents, spill)
         documents.open(folder, scratch)
-        for partition, window in enumerate(windows, start=-1):  # the first window of a packed scan is of none
+        for partition, window in enumerate(windows, start=-1):  # the first window of a packed scan has no partition
             is_counted = partition in spill.covered
             for part in in_parts(window, limit):
                 building.add(part, is_counted)
@@ -103,7 +103,7 @@ class _Building:
         self._seen, self._count = False, 0
 
     def add(self, window: Window, is_counted: bool) -> None:
-        """Count the words of a window's documents, unless they are, and write down what is known of these."""
+        """Count the words of a window's documents unless already counted, and write their data."""
         corpora, first = window.corpora, self._count
         rows = document_rows(corpora)
         self._count += len(rows)
@@ -124,7 +124,7 @@ class _Building:
         lengths = counted.lengths(rows, CALL)
         terms, (offsets, documents, counts) = counted.in_order()
         if len(terms) and terms.strings[0].as_py() == "":
-            raise InvalidGrammarError(f"{short_name(corpora[0].key)}: an empty word: the data is damaged")
+            raise InvalidGrammarError(f"{short_name(corpora[0].key)}: it has an empty word: the data is damaged")
         keys = np.empty((len(rows) + len(documents), 2), np.uint32)
         keys[: len(rows), 0] = 0
         keys[: len(rows), 1] = np.arange(first, first + len(rows))
@@ -138,13 +138,13 @@ class _Building:
         if self._seen and own != other:
             raise ValueError(
                 f'{CALL}: the texts were cut by different tokenizers, "{own.name}", "{other.name}", and queries can be '
-                "cut by one only: compress all of them alike"
+                "tokenized by only one: compress all of them with the same tokenizer"
             )
         self.analyzer, self._seen = analyzer, True
 
 
 class _Segment:
-    """Writes words and their postings, which come in order; a word's may come in several parts."""
+    """Writes words and their postings, which arrive in order; a word's postings may arrive in several parts."""
 
     def __init__(self, writer: Writer, codec: Codec, scratch: Path) -> None:
         self._writer, self._scratch = writer, scratch
@@ -152,7 +152,7 @@ class _Segment:
         self._lengths = Spool(scratch / "lengths", np.uint32)
         self._postings = PostingsWriter(codec, scratch)
         self._open: _OpenList | None = None
-        """The postings of the last word, of which more may come."""
+        """Postings of the last word, possibly incomplete."""
 
     def add(self, records: Records) -> None:
         """Write the next records."""
@@ -188,7 +188,7 @@ class _Segment:
         self._open = None
 
     def finish(self) -> dict[str, Any]:
-        """Write the files of the segment; returns what the header says of it."""
+        """Write the files of the segment; return its part of the header."""
         self._close()
         lengths = self._lengths
         self._terms.finish()
@@ -202,7 +202,7 @@ class _Segment:
 
 
 class _OpenList:
-    """A word's postings, gathered in memory while they are few, and else in files."""
+    """A word's postings: in memory while they are few, then in files."""
 
     def __init__(self, term: str, scratch: Path) -> None:
         self.term, self._scratch = term, scratch
@@ -212,7 +212,7 @@ class _OpenList:
         self._spools: tuple[Spool, Spool] | None = None
 
     def append(self, documents: npt.NDArray[np.uint32], counts: npt.NDArray[np.uint64]) -> None:
-        """Put postings behind those that are there."""
+        """Append postings."""
         self._documents.append(documents.copy())
         self._counts.append(counts.copy())
         self._held += len(documents)
@@ -226,7 +226,7 @@ class _OpenList:
         for documents, counts in zip(self._documents, self._counts, strict=True):
             if int(counts.max()) >> 32:
                 raise LimitExceededError(
-                    f"{CALL}: a document holds one word more than 4,294,967,295 times; split this document"
+                    f"{CALL}: a document contains a word more than 4,294,967,295 times; split this document"
                 )
             self._spools[0].append(documents)
             self._spools[1].append(counts)

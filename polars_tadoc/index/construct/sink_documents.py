@@ -1,4 +1,4 @@
-"""What an index knows of its documents, written to its files window by window."""
+"""Writes the documents' data of an index to its files, window by window."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from polars_tadoc.model.text_type import STORAGE, storage
 from polars_tadoc.runtime.array_types import Int64
 
 HELD_BYTES = 32 << 20
-"""Ids and metadata wait in memory until they are so many."""
+"""Rows of ids and metadata buffered in memory."""
 
 
 class DocumentsWriter:
@@ -28,9 +28,9 @@ class DocumentsWriter:
     Parameters
     ----------
     id
-        Name of the column that says what documents are called; None for the numbers of their rows.
+        Name of the column of document ids; None: row numbers.
     metadata
-        Names of the columns of the metadata; None for none.
+        Names of the metadata columns; None: no metadata.
     store
         Whether the compressed text is written.
     schema
@@ -50,23 +50,23 @@ class DocumentsWriter:
         for name, kind in [item for one in self._schemas.values() for item in one.items()]:
             if kind == pl.Object:
                 raise TypeError(
-                    f'sink_index: column "{name}" holds Python objects (pl.Object), which no file can; cast it, or '
+                    f'sink_index: column "{name}" has type pl.Object, which files cannot hold; cast it, or '
                     "build the index without it"
                 )
 
     def open(self, folder: Path, scratch: Path) -> None:
-        """Begin; the text goes into the folder, the rest into the scratch folder first."""
+        """Start writing: text to the index folder, the rest to the scratch folder first."""
         self._folder = folder
         self._frames = {name: _Frames(scratch / name, schema) for name, schema in self._schemas.items()}
         self._text = _TextWriter(folder / "text.parquet") if self._store else None
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns that are read beside the text."""
+        """Names of the columns to read besides the text."""
         return list(dict.fromkeys([*([] if self._id is None else [self._id]), *(self._metadata or [])]))
 
     def add(self, window: Window, rows: Int64) -> None:
-        """Write down what is known of the documents in these rows of a window."""
+        """Write the data of the documents in these rows of a window."""
         height, frame = window.height, window.frame
         kept = None if len(rows) == height else pl.Series("row", rows - window.first)
         if kept is not None and frame.width:
@@ -87,8 +87,8 @@ class DocumentsWriter:
             self._last = int(rows[-1])
 
     def finish(self, writer: Writer) -> dict[str, Any]:
-        """Complete the files; returns what the header says of the documents."""
-        numbered = self._id is None and self._last == self._documents - 1  # nothing is null before it
+        """Complete the files; return the documents' part of the header."""
+        numbered = self._id is None and self._last == self._documents - 1  # no null rows before the last document
         for name, frames in self._frames.items():
             if not (name == "ids" and numbered):
                 frames.finish(self._folder / f"{name}.arrow")
@@ -106,7 +106,7 @@ class DocumentsWriter:
 
 
 class _Frames:
-    """Frames one after another, in files of a folder once they are many."""
+    """Frames to concatenate, moved to files of a folder once they are large."""
 
     def __init__(self, folder: Path, schema: pl.Schema) -> None:
         self._folder = folder
@@ -114,7 +114,7 @@ class _Frames:
         self._size = self._files = 0
 
     def append(self, frame: pl.DataFrame) -> None:
-        """Put a frame behind the others."""
+        """Append a frame."""
         self._held.append(frame)
         self._size += int(frame.estimated_size())
         if self._size > HELD_BYTES:
@@ -126,7 +126,7 @@ class _Frames:
         return self._folder / f"{number:06}.arrow"
 
     def finish(self, path: Path) -> None:
-        """Write all as one file."""
+        """Write all frames as one file."""
         last = pl.concat(self._held, rechunk=True)
         if not self._files:
             last.write_ipc(path, compression="zstd")
@@ -137,7 +137,7 @@ class _Frames:
 
 
 class _TextWriter:
-    """Writes rows of a compressed column to a Parquet file, one row group for each grammar's rows."""
+    """Writes rows of a compressed column to a Parquet file, one row group per grammar."""
 
     def __init__(self, path: Path) -> None:
         file = io.BytesIO()
@@ -151,7 +151,7 @@ class _TextWriter:
         self._write(table.column(0).combine_chunks())
 
     def append_corpus(self, corpus: Corpus) -> None:
-        """Write the documents of a corpus; only now its grammar becomes a payload."""
+        """Write the documents of a corpus; its grammar is serialised to a payload here."""
         count = corpus.document_count
         grammar = pa.DictionaryArray.from_arrays(
             pa.array(np.zeros(count, np.uint32)), pa.array([payload.encode(corpus.grammar)], pa.large_string())

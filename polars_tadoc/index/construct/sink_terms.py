@@ -1,4 +1,4 @@
-"""Ascending words, written to the file of a saved index as they come."""
+"""Writes ascending words to the file of a saved index in parts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pyarrow as pa
 from polars_tadoc.index.store.folder import Writer, strings_writer
 
 ROWS = 1 << 20
-"""Words of one row group, as PyArrow makes them."""
+"""Words per row group, PyArrow's default."""
 
 
 class TermsWriter:
-    """Writes what :meth:`polars_tadoc.index.store.folder.Writer.strings` writes, of words that come in parts.
+    """Writes the same file as :meth:`polars_tadoc.index.store.folder.Writer.strings`, for words that arrive in parts.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class TermsWriter:
         self._size = 0
 
     def append(self, words: pa.LargeStringArray) -> None:
-        """Write words behind those that are there."""
+        """Append words."""
         self._held.append(words)
         self._size += len(words)
         if self._size >= ROWS:

@@ -1,4 +1,4 @@
-"""Queries become words as the column's text did: cut by its tokenizer, then under the index's morphism."""
+"""Converts queries to words as the column's text was: by its tokenizer, then the index's morphism."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ from polars_tadoc.runtime.array_types import Int64, UInt8
 from polars_tadoc.runtime.cached_property import cached_property
 
 MANY = 64
-"""Words from which on it pays to sort them before they are looked for."""
+"""From this number of words on, sorting them before the lookup pays."""
 
 
-@dataclass(eq=False)  # frozen ones take three times as long to make
+@dataclass(eq=False)  # frozen instances take three times as long to create
 class QueryWords:
-    """The words of a batch of queries, without those that the morphism deletes."""
+    """The words of a batch of queries, without words that the morphism drops."""
 
     offsets: Int64
-    """int64, queries + 1: where each query's words start."""
+    """int64, queries + 1: offsets of each query's words."""
     words: Int64
-    """int64: number of each word among the distinct ones."""
+    """int64: number of each word among the distinct words."""
     data: UInt8
     spans: Int64
-    """``data``, ``spans``: UTF-8 bytes, and where each distinct word starts and ends in them, one after another."""
+    """``data``, ``spans``: UTF-8 bytes of the distinct words, and the start and end of each."""
 
     @classmethod
     def of(cls, words: pl.Series) -> QueryWords:
-        """Take strings for words, one query each."""
+        """Make one query per list of words."""
         data, ends = bytes_of(words)
         return cls.numbered(data, _spans(ends), np.arange(len(words) + 1))
 
     @classmethod
     def of_strings(cls, words: Sequence[str | None]) -> QueryWords:
-        """Do the same for a few strings; null is as if empty."""
+        """Like :meth:`of` for a few strings; null is the same as empty."""
         encoded = [(word or "").encode() for word in words]
         ends = np.array([0, *accumulate(map(len, encoded))], np.int64)
         return cls.numbered(np.frombuffer(b"".join(encoded), np.uint8), _spans(ends), np.arange(len(words) + 1))
 
     @classmethod
     def numbered(cls, data: UInt8, spans: Int64, offsets: Int64) -> QueryWords:
-        """Number words, equal ones alike."""
+        """Number the distinct words."""
         count = len(spans) // 2
         numbers, distinct = np.empty(count, np.int64), np.empty(2 * count, np.int64)
         slots = np.empty(1 << (2 * count + 1).bit_length(), np.int64)
@@ -72,9 +72,9 @@ class QueryWords:
         return [data[start:stop].decode() for start, stop in zip(spans[::2], spans[1::2], strict=True)]
 
     def find(self, segment: Segment, totals: Int64) -> Int64:
-        """Return the number of each distinct word's list, int64, ``UNKNOWN`` where a segment has none.
+        """Return the list number of each distinct word, int64, ``UNKNOWN`` if the segment does not have it.
 
-        The live documents that hold a word are added to its total.
+        Adds the number of live documents with each word to ``totals``.
         """
         numbers = np.empty(self.distinct, np.int64)
         find_lists(self.data, self.spans, self._order, *segment.sought, segment.live_frequencies, numbers, totals)
@@ -82,7 +82,7 @@ class QueryWords:
 
     @cached_property
     def _order(self) -> Int64:
-        """The order in which words are looked for: many of them by their first bytes, which is twice as fast."""
+        """Order of the lookups: many words are sorted by their first bytes, which makes the lookup twice as fast."""
         if self.distinct < MANY:
             return np.arange(self.distinct)
         keys = np.empty(self.distinct, np.uint64)
@@ -92,12 +92,12 @@ class QueryWords:
 
 @dataclass(frozen=True, eq=False)
 class Analyzer:
-    """How text becomes words: that of an index, applied to its queries."""
+    """Converts text to words in the same way as the index did."""
 
     tokenizer: Tokenizer
-    """The column's."""
+    """The column's tokenizer."""
     morphism: Morphism | None = None
-    """What became of the words when they were indexed; None where nothing did."""
+    """Morphism of the words at indexing; None for none."""
 
     @classmethod
     def of(cls, corpora: Sequence[Corpus], morphism: Morphism | None) -> Analyzer:
@@ -108,7 +108,7 @@ class Analyzer:
         ValueError
             Its grammars were made by different tokenizers.
         InvalidGrammarError
-            This release cannot cut text as one of them says.
+            This release does not have a tokenizer of the grammars.
 
         """
         tokenizers = list(dict.fromkeys(named_tokenizer(corpus.grammar) for corpus in corpora))
@@ -116,14 +116,14 @@ class Analyzer:
             names = ", ".join(f'"{tokenizer.name}"' for tokenizer in tokenizers)
             raise ValueError(
                 f"build_index: the column's texts were cut by different tokenizers, {names}, and queries can be cut by "
-                "one only: compress all of them alike"
+                "only one: compress all of them with the same tokenizer"
             )
         for tokenizer in tokenizers:
             require_known(tokenizer, "build_index: the column")
         return cls(tokenizers[0] if tokenizers else Tokenizer("words"), morphism)
 
     def analyze(self, queries: str | pl.Series) -> QueryWords:
-        """Cut queries into words, and apply the morphism to each distinct one; a null query has none."""
+        """Tokenize queries, and apply the morphism to each distinct word; a null query has no words."""
         if self.tokenizer.has_classes:
             words, is_mapped = self._cut(*bytes_of(queries))
         else:
@@ -147,7 +147,7 @@ class Analyzer:
 
     @cached_property
     def cutting(self) -> tuple[Any, ...]:
-        """What :func:`analyze_words` takes of a tokenizer with classes, and of the morphism."""
+        """Arguments of :func:`analyze_words` for a tokenizer with character classes and the morphism."""
         classes, morphism = characters.classes(self.tokenizer.name), self.morphism
         maps, lowers = morphism is None or morphism.normalize is None, morphism is not None and morphism.lowercase
         stop = sought_strings(frozenset() if morphism is None else morphism.deleted)
@@ -157,7 +157,7 @@ class Analyzer:
         return Analyzer, (self.tokenizer, self.morphism)
 
     def _cut(self, data: UInt8, ends: Int64) -> tuple[QueryWords, bool]:
-        """Cut queries into words, and tell whether the morphism was applied: most need no strings for that."""
+        """Tokenize queries; also tell whether the morphism was applied, which rarely needs strings."""
         size = len(data)
         lowered, room, numbers = (
             np.empty(size, np.uint8),
@@ -171,25 +171,25 @@ class Analyzer:
 
 
 def has_quotes(texts: str | pl.Series) -> bool:
-    """Tell whether any of some texts holds a double quote; of one query an expression would take longer than all."""
+    """Tell whether any text contains a double quote; for one query an expression would cost more than the rest."""
     return '"' in texts if isinstance(texts, str) else bool((bytes_of(texts)[0] == ord('"')).any())
 
 
 @lru_cache(maxsize=16)
 def sought_strings(strings: frozenset[str]) -> SoughtTerms:
-    """Return strings, such as stop words, as words are looked for among them."""
+    """Return strings, such as stop words, in the form for lookups."""
     return sought_terms(Vocabulary.copied(pl.Series(sorted(strings, key=str.encode), dtype=pl.String)))
 
 
 def _spans(ends: Int64) -> Int64:
-    """Return where each of some strings starts and ends, one after another."""
+    """Return the start and end of each of consecutive strings."""
     spans = np.empty(2 * (len(ends) - 1), np.int64)
     spans[::2], spans[1::2] = ends[:-1], ends[1:]
     return spans
 
 
 def bytes_of(strings: str | pl.Series) -> tuple[UInt8, Int64]:
-    """Return the UTF-8 bytes of strings, one after another, and where each starts; null is as if empty."""
+    """Return the UTF-8 bytes of concatenated strings and the start of each; null is the same as empty."""
     if isinstance(strings, str):
         encoded = strings.encode()
         return np.frombuffer(encoded, np.uint8) if encoded else _NO_BYTES, np.array([0, len(encoded)], np.int64)

@@ -1,4 +1,4 @@
-"""Queries of several batches as one: what waits together is weighed together, but not always answered together."""
+"""Joins and splits batches of queries: queries that arrive together are planned together, then may be split."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polars_tadoc.runtime.array_types import Int64
 
 
 def select(plan: Plan, queries: Sequence[int]) -> Plan:
-    """Return some queries of a plan, as many as there are numbers; it keeps all distinct words."""
+    """Return some queries of a plan by number; the plan keeps all distinct words."""
     if list(queries) == list(range(plan.size)):
         return plan
     chosen = np.array(queries, np.int64)
@@ -26,7 +26,7 @@ def select(plan: Plan, queries: Sequence[int]) -> Plan:
 
 
 def join(index: Collection, batches: Sequence[Plan]) -> Plan:
-    """Return the queries of plans one after another, to be searched for; its words are named as the first's."""
+    """Concatenate the queries of plans for a search; the plan has the words of the first one."""
     if len(batches) == 1:
         return batches[0]
     entries = np.cumsum([0, *(len(batch.items) for batch in batches)])

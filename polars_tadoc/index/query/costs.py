@@ -1,8 +1,9 @@
-"""What queries are predicted to take on each engine, on machines that it was measured on.
+"""Predicted time of queries on each engine, with coefficients measured on one machine.
 
-``python -m benchmarks.serving --measure small.json --engine gpu --documents 500000`` and the same with 25.2 million
-documents measured queries alone and in batches, ``--fit small.json table.json`` fitted these costs: an Intel Xeon with
-16 cores, and an H100. In the median, times are off by 1.05 to 1.43 times.
+Measured with ``python -m benchmarks.serving --measure small.json --engine gpu --documents 500000`` and the same with
+25.2
+million documents, alone and in batches; ``--fit small.json table.json`` fitted the coefficients, for an Intel Xeon with
+16 cores and an H100. In the median, predictions are off by a factor of 1.05 to 1.43.
 """
 
 from __future__ import annotations
@@ -33,38 +34,38 @@ COSTS: dict[str, Costs] = {
         "all": {"moved": 0.194},
     },
 }
-"""Nanoseconds by engine, mode and feature, on one thread of the CPU; ``moved`` is for a byte copied to a GPU."""
+"""Nanoseconds by engine, mode and feature, on one CPU thread; ``moved`` is per byte copied to a GPU."""
 
 OVERHEADS = {"cpu": 0.0005, "gpu": 0.0007}
-"""Seconds of a batch, whatever its size."""
+"""Fixed seconds per batch."""
 
 BATCH_SECONDS = {"cpu": 0.03, "gpu": 0.02}
-"""How long a batch of several queries is predicted to last at most, beside the overhead."""
+"""Maximum predicted seconds of a batch of several queries, without the overhead."""
 
 CROWDING = 1.15
-"""How many times longer a query takes on a CPU thread while all others are busy, too."""
+"""Slowdown of a query on a CPU thread while all other threads are busy."""
 
-_LEAST = 1000.0  # what a query without words may be predicted to take
+_LEAST = 1000.0  # lower bound of predictions, for queries without words
 
 
 def features_of(offsets: Int64, frequencies: Int64, documents: int) -> dict[str, dict[str, Float64]]:
-    """Return what the time of each query depends on.
+    """Return the features of each query.
 
     Parameters
     ----------
     offsets
-        int64, queries + 1: where the lists of each query start.
+        int64, queries + 1: offsets of each query's lists.
     frequencies
-        int64: how many documents each list has, a query's shortest first.
+        int64: documents of each list, in ascending order within a query.
     documents
-        How many there are.
+        Number of documents.
 
     Returns
     -------
     dict
         By mode, "and" and "or", float64 by query: ``queries``, which is 1; ``lists``; ``candidates``, the postings of
-        the shortest; ``blocks``, how many of the other lists can hold one of them; ``postings`` of all lists, and
-        ``shorter`` of all but the longest; ``spread``, documents for each list.
+        the shortest list; ``blocks``, the blocks of the other lists that may contain a candidate; ``postings`` of all
+        lists, and ``shorter`` of all but the longest; ``spread``, documents per list.
 
     """
     sizes = np.diff(offsets)
@@ -96,7 +97,7 @@ def predict(
     k: int,
     moved: Float64 | float = 0.0,
 ) -> Float64:
-    """Predict the seconds of each query beside what an engine takes for a batch, whatever its size.
+    """Predict the seconds of each query, without an engine's overhead per batch.
 
     Parameters
     ----------
@@ -105,10 +106,10 @@ def predict(
     offsets, frequencies, documents
         As for :func:`features_of`.
     k
-        How many results are wanted: "and_or" is predicted to need the "or", too, where words that are independent of
-        one another would stand together in fewer documents.
+        Number of results: "and_or" is predicted to run "or" as well if independent words would occur together in
+        fewer documents.
     moved
-        Bytes that must be copied to a GPU first, by query.
+        Bytes to copy to a GPU first, by query.
 
     Returns
     -------
@@ -128,7 +129,7 @@ def predict(
 
 
 def together(offsets: Int64, frequencies: Int64, documents: int) -> Float64:
-    """Return in how many documents the words of each query would stand together, if they were independent."""
+    """Return the expected number of documents that contain all words of a query, for independent words."""
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     with np.errstate(divide="ignore"):
         shares = np.log(frequencies / max(documents, 1))
@@ -136,7 +137,7 @@ def together(offsets: Int64, frequencies: Int64, documents: int) -> Float64:
 
 
 def choose_engine(asked: str, plan: Plan, documents: int, request: Request) -> Engine:
-    """Choose the engine for a plan: "auto" takes the one that is predicted to be faster with the index resident."""
+    """Choose the engine for a plan: "auto" takes the one predicted to be faster with the index resident."""
     engines = runnable(asked)
     if len(engines) == 1:
         return engines[0]

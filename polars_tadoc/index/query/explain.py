@@ -1,4 +1,4 @@
-"""What a score is made of."""
+"""Explains a score by its parts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _shown(words: tuple[str, ...]) -> str:
 
 
 def _counts(index: Collection, planned: Plan, number: int, local: int) -> list[int]:
-    """How often a document of a segment holds each word or phrase of the only query."""
+    """Count each word and phrase of the only query in a document of a segment."""
     postings, extra = index.segments[number].postings, planned.extra[number]
     lists = planned.numbers[number][planned.items]
     own = len(postings.frequencies)
@@ -79,8 +79,8 @@ def _count(documents: Any, counts: Any, document: int) -> int:
 
 
 def _document_of(index: Collection, id: Any) -> int:
-    """Return the number of the only document that an id names."""
+    """Return the number of the only document with an id."""
     _, documents = find(index.stored, index.live, [id], "explain")
     if len(documents) > 1:
-        raise ValueError(f"explain: {len(documents):,} documents have id {id!r}; give them ids of their own")
+        raise ValueError(f"explain: {len(documents):,} documents have id {id!r}; explain needs a unique id")
     return int(documents[0])

@@ -1,4 +1,4 @@
-"""Which documents a search may find: a mask, or an expression over the index's metadata."""
+"""Selects the documents that a search may return, by a mask or an expression over the index's metadata."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from polars_tadoc.runtime.array_types import Bools, UInt32
 
 
 def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, call: str = "search") -> Bools:
-    """Tell of each document whether it may be found.
+    """Return for each document whether a search may return it.
 
     Parameters
     ----------
     given
-        What was passed as ``filter=``: a Boolean series, list or NumPy array with one value for each document, or a
-        Polars expression over columns of the metadata. Null is false.
+        Argument ``filter=``: a Boolean series, list or NumPy array with one value per document, or a Polars expression
+        over columns of the metadata. Null is false.
     metadata
-        Columns by document, if the index has any.
+        Metadata by document, if the index has any.
     documents
-        How many there are.
+        Number of documents.
     call
         The call's name, for messages.
 
@@ -33,9 +33,9 @@ def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, ca
     ColumnMissingError
         The expression names a column that the metadata does not have.
     TypeError
-        It is none of these, or its values are not Boolean.
+        It has another type, or its values are not Boolean.
     ValueError
-        It has not one value for each document, or it is an expression and Polars cannot compute it or the index has no
+        It does not have one value per document, or Polars cannot compute the expression, or the index has no
         metadata.
 
     """
@@ -45,7 +45,7 @@ def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, ca
     else:
         values = _series(given, call)
         what = "it has"
-    if values.dtype == pl.Null:  # all are
+    if values.dtype == pl.Null:  # all values are null
         values = values.cast(pl.Boolean)
     if values.dtype != pl.Boolean:
         mend = ", such as pl.col(…) == value" if isinstance(given, pl.Expr) else ""
@@ -60,11 +60,11 @@ def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, ca
 
 
 def allowed_by_segment(index: Collection, given: object, call: str) -> list[UInt32 | None]:
-    """Return which documents may be found, a bitmap for each segment; None where all may."""
+    """Return a bitmap per segment of the documents that may be returned; None if all may."""
     mask = None
     if given is not None:
         mask = filter_mask(given, index.metadata, index.documents, call)
-        if index.live is not None:  # users know of no others
+        if index.live is not None:  # users do not see deleted documents
             every = index.live.copy()
             every[every] = mask
             mask = every
@@ -83,7 +83,7 @@ def allowed_by_segment(index: Collection, given: object, call: str) -> list[UInt
 
 
 def bitmap(mask: Bools) -> UInt32:
-    """Pack one bit for each document, the lowest first, as the kernels read them.
+    """Pack one bit per document into uint32, lowest bit first, as kernels read it.
 
     Examples
     --------
@@ -103,8 +103,8 @@ def _evaluate(expression: pl.Expr, metadata: pl.DataFrame | None, documents: int
     if metadata is None:
         read = f' ("{names[0]}")' if names else ""
         raise ValueError(
-            f"{call}: filter is an expression over metadata{read}, but the index has none; name columns when it is "
-            'built: build_index("text", metadata=["year"]), or pass a Boolean series by document'
+            f"{call}: filter is an expression over metadata{read}, but the index has none; pass columns when you "
+            'build it: build_index("text", metadata=["year"]), or pass a Boolean series by document'
         )
     for name in names:
         if name not in metadata.columns:
@@ -127,7 +127,7 @@ def _series(given: object, call: str) -> pl.Series:
     if isinstance(given, str) or not isinstance(given, (Iterable, np.ndarray)):
         raise TypeError(
             f"{call}: filter must be a Polars expression over the metadata, or Boolean values, one for each document; "
-            f"it is {type(given).__name__}{'; leave it out where all may be found' if given is True else ''}"
+            f"it is {type(given).__name__}{'; omit it to search all documents' if given is True else ''}"
         )
     values: Any = given if isinstance(given, np.ndarray) else list(given)
     if len(values) and isinstance(values[0], pl.Expr):

@@ -1,4 +1,4 @@
-"""Searches each segment for a plan's queries, on the engine that was chosen."""
+"""Searches each segment for a plan's queries, on the chosen engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from polars_tadoc.kernels.postings.coded import Lists, Postings, Queries
 from polars_tadoc.runtime.array_types import Bools, UInt32
 
 MAX_PLACES = 1 << 24
-"""Results that are made room for at a time: so many documents of so many queries."""
+"""Maximum results (documents times queries) per call of a kernel."""
 
 
 def find(index: Collection, plan: Plan, request: Request, allowed: list[UInt32 | None], engine: Engine) -> Found:
@@ -56,7 +56,7 @@ def _find(
 
 
 def _cut(queries: Queries, size: int) -> Iterable[tuple[int, Queries]]:
-    """Cut a batch into several of so many queries, each with the number of its first one."""
+    """Split a batch into smaller ones; yields each with the number of its first query."""
     count = len(queries.offsets) - 1
     if count <= size:
         return [(0, queries)]
@@ -77,7 +77,7 @@ def _in_segment(
     extra: Lists | None,
     engine: Engine,
 ) -> tuple[npt.NDArray[np.int64], UInt32, npt.NDArray[np.float32]]:
-    """Search one segment; returns what the kernel does, in host memory."""
+    """Search one segment; return the kernel's results in host memory."""
     kernels = engine.kernels
 
     def search(postings: Postings, part: Queries) -> Any:
@@ -87,6 +87,6 @@ def _in_segment(
     if isinstance(ready.postings, Postings):
         counts, documents, scores = search(ready.postings, queries)
         return counts, documents, scores
-    with closing(ready.postings.bring(queries)) as brought:  # an error's traceback must not hold what it holds
+    with closing(ready.postings.bring(queries)) as brought:  # a traceback must not keep its memory alive
         counts, documents, scores = map(np.concatenate, zip(*(search(*one) for one in brought), strict=True))
     return counts, documents, scores

@@ -1,7 +1,7 @@
-"""Phrases of queries: parts in double quotes, whose words follow one another in a document.
+"""Phrases of queries: words in double quotes, which must be consecutive in a document.
 
-A phrase is searched for as if it were a word of its own. Its list is made when it is asked for: documents that hold all
-of its words are found in the postings, and only their rows are looked at (:mod:`.segment_text`).
+A phrase is searched like a word of its own. Its list is computed for each call: the postings give the documents that
+contain all of its words, and only their rows are read (:mod:`.segment_text`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.parallel import map_apart
 
 SHOWN = 80
-"""Characters of a query that messages show."""
+"""Characters of a query in messages."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,21 +32,21 @@ class Phrases:
     """Phrases of a batch of queries."""
 
     texts: str | pl.Series
-    """What is left of the queries without them. A phrase of one word is that word and stands here."""
+    """The queries without their phrases. A phrase of one word stays here as a word."""
     owners: Int64
     items: Int64
-    """``owners``, ``items``: int64 by place where a phrase stands: the query, ascending, and the phrase's number."""
+    """``owners``, ``items``: int64 by occurrence of a phrase: the query, ascending, and the phrase's number."""
     words: list[tuple[str, ...]]
-    """The distinct phrases, ascending, as words under the index's morphism, two or more."""
+    """The distinct phrases, ascending, as two or more words after the index's morphism."""
     analyzed: QueryWords
     numbers: list[list[int]]
-    """``analyzed``, ``numbers``: The words of phrases, and by distinct phrase their numbers."""
+    """``analyzed``, ``numbers``: The words of phrases, and the word numbers of each distinct phrase."""
 
 
 def take_phrases(given: str | pl.Series, analyzer: Analyzer, call: str) -> Phrases:
-    """Take the parts in double quotes out of queries; messages name the call.
+    """Extract the parts in double quotes from queries; messages name the call.
 
-    A phrase of which the index's analyzer leaves nothing is left out, as its words are.
+    A phrase without words after analysis is dropped.
 
     Raises
     ------
@@ -88,18 +88,18 @@ def _texts(strings: list[str]) -> str | pl.Series:
 
 
 def _cut(query: int, text: str, call: str) -> list[tuple[str, bool]]:
-    """Cut a query at its quotes; every other part is a phrase."""
+    """Split a query at its quotes; every other part is a phrase."""
     parts = text.split('"')
     if len(parts) % 2 == 0:
         shown = text if len(text) <= SHOWN else f"…{parts[-1][:SHOWN]}"
         raise ValueError(
-            f"{call}: query {query} opens a double quote and does not close it: {shown!r}; close it, or leave it out"
+            f"{call}: query {query} opens a double quote and does not close it: {shown!r}; close it, or remove it"
         )
     return [(part, number % 2 == 1) for number, part in enumerate(parts)]
 
 
 def phrase_lists(index: Collection, phrases: Phrases, call: str) -> list[Lists]:
-    """Find the documents that hold each phrase, and how often.
+    """Find the documents with each phrase, and its counts.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def phrase_lists(index: Collection, phrases: Phrases, call: str) -> list[Lists]:
     Returns
     -------
     list of Lists
-        By segment: the documents of each phrase that are not deleted.
+        By segment: the live documents with each phrase.
 
     Raises
     ------
@@ -125,8 +125,8 @@ def phrase_lists(index: Collection, phrases: Phrases, call: str) -> list[Lists]:
     """
     if index.stored.stored_text is None:
         raise ValueError(
-            f"{call}: the phrase {' '.join(phrases.words[0])[:SHOWN]!r} is to be checked in the text, which this index "
-            "does not have: build it with store=True"
+            f"{call}: the phrase {' '.join(phrases.words[0])[:SHOWN]!r} needs the text, which this index does not "
+            "have; build it with store=True"
         )
     return [_in_segment(index, number, phrases) for number in range(len(index.segments))]
 
@@ -156,7 +156,7 @@ def _in_segment(index: Collection, number: int, phrases: Phrases) -> Lists:
 
 
 def _candidates(segment: Segment, phrases: Sequence[Int64]) -> list[Int64]:
-    """Documents that hold all terms of each phrase, ascending; none that is deleted."""
+    """Return the live documents that contain all terms of each phrase, ascending."""
     wanted = sorted({term for phrase in phrases for term in phrase.tolist()} - {UNKNOWN})
     offsets, documents, _ = decode_lists(segment.postings, np.array(wanted, np.uint32))
     lists = {term: documents[offsets[place] : offsets[place + 1]] for place, term in enumerate(wanted)}

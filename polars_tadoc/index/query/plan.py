@@ -1,4 +1,4 @@
-"""What a batch of queries reads: for each segment the lists of its words and phrases, with their weights."""
+"""Plans a batch of queries: for each segment the lists of its words and phrases, with their weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.scoring.bm25 import Scoring
 
 MAX_TABLE = 1 << 16
-"""Documents of an index up to which weights are kept by document frequency: most queries then compute none."""
+"""Indexes of up to this many documents cache weights by document frequency; most queries then compute none."""
 
 
 @dataclass(eq=False)
@@ -27,25 +27,25 @@ class Plan:
     """Queries as entries: the distinct words and phrases of each, in the order in which scores are summed."""
 
     offsets: Int64
-    """int64, queries + 1: where each query's entries start."""
+    """int64, queries + 1: offsets of each query's entries."""
     items: Int64
     """int64 by entry: its number among the batch's distinct words and phrases."""
     weights: Float32
     """float32 by entry."""
     numbers: list[Int64]
-    """By segment, int64 by distinct word or phrase: the number of its list, below 0 where the segment has none."""
+    """By segment, int64 by distinct word or phrase: number of its list, negative if the segment has none."""
     bases: Float32 | None
-    """float32 by query: what is added to each score; None where nothing is."""
+    """float32 by query: constant that is added to each score; None if all are 0."""
     extra: list[Lists | None]
-    """By segment: lists made for this batch, those of phrases."""
+    """By segment: lists of phrases, made for this batch."""
     frequencies: Int64
-    """int64 by distinct word or phrase: documents that hold it."""
+    """int64 by distinct word or phrase: number of documents that contain it."""
     analyzed: QueryWords
     phrases: Phrases | None
-    """``analyzed``, ``phrases``: The distinct words, and the phrases, which are numbered on after them; None where
-    there are none."""
+    """``analyzed``, ``phrases``: The distinct words, and the phrases, whose numbers follow the words'; None without
+    phrases."""
     lists: UInt32 | None = None
-    """uint32 by entry: its list in the only segment; None where there are several, or one of the entries has none."""
+    """uint32 by entry: its list if there is only one segment and each entry has a list; otherwise None."""
 
     @property
     def size(self) -> int:
@@ -63,7 +63,7 @@ class Plan:
         return words if self.phrases is None else words + self.phrases.words
 
     def queries(self, segment: int, require_all: bool, chosen: Bools | None = None) -> Queries:
-        """Return the queries as lists of a segment; those not chosen, or that cannot find anything, have none."""
+        """Return the queries as lists of a segment; empty for queries not chosen or without possible results."""
         if self.lists is not None and chosen is None:
             return Queries(self.offsets, self.lists, self.weights)
         lists = self.numbers[segment][self.items]
@@ -79,7 +79,7 @@ class Plan:
 
 
 def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str) -> Plan:
-    """Find the words and phrases of queries in all segments, and weigh them by their documents in the whole index."""
+    """Find the words and phrases of queries in all segments, and weigh them by their frequency in the whole index."""
     if isinstance(texts, str) and len(index.segments) == 1 and (one := _plan_one(index, texts, scoring)) is not None:
         return one
     with naming_normalize(call):
@@ -101,7 +101,7 @@ def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str)
 
 
 def _plan_one(index: Collection, text: str, scoring: Scoring) -> Plan | None:
-    """Plan a query of words for the only segment in one kernel; None where it takes more."""
+    """Plan a query of words for the only segment in one kernel; None if that is not possible."""
     if '"' in text or index.documents > MAX_TABLE or not index.analyzer.tokenizer.has_classes:
         return None
     segment, (weights, bases), (data, ends) = index.segments[0], _table(scoring, index.documents), bytes_of(text)
@@ -140,7 +140,7 @@ def _weighed(
 ) -> Plan:
     if index.live is not None:
         for own in numbers:
-            own[frequencies == 0] = UNKNOWN  # all its documents were deleted
+            own[frequencies == 0] = UNKNOWN  # all its documents are deleted
     weights, bases, places = _worth(scoring, index.documents, frequencies)
     totals = np.zeros(len(offsets) - 1, np.float32) if scoring.has_base else None
     entry_offsets, entries = np.empty(len(offsets), np.int64), np.empty(len(items), np.int64)
@@ -165,7 +165,7 @@ def _weighed(
 
 
 def _worth(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float64, Float64, Int64]:
-    """Return weights and bases, and the place of each word's: those of all frequencies are kept if they are few."""
+    """Return weights and bases, and each word's position in them; small indexes cache those of all frequencies."""
     if documents <= MAX_TABLE:
         return *_table(scoring, documents), frequencies
     return *_values(scoring, documents, frequencies), np.arange(len(frequencies))
@@ -177,7 +177,7 @@ def _table(scoring: Scoring, documents: int) -> tuple[Float64, Float64]:
 
 
 def _values(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float64, Float64]:
-    """Return words' weights, and what they add to all documents; 0 where no document holds one."""
+    """Return the weights of words, and the constants that they add to all documents; 0 for words without documents."""
     known = frequencies > 0
     weights, bases = np.zeros(len(known)), np.zeros(len(known) if scoring.has_base else 0)
     weights[known] = scoring.weights(documents, frequencies[known])
@@ -187,7 +187,7 @@ def _values(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float
 
 
 def _join(words: QueryWords, phrases: Phrases) -> tuple[Int64, Int64]:
-    """Words of queries and their phrases, which are numbered on, by query."""
+    """Return words and phrases by query; the numbers of phrases follow the words'."""
     queries = len(words.offsets) - 1
     owners = np.append(np.repeat(np.arange(queries), np.diff(words.offsets)), phrases.owners)
     order = np.argsort(owners, kind="stable")

@@ -1,7 +1,7 @@
-"""A segment where an engine's kernels run, with the norms of a scoring and the bounds of its blocks.
+"""A segment in an engine's memory, with the norms of a scoring and the score bounds of its blocks.
 
-Norms and bounds are made once for a scoring: in host memory they are kept with the index, a few scorings' worth; on a
-GPU in the engine's cache, with the postings. Postings that are too large for it are brought there list by list.
+Norms and bounds are computed once per scoring. On the host, the index caches them for a few scorings; on a GPU, the
+engine's cache has them with the postings. Postings too large for that cache are copied list by list.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from polars_tadoc.kernels.postings.protocol import ListCache
 from polars_tadoc.scoring.bm25 import Scoring
 
 SCORINGS = 8
-"""Scorings whose norms and bounds an index keeps."""
+"""Scorings whose norms and bounds an index caches."""
 
 POSTINGS_SHARE = 0.75
-"""Share of the device's cache that an index's postings may take; norms need some, too."""
+"""Maximum share of the device's cache for an index's postings; norms need some, too."""
 
 _lock = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
-    """Arrays of an engine, with the bytes that a cache counts."""
+    """Arrays of an engine, with their bytes for the cache."""
 
     value: Any
     nbytes: int
@@ -49,27 +49,27 @@ class Prepared:
     norms: Any
     """float32 by document."""
     bounds: Any
-    """float32 by block, or None where the search does without."""
+    """float32 by block, or None if the search does not use bounds."""
 
 
 def prepare_segment(index: Collection, number: int, scoring: Scoring, engine: Engine, bounded: bool) -> Prepared:
-    """Return a segment of an index as the kernels of an engine take it; the second call does nothing.
+    """Return a segment of an index in the form that an engine's kernels take; cached.
 
     Parameters
     ----------
     index, number
-        The index, and which of its segments.
+        The index, and the number of the segment.
     scoring
         The form of BM25.
     engine
-        Where the arrays are to be.
+        Engine of the arrays.
     bounded
         Whether the search reads bounds.
 
     """
     segment, kernels = index.segments[number], engine.kernels
     has_bounds = bounded and kernels.READS_BOUNDS
-    kept = index.prepared if engine.uses_cpu_threads else {}  # a device keeps its arrays itself
+    kept = index.prepared if engine.uses_cpu_threads else {}  # a device caches its arrays itself
     found: Prepared | None = kept.get((number, scoring, has_bounds))
     if found is not None:
         return found
@@ -100,16 +100,16 @@ def _norms(index: Collection, segment: Segment, scoring: Scoring, kernels: Kerne
 
 
 def missing_bytes(segment: Segment, lists: npt.NDArray[np.int64], engine: Engine) -> npt.NDArray[np.float64]:
-    """Return about how many bytes must be copied before an engine can read each of some lists.
+    """Return the approximate bytes to copy before an engine can read each of some lists.
 
     Parameters
     ----------
     segment
         The segment.
     lists
-        int64: numbers of lists; those below 0 or beyond are none of the segment's.
+        int64: numbers of lists; numbers out of range are not in the segment.
     engine
-        Where they are to be read.
+        The engine that will read them.
 
     Returns
     -------

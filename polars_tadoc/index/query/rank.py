@@ -1,4 +1,4 @@
-"""Merges what segments found into the best documents of each query."""
+"""Merges the results of segments into the best documents of each query."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from polars_tadoc.runtime.array_types import Bools, Float32, Int64
 
 
 class Part(NamedTuple):
-    """What a segment has for some queries, the best first."""
+    """Results of a segment for some queries, best first."""
 
     first: int
     """Number of the first query."""
     start: int
     """Number of the segment's first document."""
     counts: Int64
-    """By query: how many were found."""
+    """By query: number of results."""
     documents: npt.NDArray[np.integer[Any]]
     """By query and rank: numbers within the segment."""
     scores: Float32
@@ -30,22 +30,22 @@ class Part(NamedTuple):
 
 @dataclass(eq=False)
 class Found:
-    """The best documents of queries, by query, then by score falling, equal ones by document.
+    """The best documents of queries: by query, then descending score, then document number.
 
-    They are ordered by scores as they were before what all documents get was added.
+    The order is that of scores before the constant of all documents was added.
     """
 
     counts: Int64
-    """int64 by query: how many were found."""
+    """int64 by query: number of results."""
     documents: npt.NDArray[np.integer[Any]]
-    """Numbers among all documents of the index."""
+    """Document numbers in the whole index."""
     scores: Float32
 
 
 def merge(parts: Sequence[Part], plan: Plan, k: int) -> Found:
-    """Merge what segments found: the k best of each query, with what its words add to all documents.
+    """Merge results of segments to the k best of each query, and add the constant of the query's words.
 
-    That is added last: in float32 a large one makes scores equal, and which are best would depend on k and segments.
+    It is added last: in float32 a large constant makes scores equal, and the order would depend on k and on segments.
     """
     if plan.size == 1 and len(parts) == 1:
         (part,) = parts
@@ -67,7 +67,7 @@ def merge(parts: Sequence[Part], plan: Plan, k: int) -> Found:
 
 
 def _flat(part: Part) -> tuple[Int64, Int64, Float32]:
-    """Return the query of each document that was found, the document among those of all segments, and its score."""
+    """Return the query of each result, its document number in the whole index, and its score."""
     counts = part.counts
     filled = np.arange(part.documents.shape[1]) < counts[:, None]
     return (
@@ -78,7 +78,7 @@ def _flat(part: Part) -> tuple[Int64, Int64, Float32]:
 
 
 def replaced(first: Found, second: Found, again: Bools) -> Found:
-    """Take the documents of some queries from a second search."""
+    """Replace the results of some queries by those of a second search."""
     owners = [np.repeat(np.arange(len(again)), found.counts) for found in (first, second)]
     kept = [~again[owners[0]], again[owners[1]]]
     order = np.argsort(np.concatenate([owners[0][kept[0]], owners[1][kept[1]]]), kind="stable")

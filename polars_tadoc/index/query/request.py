@@ -1,4 +1,4 @@
-"""What a call asks for, checked: how many results, of which mode and scoring, for which queries."""
+"""Checked arguments of a search: number of results, mode, scoring, queries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from polars_tadoc.traversal.options import MAX_COUNT
 
 ModeName = Literal["and", "or", "and_or"]
 QueriesLike = str | pl.Series | Iterable[str | None]
-"""Arrow arrays are iterable, too."""
+"""Exclude Arrow arrays here: they are iterable, too."""
 FilterLike = pl.Series | pl.Expr | npt.NDArray[np.bool_] | Iterable[bool | None] | None
 
 
 @dataclass(frozen=True)
 class Request:
-    """How queries are to be answered."""
+    """Options of a search."""
 
     k: int
     mode: str
@@ -32,19 +32,19 @@ class Request:
 
     @classmethod
     def of(cls, k: Any, mode: Any, scoring: Any, k1: Any, b: Any, delta: Any) -> Request:
-        """Check arguments; those that were checked before cost nothing.
+        """Check arguments; results are cached, so repeated arguments cost nothing.
 
         Raises
         ------
         TypeError
-            One is of a wrong type.
+            An argument has the wrong type.
         ValueError
-            There is no such mode or scoring, or a number is out of range.
+            The mode or scoring is unknown, or a number is out of range.
 
         """
         try:
             return _checked(k, mode, scoring, k1, b, delta)
-        except TypeError:  # one without a hash, or a wrong type, which is told again
+        except TypeError:  # unhashable, or a wrong type, which raises again below
             return _checked.__wrapped__(k, mode, scoring, k1, b, delta)
 
 
@@ -58,14 +58,14 @@ def _checked(k: Any, mode: Any, scoring: Any, k1: Any, b: Any, delta: Any) -> Re
 
 
 def as_texts(queries: QueriesLike, call: str) -> str | pl.Series:
-    """Return queries as a String series, one string as it is; it takes microseconds to make a series.
+    """Return queries as a String series; a single string stays a string, as making a series takes microseconds.
 
     Raises
     ------
     TypeError
-        They are not strings; the message names the call.
+        Not strings; the message names the call.
     ValueError
-        One is not text.
+        A query is not valid text.
 
     """
     if isinstance(queries, str):

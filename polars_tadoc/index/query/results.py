@@ -1,4 +1,4 @@
-"""Names what was found by ids: as a frame, or as arrays."""
+"""Replaces document numbers of results by ids: in a frame, or in arrays."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from polars_tadoc.records.labelled_results import from_arrow, to_arrow
 from polars_tadoc.runtime.array_types import Float32
 
 FEW = 200
-"""Below so many numbers, a list of Python's becomes a series sooner than Arrow's memory does."""
+"""For fewer numbers, a series is made faster from a Python list than from Arrow memory."""
 
 _TYPES = {"uint32": pl.UInt32, "int64": pl.Int64, "float32": pl.Float32}
 _QUERIES = pl.Series("query", [0], pl.UInt32).new_from_index(0, FEW)
 _RANKS = pl.Series("rank", range(1, FEW + 1), pl.UInt32)
-"""The first columns of a frame of one query: to cut them off is sooner done than to make them."""
+"""The first columns of a frame of one query: slicing them is faster than making them."""
 
 
 def as_frame(stored: Documents, found: Found) -> pl.DataFrame:

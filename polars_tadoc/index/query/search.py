@@ -1,8 +1,8 @@
-"""The way of queries: analyse and plan, find in each segment, rank, name.
+"""The stages of a search: analyse and plan, find in each segment, rank, name documents.
 
-Each stage is a module: :mod:`.request` checks arguments, :mod:`.analyzer` cuts queries into words, :mod:`.plan` finds
-and weighs their lists, :mod:`.find` searches the segments, :mod:`.rank` merges them,
-and :mod:`.results` names documents.
+Each stage is a module: :mod:`.request` checks arguments, :mod:`.analyzer` tokenizes queries, :mod:`.plan` finds and
+weighs their lists, :mod:`.find` searches the segments, :mod:`.rank` merges the results, and :mod:`.results` names
+documents.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The text of a segment's documents as phrases are counted in it: rows of grammars, words as the segment's terms."""
+"""The text of a segment's documents for counting phrases: rows of grammars, with words as the segment's terms."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 KEPT_SHARE = 8
-"""The host's cache budget by this is how many bytes of text, decoded, an index keeps for phrases."""
+"""An index caches decoded text for phrases up to the host's cache budget divided by this."""
 
 FEW_WORDS = 1 << 18
-"""Words of candidates that are read one by one; more are matched rule by rule."""
+"""Up to this many words of candidates are read one by one; more are matched rule by rule."""
 
 FEW_ROWS = 1 << 9
-"""Rows that are worth another thread."""
+"""Minimum rows per thread."""
 
 _keys = itertools.count()
 
@@ -41,15 +41,15 @@ class _Part:
     corpus: Corpus
     """The documents."""
     terms: Int64
-    """int64 by word id: the segment's term that the word is, or ``LEFT_OUT``."""
+    """int64 by word id: the segment's term of the word, or ``LEFT_OUT``."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds."""
+        """Bytes of the arrays."""
         return self.corpus.grammar.nbytes + self.corpus.roots.nbytes + self.terms.nbytes
 
     def count(self, rows: Int64, phrase: Int64, words: int) -> UInt64:
-        """Count a phrase in some of the documents, of so many words."""
+        """Count a phrase in some of the documents, which have ``words`` words in total."""
         counts = np.empty(len(rows), np.uint64)
         if words > FEW_WORDS:
             return self._match(rows, phrase)
@@ -104,11 +104,11 @@ class SegmentText:
     """The grammars."""
     owners: Int64
     rows: Int64
-    """``owners``, ``rows``: int64 by document: the part that it is in, and its row there."""
+    """``owners``, ``rows``: int64 by document: its part, and its row there."""
     lengths: UInt32
-    """uint32 by document: its words."""
+    """uint32 by document: number of words."""
     documents: Int64 | None
-    """int64, ascending: which of the segment's documents these are; None where they are all."""
+    """int64, ascending: numbers of these documents in the segment; None for all."""
 
     @classmethod
     def of(cls, segment: Segment, text: pl.Series, analyzer: Analyzer, documents: Int64 | None) -> SegmentText:
@@ -124,7 +124,7 @@ class SegmentText:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds."""
+        """Bytes of the arrays."""
         return sum(part.nbytes for part in self.parts) + self.owners.nbytes + self.rows.nbytes
 
     def count(self, documents: Int64, phrase: Int64) -> UInt64:
@@ -141,7 +141,7 @@ class SegmentText:
 
 
 def segment_text(index: Collection, number: int, documents: Int64) -> SegmentText:
-    """Return the text of some documents of a segment: that of all of them, kept for the next call, unless it is large.
+    """Return the text of some documents of a segment; if small enough, the text of all of them, cached.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def segment_text(index: Collection, number: int, documents: Int64) -> SegmentTex
 
 
 def _terms(corpus: Corpus, segment: Segment, analyzer: Analyzer) -> Int64:
-    """Return the term that each word of a grammar is under the index's morphism."""
+    """Return the term of each word of a grammar after the index's morphism."""
     words = corpus.grammar.words.series
     images = words if analyzer.morphism is None else analyzer.morphism.images(words)
     named = QueryWords.of(images)
@@ -171,7 +171,7 @@ def _terms(corpus: Corpus, segment: Segment, analyzer: Analyzer) -> Int64:
 
 
 def _borders(phrase: list[int]) -> Int64:
-    """Return for each number of a phrase's first words how many of their last ones are first ones, too."""
+    """Return the border table of a phrase: by prefix, the length of its longest proper prefix that is a suffix."""
     borders = [0, 0]
     for place in range(1, len(phrase)):
         length = borders[place]

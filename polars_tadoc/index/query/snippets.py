@@ -1,7 +1,7 @@
-"""What results say: the stretch of each document that holds most of the query, its words marked.
+"""Snippets of results: the passage of each document that matches the query best, with its words marked.
 
-Where the words stand is read off the grammar: rules without one are passed over by their length. Only the stretch is
-turned into text.
+Positions of words are computed on the grammar: rules without a query word are skipped by their length. Only the
+passages are decompressed.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.scoring.bm25 import Scoring
 
 MAX_WORDS = 1_000
-"""Longest snippet."""
+"""Maximum words of a snippet."""
 
 QUERIES = 256
-"""Queries whose words are looked for at once."""
+"""Queries whose words are searched at once."""
 
 CUT = "…"
-"""Stands where text is left out."""
+"""Marks omitted text."""
 
 SCORING = Scoring("lucene", 1.5, 0.75, 0.5)
-"""Tells what words are worth."""
+"""Scoring for the weights of words."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Stretches:
-    """Stretches of rows, cut out; runs of bytes to be marked, by row."""
+    """Passages of rows, and the byte ranges to mark, by row."""
 
     cut: Corpus
-    """The stretches, as rows of their grammar, each with the number of its result."""
+    """The passages as rows of their grammar, each with the number of its result."""
     cut_before: UInt8
     cut_after: UInt8
-    """``cut_before``, ``cut_after``: uint8: whether the row goes on."""
+    """``cut_before``, ``cut_after``: uint8: whether the row has text before or after the passage."""
     run_rows: Int64
     run_starts: Int64
     run_stops: Int64
-    """``run_rows``, ``run_starts``, ``run_stops``: int64 by run: its result, and bytes of the stretch."""
+    """``run_rows``, ``run_starts``, ``run_stops``: int64 by range: its result, and byte positions in the passage."""
 
 
 @ends_on_interrupt
@@ -80,7 +80,7 @@ def snippets(
     given = as_texts(queries, "snippets")
     texts = pl.Series("query", [given]) if isinstance(given, str) else given
     if index.stored.stored_text is None:
-        raise ValueError("snippets: this index does not have the text: build it with store=True")
+        raise ValueError("snippets: this index does not have the text; build it with store=True")
     owners = _queries(results, texts)
     documents = _documents(index, results)
     order = np.argsort(owners, kind="stable")
@@ -104,13 +104,13 @@ def _queries(results: pl.DataFrame, texts: pl.Series) -> Int64:
     wrong = numbers.filter(numbers.is_null() | (numbers < 0) | (numbers >= len(texts)))
     if len(wrong):
         raise ValueError(
-            f"snippets: a result is of query {wrong[0]}, but there are {len(texts):,} queries; pass those searched for"
+            f"snippets: a result is of query {wrong[0]}, of {len(texts):,} queries; pass the queries of the search"
         )
     return numbers.cast(pl.Int64).to_numpy()
 
 
 def _documents(index: Collection, results: pl.DataFrame) -> Int64:
-    """Return the number of each result's document; of several with the same id the first."""
+    """Return the number of each result's document; of several with the same id, the first."""
     if "id" not in results.columns:
         raise ColumnMissingError.for_name("id", results.columns, "snippets: results")
     places, documents = find(index.stored, index.live, results["id"], "snippets")
@@ -120,7 +120,7 @@ def _documents(index: Collection, results: pl.DataFrame) -> Int64:
 def _find(
     index: Collection, texts: pl.Series, rows: Int64, queries: Int64, documents: Int64, size: int
 ) -> list[_Stretches]:
-    """Find the stretches of results, given their numbers, queries and documents."""
+    """Find the passages of results, given their numbers, queries and documents."""
     stored = index.stored.text
     assert stored is not None
     words, sought = _sought(plan(index, texts, SCORING, "snippets"))
@@ -142,7 +142,7 @@ def _sought(planned: Plan) -> tuple[list[str], kernels.Sought]:
     names = planned.names()
     words = list(dict.fromkeys(word for name in names for word in name))
     number_of = {word: number for number, word in enumerate(words)}
-    worth = (planned.weights.astype(np.float64) * (1 << 20)).astype(np.int64) + 1  # whole: sums are exact
+    worth = (planned.weights.astype(np.float64) * (1 << 20)).astype(np.int64) + 1  # integers, so that sums are exact
     is_phrase = np.array([len(name) > 1 for name in names], np.bool_)[planned.items]
     named = np.array([number_of[name[0]] for name in names], np.int64)
     weights = np.full((planned.size, len(words)), -1, np.int64)
@@ -233,7 +233,7 @@ def _occurrences(
 
 
 def _bytes_before(corpus: Corpus, documents: Int64, firsts: Int64, run_firsts: Int64, run_lasts: Int64) -> Int64:
-    """Bytes from the stretch's start to the end of each run's first word, and to that of its last: int64[runs, 2]."""
+    """Return the bytes from the passage's start to the ends of each range's first and last word: int64[ranges, 2]."""
     count = len(documents)
     stops = np.stack([run_firsts + 1, run_lasts + 1], axis=1).reshape(-1)
     cut = cut_words(corpus, np.arange(2 * count), np.repeat(documents, 2), np.repeat(firsts, 2), stops)
@@ -241,7 +241,7 @@ def _bytes_before(corpus: Corpus, documents: Int64, firsts: Int64, run_firsts: I
 
 
 def _write(parts: list[_Stretches], rows: int, before: str, after: str) -> pl.Series:
-    """Write the stretches with their marks."""
+    """Render the passages with their marks."""
     if rows == 0:
         return pl.Series("snippet", [], pl.String)
     texts: Any = write_texts([part.cut for part in parts], "snippet", rows, "snippets").rechunk()

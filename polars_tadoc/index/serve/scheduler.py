@@ -1,12 +1,13 @@
-"""Which engine takes which queries of a stream, and when: the policy alone, without clocks and threads.
+"""The scheduling policy of a server: which engine takes which queries and when, without clocks or threads.
 
-After Ding et al., WWW 2009, section 9. A query is predicted to take so long on each engine. It belongs to the group
-of the engine that is clearly faster, or to those that either may take. An engine without work takes from its own
-group, then from "either", then what it can finish earlier than the engine whose group it is would. Inside a group the
-earliest deadline goes first. A query that no engine can finish in time any more is handed back as missed. Where more
-wait than a batch holds, a query that a full batch would make late is put off until nothing else waits: to hurry for it
-would make batches small, and more of the others late.
-The server (:mod:`polars_tadoc.index.serve.server`) and the simulation (``benchmarks/serving.py``) both run this.
+After Ding et al., WWW 2009, section 9. Each query has a predicted time per engine. It belongs to the group of an engine
+that is clearly faster, or to the group "either". An idle engine takes from its own group, then from "either", then
+steals
+what it can finish earlier than the group's own engine would. Within a group, the earliest deadline goes first. A query
+that no engine can finish in time is returned as missed. If more queries wait than fit in a batch, a query that a full
+batch would make late is postponed until nothing else waits: hurrying for it would make batches small, and more of the
+others late. The server (:mod:`polars_tadoc.index.serve.server`) and the simulation (``benchmarks/serving.py``) both use
+this module.
 """
 
 from __future__ import annotations
@@ -20,45 +21,45 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 EITHER = "either"
-"""The group of queries that no engine is clearly faster for."""
+"""Group of queries for which no engine is clearly faster."""
 
 PUT_OFF = "put off"
-"""The group of queries that are answered when nothing else waits."""
+"""Group of queries that run when nothing else waits."""
 
 CLEARLY = 2.0
-"""How many times faster an engine is that is clearly faster."""
+"""Minimum ratio of times for an engine to be clearly faster."""
 
 
 @dataclass(frozen=True)
 class Traits:
-    """How one engine takes work."""
+    """Properties of an engine."""
 
     threads: float = 1.0
-    """How many queries of a batch it works on at the same time."""
+    """Queries of a batch that run at the same time."""
     overhead: float = 0.0
-    """Seconds that a batch costs, however many queries it is."""
+    """Fixed seconds per batch."""
     batch_seconds: float = 0.0
-    """Several queries are taken at once while they are predicted to last no longer than this; 0: always one."""
+    """Maximum predicted seconds of a batch with several queries; 0: one query per batch."""
 
     def lasts(self, total: float, longest: float) -> float:
-        """Return the seconds of a batch: what its queries take one after another, and the longest of them."""
+        """Return the seconds of a batch, from the sum and the maximum of its queries' times."""
         return self.overhead + max(longest, total / self.threads)
 
 
 @dataclass(frozen=True)
 class Work(Generic[Key]):
-    """What came of an engine's asking for work."""
+    """Queries assigned to an engine."""
 
     keys: list[Key]
     """Queries to answer now."""
     missed: list[Key]
-    """Queries that no engine can answer before their deadline any more; nobody else hears of them."""
+    """Queries that no engine can answer before their deadline any more; the caller must report them."""
     stolen: int = 0
-    """How many of the queries belong to another engine's group."""
+    """Number of these queries that belong to another engine's group."""
     moved: int = 0
-    """How many queries went into another engine's group, since this one cannot answer them in time."""
+    """Number of queries moved to another engine's group because this one cannot answer them in time."""
     seconds: float = 0.0
-    """How long the queries are predicted to take."""
+    """Predicted seconds of the queries."""
 
 
 @dataclass
@@ -71,25 +72,25 @@ class _Query(Generic[Key]):
 
 @dataclass
 class _Group:
-    """Queries that wait, by number; heaps may name some that have gone."""
+    """Waiting queries, by number; heaps may contain numbers of queries that are gone."""
 
     by_deadline: list[tuple[float, int]] = field(default_factory=list)
     by_loss: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
-    """For each other engine: how many times longer it takes, the least first."""
+    """For each other engine: a heap of ratios of its time to this one's."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """What each engine would take for all, one after another."""
+    """Sum of each engine's times for all queries."""
     size: int = 0
 
 
 class Scheduler(Generic[Key]):
-    """Queries that wait, and who takes which.
+    """Waiting queries, and their assignment to engines.
 
-    Times are seconds on any clock that the caller passes; only differences matter.
+    Times are seconds on any clock of the caller; only differences matter.
 
     Parameters
     ----------
     engines
-        By name of an engine how it takes work.
+        Properties of each engine, by name.
 
     Examples
     --------
@@ -115,25 +116,25 @@ class Scheduler(Generic[Key]):
         return len(self._waiting)
 
     def add(self, key: Key, seconds: Mapping[str, float], deadline: float = math.inf) -> None:
-        """Let a query wait.
+        """Add a waiting query.
 
         Parameters
         ----------
         key
-            What :meth:`take` and :meth:`expire` return for it.
+            Identifies the query in results of :meth:`take` and :meth:`expire`.
         seconds
-            By engine how long it is predicted to take beside an engine's overhead; infinite where it cannot run.
+            Predicted time by engine, without its overhead; infinite if the engine cannot run it.
         deadline
-            When it must have been answered.
+            Time by which it must be answered.
 
         Raises
         ------
         ValueError
-            A time is not above 0, or no engine can run the query.
+            A time is not positive, or no engine can run the query.
 
         """
         if not min(seconds[name] for name in self._engines) < math.inf or min(seconds.values()) <= 0:
-            raise ValueError(f"predicted seconds {dict(seconds)} must be above 0, and below infinity for some engine")
+            raise ValueError(f"predicted seconds {dict(seconds)} must be positive, and finite for at least one engine")
         number = self._next
         self._next += 1
         query = _Query(key, deadline, {name: seconds[name] for name in self._engines}, EITHER)
@@ -145,7 +146,7 @@ class Scheduler(Generic[Key]):
             )
 
     def take(self, engine: str, now: float) -> Work[Key]:
-        """Give an engine that has no work something to do: no queries, if none is for it."""
+        """Assign queries to an idle engine; none if no query suits it."""
         missed = self.expire(now)
         traits = self._engines[engine]
         moved = sum(self._give_up_late(group, engine, now) for group in (engine, EITHER))
@@ -182,7 +183,7 @@ class Scheduler(Generic[Key]):
         return number
 
     def _put_off(self, engine: str, now: float) -> None:
-        """Put off what a full batch would make late, where one waits."""
+        """Postpone queries that a full batch would make late, if a full batch waits."""
         traits = self._engines[engine]
         groups = (self._groups[engine], self._groups[EITHER])
         total = sum(group.seconds.get(engine, 0.0) for group in groups)
@@ -197,7 +198,7 @@ class Scheduler(Generic[Key]):
                 self._put(number, query, PUT_OFF)
 
     def expire(self, now: float) -> list[Key]:
-        """Take out the queries that no engine can answer before their deadline any more."""
+        """Remove and return the queries that no engine can answer before their deadline any more."""
         missed = []
         while self._by_latest_start and self._by_latest_start[0][0] < now:
             _, number = heapq.heappop(self._by_latest_start)
@@ -206,13 +207,13 @@ class Scheduler(Generic[Key]):
         return missed
 
     def next_expiry(self) -> float:
-        """Return until when :meth:`expire` has nothing to do."""
+        """Return the time before which :meth:`expire` has nothing to do."""
         while self._by_latest_start and self._by_latest_start[0][1] not in self._waiting:
             heapq.heappop(self._by_latest_start)
         return self._by_latest_start[0][0] if self._by_latest_start else math.inf
 
     def remove_all(self) -> list[Key]:
-        """Take out every query that waits, in the order of their coming."""
+        """Remove and return all waiting queries, in order of arrival."""
         return [self._remove(number).key for number in sorted(self._waiting)]
 
     def _group_of(self, query: _Query[Key]) -> str:
@@ -222,7 +223,7 @@ class Scheduler(Generic[Key]):
         return EITHER if self._share(query, second) < CLEARLY * self._share(query, fastest) else fastest
 
     def _share(self, query: _Query[Key], engine: str) -> float:
-        """Return what a query adds to a large batch."""
+        """Return the time that a query adds to a large batch."""
         return query.seconds[engine] / self._engines[engine].threads
 
     def _latest_start(self, query: _Query[Key], engine: str) -> float:
@@ -244,7 +245,7 @@ class Scheduler(Generic[Key]):
         heaps = self._groups[query.group]
         heaps.size -= 1
         if not heaps.size:
-            self._groups[query.group] = _Group()  # sums start anew, what the heaps still name is forgotten
+            self._groups[query.group] = _Group()  # resets the sums, and drops stale numbers in heaps
             return
         for name, seconds in query.seconds.items():
             if seconds < math.inf:
@@ -266,7 +267,7 @@ class Scheduler(Generic[Key]):
         return heap[0][1] if heap else None
 
     def _give_up_late(self, group: str, engine: str, now: float) -> int:
-        """Move what the engine cannot answer in time to the group of the one that can longest."""
+        """Move queries that the engine cannot answer in time to the group of the engine with the most time left."""
         moved = 0
         while True:
             number = self._earliest(group)
@@ -278,7 +279,7 @@ class Scheduler(Generic[Key]):
             moved += 1
 
     def _least_loss(self, thief: str, total: float, longest: float, now: float) -> int | None:
-        """Return the query of another group whose stealing loses least, if it is answered earlier so."""
+        """Return the query of another group that costs least to steal, if it is then answered earlier."""
         best: tuple[float, int] | None = None
         for owner, traits in self._engines.items():
             heaps = self._groups[owner]

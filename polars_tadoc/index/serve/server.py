@@ -1,4 +1,4 @@
-"""Answers a stream of queries on CPU and GPU at once: threads around the scheduler.
+"""Answers a stream of queries on CPU and GPU at the same time: threads around the scheduler.
 
 After Ding et al., WWW 2009, section 9.
 """
@@ -32,12 +32,12 @@ from polars_tadoc.index.query.results import as_frame
 from polars_tadoc.index.serve.scheduler import Scheduler, Traits
 
 LATENCIES = 100_000
-"""Answers whose latencies are kept, the last ones."""
+"""Latencies kept for statistics, those of the last answers."""
 
 
 @dataclass(frozen=True)
 class ServerStatistics:
-    """What a server has done so far.
+    """Statistics of a server.
 
     Examples
     --------
@@ -53,13 +53,13 @@ class ServerStatistics:
     """
 
     answered: dict[str, int]
-    """Queries by engine that have a result."""
+    """Answered queries by engine."""
     stolen: dict[str, int]
-    """How many of them were predicted to be clearly faster on another engine, which had too much to do."""
+    """Answered queries that were predicted to be clearly faster on another, busy engine."""
     late: int
-    """How many of them came after the deadline."""
+    """Queries answered after their deadline."""
     missed: int
-    """Queries that were given up, since no engine could answer them in time."""
+    """Queries dropped because no engine could answer them in time."""
     failed: int
     """Queries that ended with another error."""
     waiting: int
@@ -68,19 +68,19 @@ class ServerStatistics:
     """Seconds from ``submit`` to the result: ``p50``, ``p95``, ``p99`` and ``max`` of the last 100,000 answers."""
 
 
-_WARM_UP = 64  # words that are searched for before the first query
+_WARM_UP = 64  # words searched before the first query
 _FIRST = pl.Series("query", [0], pl.UInt32)
-_TICK = 1e-4  # seconds by which a thread sleeps longer than a query can wait
-_MAX_ADMITTED = 512  # queries that are cut into words at once: nobody can ask one while they are let wait
-_PATIENCE = 0.005  # seconds until another engine than the first cuts queries into words
-_SPARE = 2  # cores for the threads that ask queries and work for the GPU, where a GPU serves beside the CPU
+_TICK = 1e-4  # seconds added to a thread's sleep beyond the earliest expiry
+_MAX_ADMITTED = 512  # queries tokenized at once: ``submit`` blocks meanwhile
+_PATIENCE = 0.005  # seconds after which another engine's thread tokenizes queries
+_SPARE = 2  # cores for client threads and the GPU's thread, if a GPU serves beside the CPU
 
 
 class _Answer(Future[pl.DataFrame]):
-    """Cuts its rows from those of its batch when it is asked for them: that is not to hold up the next batch."""
+    """Slices its rows from its batch's frame when the result is requested, so that the next batch is not delayed."""
 
     rows = (0, 0)
-    """The first one, and how many."""
+    """First row and number of rows."""
 
     def result(self, timeout: float | None = None) -> pl.DataFrame:
         return super().result(timeout).slice(*self.rows)
@@ -93,16 +93,17 @@ class _Request:
     submitted: float
     deadline: float
     batch: Plan | None = None
-    """Its words, with those of queries that came when it came."""
+    """The plan of the query and of those that arrived with it."""
     number: int = 0
-    """Which query of the batch it is."""
+    """Number of the query in that plan."""
 
 
 class Server:
-    """A stream of queries to one index; made by :meth:`polars_tadoc.index.index.Index.serve`.
+    """A running server for queries to one index; made by :meth:`polars_tadoc.index.index.Index.serve`.
 
-    Any thread may ask. One thread of the server's takes what waits in batches, which all CPU threads search; a second
-    one does so for the GPU, where there is one.
+    Thread-safe. One thread of the server takes waiting queries in batches, which all CPU threads search; a second
+    thread
+    does the same for a GPU.
 
     Examples
     --------
@@ -135,8 +136,8 @@ class Server:
         self._lock = threading.Lock()
         self._idle = {name: threading.Condition(self._lock) for name in self._engines}
         self._first = [*self._engines][-1]
-        self._inbox: list[_Request] = []  # asked, but not cut into words yet: many at once take little more than one
-        self._admitting = 0  # threads that cut queries into words
+        self._inbox: list[_Request] = []  # submitted, but not tokenized; a batch costs little more than one query
+        self._admitting = 0  # number of threads that tokenize queries
         self._is_closed = False
         self._answered, self._stolen = (
             Counter(dict.fromkeys(self._engines, 0)),
@@ -154,19 +155,21 @@ class Server:
             thread.start()
 
     def submit(self, query: str) -> Future[pl.DataFrame]:
-        """Ask a query; returns at once.
+        """Submit a query; returns at once.
 
         Parameters
         ----------
         query
-            As one of :meth:`polars_tadoc.index.index.Index.search`.
+            One query, as for :meth:`polars_tadoc.index.index.Index.search`.
 
         Returns
         -------
         concurrent.futures.Future
             Its result is the frame that :meth:`~polars_tadoc.index.index.Index.search` returns for this query alone.
-            Its exception is ``DeadlineMissedError`` where no engine could answer in time, else what searching raised.
-            It can be cancelled until an engine takes the query.
+            Its
+            exception is ``DeadlineMissedError`` if no engine could answer in time, otherwise the error of the search.
+            It
+            can be cancelled until an engine takes the query.
 
         Raises
         ------
@@ -178,7 +181,7 @@ class Server:
         submitted = time.monotonic()
         with self._lock:
             if self._is_closed:
-                raise RuntimeError("serve: the server is closed; open another one with index.serve()")
+                raise RuntimeError("serve: the server is closed; start another one with index.serve()")
             if isinstance(query, str):
                 self._inbox.append(_Request(query, future, submitted, submitted + self._deadline))
                 is_old = submitted - self._inbox[0].submitted > _PATIENCE
@@ -189,7 +192,24 @@ class Server:
         return future
 
     def statistics(self) -> ServerStatistics:
-        """Return what has been done so far."""
+        """Return the statistics so far.
+
+        Returns
+        -------
+        ServerStatistics
+            Numbers of queries by outcome, and latencies in seconds.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+        >>> with index.serve(engine="cpu") as server:
+        ...     found = server.submit("do").result()
+        >>> server.statistics().answered
+        {'cpu': 1}
+
+        """
         with self._lock:
             latencies = np.array(self._latencies)
             counts = (self._late, self._missed, self._failed, len(self._scheduler) + len(self._inbox))
@@ -202,14 +222,25 @@ class Server:
         return ServerStatistics(answered, stolen, *counts, latency)
 
     def close(self, cancel: bool = False) -> None:
-        """Take no more queries, and wait until those that were asked are answered.
+        """Stop accepting queries, and wait for those already submitted.
 
-        A future's callback may close its server, too; that does not wait for the engine that it runs on.
+        A future's callback may close its server; then the call does not wait for the thread that runs the callback.
 
         Parameters
         ----------
         cancel
-            Cancel those that no engine has taken yet.
+            Cancel queries that no engine has taken yet.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
+        >>> server = index.serve(engine="cpu")
+        >>> future = server.submit("do")
+        >>> server.close()
+        >>> future.result().get_column("id").to_list()
+        [1]
 
         """
         with self._lock:
@@ -233,7 +264,7 @@ class Server:
         return plan(self._index, as_texts(queries, "submit"), self._request.scoring, "submit")
 
     def _traits(self, name: str) -> Traits:
-        """Return how an engine takes work: one thread takes a batch; the CPU's is searched by all of its threads."""
+        """Return the properties of an engine: one thread takes a batch; the CPU searches it with all threads."""
         threads = self._cpu_threads if self._engines[name].uses_cpu_threads else 1
         return Traits(threads / CROWDING if threads > 1 else 1.0, OVERHEADS[name], BATCH_SECONDS[name])
 
@@ -253,7 +284,7 @@ class Server:
         return [dict(zip(self._engines, seconds, strict=True)) for seconds in zip(*predicted, strict=True)]
 
     def _prepare(self, engine: Engine) -> None:
-        """Make resident what searches need, and compile the kernels, before queries wait for it."""
+        """Copy data to the engine and compile kernels before queries wait for it."""
         for segment in self._index.segments:
             self._find(engine, self._weigh(segment.terms.series.head(_WARM_UP).to_list()))
 
@@ -263,14 +294,14 @@ class Server:
         return as_frame(self._index.stored, found)
 
     def _wake(self, names: Iterable[str]) -> None:
-        """Wake engines that have nothing to do; the lock is held."""
+        """Wake idle engines; requires the lock."""
         for name in names:
             self._idle[name].notify()
 
     def _arrived(self, name: str, now: float) -> list[_Request]:
-        """Take queries that an engine is to cut into words; the lock is held.
+        """Take queries for an engine's thread to tokenize; requires the lock.
 
-        One engine does it as soon as it can, the other when queries wait long: many at once take little more than one.
+        One engine does this at once, the others only if queries wait long: a batch costs little more than one query.
         """
         is_due = self._inbox and (name == self._first or now - self._inbox[0].submitted > _PATIENCE or self._is_closed)
         arrived = self._inbox[:_MAX_ADMITTED] if is_due else []
@@ -304,7 +335,7 @@ class Server:
                 self._answer(name, running, work.stolen)
 
     def _admit(self, requests: list[_Request]) -> None:
-        """Cut queries into words, predict their times, and let them wait."""
+        """Tokenize queries, predict their times, and add them to the scheduler."""
         ready = self._cut(requests)
         with self._lock:
             for request, seconds in ready:
@@ -313,7 +344,7 @@ class Server:
             self._wake(self._engines)
 
     def _cut(self, requests: list[_Request]) -> list[tuple[_Request, dict[str, float]]]:
-        """Cut queries into words all at once, or one by one where that fails: the others are not to suffer for one."""
+        """Tokenize queries together, or one by one if that fails, so that an invalid query affects no other."""
         try:
             batch = self._weigh([request.query for request in requests])
             predicted = self._predict(batch)
@@ -340,7 +371,7 @@ class Server:
             request.future.set_exception(
                 DeadlineMissedError(
                     f"serve: after {waited:.3f} s of waiting no engine could answer the query within its deadline of "
-                    f"{self._deadline:g} s; allow more, or ask fewer queries at a time"
+                    f"{self._deadline:g} s; raise deadline=, or submit fewer queries at a time"
                 )
             )
 
@@ -360,7 +391,7 @@ class Server:
                 self._answer(name, [request], 0)
             return
         ends = np.searchsorted(results["query"].to_numpy(), np.arange(len(requests) + 1)).tolist()
-        if len(requests) > 1:  # to each its own first query; with_columns would take half a millisecond
+        if len(requests) > 1:  # numbers each query from 0; with_columns would take half a millisecond
             results.replace_column(0, _FIRST.new_from_index(0, len(results)))
         now = time.monotonic()
         with self._lock:

@@ -1,10 +1,12 @@
-"""Applies the expression of ``normalize=`` that a file holds, within a limit of memory.
+"""Applies the ``normalize=`` expression of a file within a memory limit.
 
-Operations as harmless as ``str.replace_all`` make long words of short ones, and three of them within one another end a
-process for want of memory. So what each operation gives at most is reckoned before it runs: from the bytes that it is
-given, and from its literals. Words go in slices that are surely small enough; where that cannot be said of a slice, its
-operations run one by one, each reckoned by what the ones before it have really given. One word for which an operation
-may give more than a sixteenth of ``Config(payload_limit_bytes=)`` is refused.
+Operations as harmless as ``str.replace_all`` make long words from short ones, and three nested ones can exhaust memory.
+Therefore an upper bound of each operation's output is computed before it runs, from the bytes of its input and from its
+literals. Words are processed in slices that are small enough according to the bounds. If the bounds are too large for
+any
+slice, its operations run one by one, each bounded by the actual output of the ones before. A word for which one
+operation
+may return more than a sixteenth of ``Config(payload_limit_bytes=)`` raises.
 """
 
 from __future__ import annotations
@@ -28,28 +30,28 @@ from polars_tadoc.index.store.growth import (
 )
 
 SLICE_WORDS, SLICE_BYTES = 1 << 16, 1 << 24
-"""Words of a slice whose operations run one by one, at most, and their bytes."""
+"""Maximum words, and bytes, of a slice whose operations run one by one."""
 
 _SHOWN = 40
-"""Characters of a word that a message shows."""
+"""Characters of a word in messages."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """An expression that a file holds, and its form."""
+    """An expression from a file, in both forms."""
 
     form: Form
-    """The form, as :mod:`polars_tadoc.index.store.saved_expressions` has it."""
+    """The serialised form (:mod:`polars_tadoc.index.store.saved_expressions`)."""
     expression: pl.Expr
-    """What it says."""
+    """The Polars expression of the form."""
 
     def __call__(self, words: pl.Series) -> pl.Series:
-        """Apply it to each word; as ``list.eval`` does, but within the limit.
+        """Apply it to each word, as ``list.eval`` does, within the limit.
 
         Raises
         ------
         LimitExceededError
-            An operation may give too much for one word, or the images are too long together.
+            An operation may return too much for one word, or the images together are too long.
 
         """
         limit = settings().payload_limit_bytes
@@ -70,7 +72,7 @@ class Bounded:
         return pl.concat(made)
 
     def _slice(self, words: pl.Series, most: int) -> Iterator[pl.Series]:
-        """Apply it to some words: at once, else operation by operation, else to each half of them."""
+        """Apply it to some words: all at once, operation by operation, or to each half of them."""
         if _cost(self.form, words) <= most:
             yield evaluated(words, self.expression)
             return
@@ -119,29 +121,29 @@ class _TooLargeError(Exception):
 
 @dataclass(frozen=True)
 class _Steps:
-    """The values of forms for some words, each made by one operation of the values of those within it."""
+    """Evaluates forms for some words, one operation at a time, from the values of the nested forms."""
 
     words: pl.Series
     most: int
 
     def value(self, form: Form) -> pl.Series:
-        """Give a form's values."""
+        """Return a form's values."""
         values = self._value(form)
         return values if isinstance(values, pl.Series) else self._constant(form)
 
     def _constant(self, form: Form) -> pl.Series:
-        """Give what does not depend on the word, as ``list.eval`` does."""
+        """Return a value that does not depend on the word, as ``list.eval`` does."""
         return evaluated(self.words, expressions.built(form))
 
     def _value(self, form: Form) -> pl.Series | None:
-        """Give a form's values; None where they do not depend on the word."""
+        """Return a form's values; None if they do not depend on the word."""
         if form == "element":
             return self.words
         if not depends_on_word(form):
             self._require(form, constant_cost(form))
             return None
         name, parameters, *inner = form
-        of_lists = inner[1:] if name == "list.eval" else []  # what stands there is about the elements of the lists
+        of_lists = inner[1:] if name == "list.eval" else []  # its operations refer to the lists' elements
         values = [self._value(part) for part in (inner[:1] if of_lists else inner)]
         reckoning = Reckoning(len(self.words))
         sizes = [

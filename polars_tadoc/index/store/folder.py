@@ -1,7 +1,7 @@
 """A folder of plain files: a JSON header, NumPy arrays that are memory-mapped, Arrow tables.
 
-The header lists each file with its size and checksum, and holds a checksum of itself. Nothing here knows what the
-files mean.
+The header lists each file with its size and checksum, and has its own checksum. This module does not interpret the
+content of the files.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from polars_tadoc.untrusted.parquet_footer import open_parquet
 Value = TypeVar("Value")
 
 HEADER = "header.json"
-"""Written last; a folder without it is no saved index."""
+"""Written last; a folder without it is not a saved index."""
 
 _FORMAT = "polars_tadoc index"
 _VERSION = 1
 _DTYPES = ("|u1", "<u2", "<u4", "<u8", "<i8")
 _READ_BYTES = 1 << 20
 
-_MEND = "copy the folder again from where it came, or build the index again and save it"
+_MEND = "copy the folder again from its source, or build the index again and save it"
 
 
 class Writer:
@@ -62,7 +62,7 @@ class Writer:
         self._files: dict[str, dict[str, Any]] = {}
 
     def array(self, name: str, values: npt.NDArray[Any]) -> None:
-        """Write an array of one dimension as ``<name>.npy``."""
+        """Write a one-dimensional array as ``<name>.npy``."""
         values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
         data = values.view(np.uint8).data
         start = _array_header(values.dtype, len(values))
@@ -80,7 +80,7 @@ class Writer:
 
     @contextmanager
     def open_array(self, name: str, dtype: npt.DTypeLike) -> Iterator[BinaryIO]:
-        """Give a file to write the numbers of an array to, whose length is not known before."""
+        """Open a file for the numbers of an array of unknown length."""
         path, kind = self._folder / f"{name}.npy", np.dtype(dtype).newbyteorder("<")
         room = len(_array_header(kind, 0))
         with path.open("w+b") as file:
@@ -92,11 +92,11 @@ class Writer:
         self._files[path.name] = {**_described(path), "dtype": kind.str, "length": length}
 
     def take(self, name: str) -> None:
-        """List a file that was written into the folder by others."""
+        """List a file that another module wrote into the folder."""
         self._files[name] = _described(self._folder / name)
 
     def frame(self, name: str, values: pl.DataFrame) -> None:
-        """Write columns of any type as ``<name>.arrow``, Arrow's IPC format under zstd."""
+        """Write columns of any type as ``<name>.arrow`` in Arrow's IPC format with zstd."""
         file = io.BytesIO()
         values.write_ipc(file, compression="zstd")
         self._bytes(f"{name}.arrow", file.getbuffer())
@@ -110,7 +110,7 @@ class Writer:
     def strings(self, name: str, values: pa.LargeStringArray) -> None:
         """Write ascending strings as ``<name>.parquet``, front-coded.
 
-        The 98,327 words of docs_tldr take 336 KB and are read in 4 ms, Arrow's IPC under zstd 462 KB and 2 ms.
+        The 98,327 words of docs_tldr take 336 KB and load in 4 ms; as Arrow IPC with zstd they take 462 KB and 2 ms.
         """
         file = io.BytesIO()
         with strings_writer(file, name) as writer:
@@ -118,11 +118,11 @@ class Writer:
         self._bytes(f"{name}.parquet", file.getbuffer())
 
     def path(self, name: str) -> Path:
-        """Where a file is to be written that :meth:`take` then lists."""
+        """Return the path for a file that :meth:`take` will list."""
         return self._folder / name
 
     def finish(self, contents: dict[str, Any]) -> None:
-        """Write the header: ``contents``, the files and the checksum of both."""
+        """Write the header: ``contents``, the files, and a checksum of both."""
         header = {"format": _FORMAT, "format_version": _VERSION, **contents, "files": self._files}
         (self._folder / HEADER).write_text(_header_text(header), encoding="utf-8")
 
@@ -132,7 +132,7 @@ class Writer:
 
 
 def strings_writer(file: Any, name: str) -> pq.ParquetWriter:
-    """Give what writes tables of one column of strings as :meth:`Writer.strings` does."""
+    """Return a writer of one-column string tables, as :meth:`Writer.strings` uses."""
     return pq.ParquetWriter(
         file,
         pa.schema({name: pa.large_string()}),
@@ -144,25 +144,25 @@ def strings_writer(file: Any, name: str) -> pq.ParquetWriter:
 
 
 class Reader:
-    """Reads what :class:`Writer` wrote.
+    """Reads a folder of :class:`Writer`.
 
-    The header and tables are checked always, for they are read as a whole; arrays with ``verify``.
+    The header and tables are always verified, because they are read completely; arrays only with ``verify``.
 
     Parameters
     ----------
     folder
         The folder.
     verify
-        Read every array through and compare its checksum.
+        Read every array completely and compare its checksum.
     mapped
-        Leave arrays in their files, mapped into memory; else read them.
+        Memory-map arrays instead of reading them.
 
     Raises
     ------
     FileNotFoundError
-        There is no such folder.
+        The folder does not exist.
     InvalidIndexError
-        It is no folder, has no header, or a header that is damaged or of another version.
+        It is not a folder, or has no header, or a header that is damaged or of another version.
 
     """
 
@@ -170,25 +170,25 @@ class Reader:
         self._folder, self._verify, self._mapped = folder, verify, mapped
         self._maps: list[mmap.mmap] = []
         if not folder.exists():
-            raise FileNotFoundError(f"load_index: there is no folder {folder}")
+            raise FileNotFoundError(f"load_index: {folder} does not exist")
         if not folder.is_dir():
-            raise InvalidIndexError(f"load_index: {folder} is a file; an index is saved as a folder, name that")
+            raise InvalidIndexError(f"load_index: {folder} is a file; an index is a folder; pass its path")
         self.header = self._read_header()
 
     def _read_header(self) -> dict[str, Any]:
         path = self._folder / HEADER
         try:
-            text = read_json_text(path, "load_index").decode().replace("\r\n", "\n")  # as Windows writes it
+            text = read_json_text(path, "load_index").decode().replace("\r\n", "\n")  # Windows may change line ends
         except (FileNotFoundError, IsADirectoryError, NotAFileError):
             raise InvalidIndexError(
-                f"load_index: {self._folder} has no file {HEADER}: it is no saved index, or part of one; {_MEND}"
+                f"load_index: {self._folder} has no file {HEADER}: it is not a saved index, or incomplete; {_MEND}"
             ) from None
         except UnicodeDecodeError:
-            raise self.damaged(HEADER, "it is no text") from None
+            raise self.damaged(HEADER, "it is not text") from None
         try:
             header = json.loads(text)
         except (ValueError, RecursionError):
-            raise self.damaged(HEADER, "it is no JSON") from None
+            raise self.damaged(HEADER, "it is not JSON") from None
         if not isinstance(header, dict) or header.get("format") != _FORMAT:
             raise self.damaged(HEADER, "it is not the header of an index")
         if header.get("format_version") != _VERSION:
@@ -200,51 +200,51 @@ class Reader:
         header.pop("crc32", None)
         try:
             is_whole = text == _header_text(header)
-        except RecursionError:  # to write JSON needs a deeper stack than to read it
+        except RecursionError:  # writing JSON needs a deeper stack than reading it
             raise self.damaged(HEADER, "its JSON is nested too deeply") from None
         if not is_whole:
-            raise self.damaged(HEADER, "its checksum is another")
+            raise self.damaged(HEADER, "checksum mismatch")
         return header
 
     def damaged(self, name: str, why: str) -> InvalidIndexError:
-        """Make the error that says a file is damaged, and why."""
+        """Make the error for a damaged file."""
         return InvalidIndexError(f"load_index: {self._folder / name} is damaged: {why}; {_MEND}")
 
     def nbytes(self, name: str) -> int:
-        """Bytes of a file."""
+        """Return the size of a file in bytes."""
         return int(self._known(name)["bytes"])
 
     def array(self, name: str, verify: bool = False) -> npt.NDArray[Any]:
-        """Read an array of whole numbers; it cannot be written to.
+        """Read an array of integers; the result is read-only.
 
         Parameters
         ----------
         name
-            As it was written.
+            Name passed to :meth:`Writer.array`.
         verify
-            Compare the checksum in any case.
+            Compare the checksum even if the reader does not verify.
 
         Raises
         ------
         InvalidIndexError
-            The file is missing, of another size or type than the header says, or its checksum is another.
+            The file is missing, its size or type differs from the header, or its checksum does not match.
 
         """
         name = f"{name}.npy"
         known = self._known(name)
         if known.get("dtype") not in _DTYPES:
-            raise self.damaged(HEADER, f"{name} holds {known.get('dtype')}, not whole numbers")
+            raise self.damaged(HEADER, f"{name} holds {known.get('dtype')}, not integers")
         dtype, length = np.dtype(known["dtype"]), int(known["length"])
         start = _array_header(dtype, length)
         data = self._data(name, known, self._mapped, verify or self._verify)
         if len(data) != len(start) + dtype.itemsize * length or data[: len(start)] != start:
-            raise self.damaged(name, "it does not hold what the header says")
+            raise self.damaged(name, "its type or length differs from the header")
         values = np.frombuffer(data, dtype, length, len(start)) if length else np.zeros(0, dtype)
         values.flags.writeable = False
         return values
 
     def frame(self, name: str) -> pl.DataFrame:
-        """Read what :meth:`Writer.frame` wrote; errors as for :meth:`array`."""
+        """Read a file of :meth:`Writer.frame`; raises as :meth:`array`."""
         name = f"{name}.arrow"
         data = self._checked(name)
         with self._readable(name):
@@ -253,22 +253,22 @@ class Reader:
         with self._readable(name):
             try:
                 table = pa.ipc.open_file(data).read_all()
-            except pa.ArrowNotImplementedError:  # integers of 128 bits: Polars alone has them
+            except pa.ArrowNotImplementedError:  # 128-bit integers, which only Polars has
                 return pl.read_ipc(data)
             table.validate(full=True)
             return frame_of(table)
 
     def parquet(self, name: str) -> pl.DataFrame:
-        """Read what :meth:`Writer.parquet` wrote; errors as for :meth:`array`."""
+        """Read a file of :meth:`Writer.parquet`; raises as :meth:`array`."""
         name = f"{name}.parquet"
         table = self._table(name, self._checked(name))
         with self._readable(name):
             return frame_of(table)
 
     def later_parquet(self, name: str) -> LaterTable:
-        """Open what :meth:`Writer.parquet` wrote, without reading it; errors as for :meth:`parquet` of its footer.
+        """Open a file of :meth:`Writer.parquet` without reading its data; raises as :meth:`parquet` for its footer.
 
-        Its checksum is compared now with ``verify``, and in any case when it is read.
+        Its checksum is compared now with ``verify``, and always when the data is read.
         """
         name = f"{name}.parquet"
         data = self._data(name, self._known(name), self._mapped, self._verify)
@@ -286,9 +286,9 @@ class Reader:
         return LaterTable(frame.schema, rows, read)
 
     def later_strings(self, name: str) -> Callable[[], pa.LargeStringArray]:
-        """Open what :meth:`Writer.strings` wrote; what is returned reads it.
+        """Open a file of :meth:`Writer.strings`; the returned function reads it.
 
-        Its errors are those of :meth:`array`, or that they are nulls, or out of order.
+        The function raises as :meth:`array`, and for nulls or unsorted strings.
         """
         name = f"{name}.parquet"
         data = self._data(name, self._known(name), self._mapped, verify=False)
@@ -299,13 +299,13 @@ class Reader:
                 raise self.damaged(name, "it is not one column of strings")
             strings = table.column(0).cast(pa.large_string()).combine_chunks()
             if strings.null_count or not Vocabulary(strings).ascending.all():
-                raise self.damaged(name, "its strings are not in order")
+                raise self.damaged(name, "its strings are not sorted")
             return strings
 
         return read
 
     def _table(self, name: str, data: Any) -> pa.Table:
-        """Read a file, given its bytes: into memory of its own, whatever becomes of the file."""
+        """Decode a file's bytes into separate memory, so that later changes of the file have no effect."""
         data = bytes(data)
         self._require_checksum(name, self._known(name), data)
         self._require_unfoldable(name, data)
@@ -321,17 +321,17 @@ class Reader:
         limit = settings().payload_limit_bytes
         if size > limit:
             raise LimitExceededError(
-                f"load_index: {self._folder / name} claims to unfold into {size:,} bytes or more, the limit is "
+                f"load_index: {self._folder / name} claims to decode to at least {size:,} bytes, the limit is "
                 f"{limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
             )
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[None]:
-        """Turn the errors of Arrow and Polars into one that names the file."""
+        """Convert errors of Arrow and Polars to one that names the file."""
         try:
             yield
         except (*ARROW_ERRORS, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
-            raise self.damaged(name, f"it is no table ({error})") from None
+            raise self.damaged(name, f"it is not a table ({error})") from None
 
     def _known(self, name: str) -> dict[str, Any]:
         with self.sound():
@@ -346,7 +346,7 @@ class Reader:
 
     @contextmanager
     def sound(self) -> Iterator[None]:
-        """Turn the ``ValueError`` of what is wrong in the header into one that names it."""
+        """Convert a ``ValueError`` about the header's content to an error that names the header."""
         try:
             yield
         except ValueError as error:
@@ -356,10 +356,11 @@ class Reader:
         return bytes(self._data(name, self._known(name), mapped=False, verify=True))
 
     def _data(self, name: str, known: dict[str, Any], mapped: bool, verify: bool) -> Any:
-        """Give a file's bytes, as many as the header says.
+        """Return a file's bytes; their number must match the header.
 
-        To compare its checksum a mapped file is read piece by piece, and not where it is mapped: what is touched there
-        counts as this process's memory.
+        A checksum of a mapped file is computed from separate reads, because touched pages of the mapping count as
+        memory of
+        this process.
         """
         try:
             with open_regular(self._folder / name) as file:
@@ -367,10 +368,10 @@ class Reader:
                 if size != known["bytes"] or not size:
                     raise self.damaged(name, f"it has {size:,} bytes, not {known['bytes']:,}")
                 if mapped and verify and _checksum(file) != known["crc32"]:
-                    raise self.damaged(name, "its checksum is another")
+                    raise self.damaged(name, "checksum mismatch")
                 data: Any = self._map(file, size) if mapped else file.read()
         except (FileNotFoundError, IsADirectoryError):
-            raise InvalidIndexError(f"load_index: there is no file {self._folder / name}; {_MEND}") from None
+            raise InvalidIndexError(f"load_index: {self._folder / name} does not exist; {_MEND}") from None
         except NotAFileError as error:
             raise InvalidIndexError(f"load_index: {error}; {_MEND}") from None
         if verify and not mapped:
@@ -383,7 +384,7 @@ class Reader:
         return made
 
     def release_pages(self) -> None:
-        """Let go of the pages of mapped files that checks have read: they count as memory of this process."""
+        """Release pages of mapped files that checks have touched: they count as memory of this process."""
         advice: int | None = getattr(mmap, "MADV_DONTNEED", None)
         if advice is not None:
             for one in self._maps:
@@ -391,20 +392,20 @@ class Reader:
 
     def _require_checksum(self, name: str, known: dict[str, Any], data: Any) -> None:
         if zlib.crc32(data) != known["crc32"]:
-            raise self.damaged(name, "its checksum is another")
+            raise self.damaged(name, "checksum mismatch")
 
 
 class LaterTable(NamedTuple):
-    """A table that is in a file, open but not read."""
+    """A table in a file that is open but not read."""
 
     schema: pl.Schema
     rows: int
     read: Callable[[], pl.DataFrame]
-    """Reads it; errors as for :meth:`Reader.array`."""
+    """Reads the table; raises as :meth:`Reader.array`."""
 
 
 def listed_sizes(header: bytes) -> dict[str, int]:
-    """Return the files that a header lists, with their sizes; none where it is damaged, as :class:`Reader` says."""
+    """Return the files in a header with their sizes; empty if the header is damaged as :class:`Reader` defines it."""
     try:
         files = json.loads(header)["files"]
         known = {name: about["bytes"] for name, about in files.items()}
@@ -415,7 +416,7 @@ def listed_sizes(header: bytes) -> dict[str, int]:
 
 
 def field(contents: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
-    """Return what a header says under a name; raise ``ValueError`` unless it is of a type."""
+    """Return a header's field; raise ``ValueError`` unless it has the given type."""
     value = contents.get(name)
     if type(value) is not kind:
         raise ValueError(f'"{name}" is {reprlib.repr(value)}, not of type {kind.__name__}')
@@ -423,9 +424,9 @@ def field(contents: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
 
 
 def _parquet(data: bytes) -> pa.Table:
-    """Read a file, and check that its arrays are what they say they are."""
+    """Read a file, and validate its arrays."""
     file = open_parquet(pa.BufferReader(data))
-    groups = range(file.num_row_groups)  # each by itself: PyArrow cannot join dictionaries that structs hold
+    groups = range(file.num_row_groups)  # one by one: PyArrow cannot concatenate dictionaries inside structs
     table = pa.concat_tables(
         [file.schema_arrow.empty_table(), *(file.read_row_group(group, use_threads=False) for group in groups)]
     )
@@ -435,37 +436,38 @@ def _parquet(data: bytes) -> pa.Table:
 
 @contextmanager
 def new_folder(path: Path, overwrite: bool, call: str) -> Iterator[Path]:
-    """Give an empty folder beside ``path``; it takes its name in the end, or goes on an error.
+    """Yield an empty folder beside ``path``, then rename it to ``path``; an error removes it.
 
-    A process that dies leaves at most hidden folders beside: a started one, and for an instant the replaced one. The
-    next that saves there removes the first, and gives the second its name back.
+    A killed process leaves only hidden folders beside ``path``: an incomplete one, and at one moment the replaced one.
+    The
+    next save to ``path`` removes the first and renames the second back.
 
     Raises
     ------
     FileExistsError
-        There is something already: any file or folder without ``overwrite``; with it, a folder that holds anything
-        else than the files of a saved index.
+        The path exists: without ``overwrite`` anything, with it a folder that contains anything but the files of a
+        saved index.
     FileNotFoundError
-        The folder that it should be made in is not there.
+        The parent folder does not exist.
     DiskFullError
-        No more can be written there.
+        The disk is full.
 
     """
     path = Path(os.path.realpath(path.expanduser()))
     _own_files(path, overwrite, call)
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{call}: there is no folder {path.parent}")
+        raise FileNotFoundError(f"{call}: {path.parent} does not exist")
     with atomic_folder(path, call, lambda old: _own_files(old, overwrite, call)) as temporary:
         yield temporary
 
 
 def _own_files(path: Path, overwrite: bool, call: str) -> list[Path]:
-    """List what is in a folder, the header last.
+    """List the content of a folder, the header last.
 
     Raises
     ------
     FileExistsError
-        It is there without ``overwrite``; with it, it holds anything else than files that a saved index lists.
+        It exists without ``overwrite``; with it, it contains files that are not listed in a saved index's header.
 
     """
     if not path.exists():
@@ -478,7 +480,7 @@ def _own_files(path: Path, overwrite: bool, call: str) -> list[Path]:
     if not there:
         return []
     listed = _files_of_index(path, call)
-    # of a damaged index, too: "build the index again and save it"
+    # also for a damaged index: _MEND says "build the index again and save it"
     foreign = sorted(name for name, one in there.items() if name not in listed or not _is_file_or_link(one))
     if foreign:
         raise FileExistsError(
@@ -489,7 +491,7 @@ def _own_files(path: Path, overwrite: bool, call: str) -> list[Path]:
 
 
 def _files_of_index(path: Path, call: str) -> set[str]:
-    """Return the names of the header and of the files that it lists, which may be gone or damaged."""
+    """Return the names of the header and of the files that it lists, whether or not they exist."""
     try:
         header = json.loads(read_json_text(path / HEADER, call))
     except (FileNotFoundError, IsADirectoryError, NotAFileError):
@@ -505,19 +507,19 @@ def _files_of_index(path: Path, call: str) -> set[str]:
 
 
 def _is_file_or_link(path: Path) -> bool:
-    """Tell whether nothing but a file or a link goes when this is removed; an index may consist of links."""
+    """Tell whether removing this removes only a file or a link; an index may consist of links."""
     return stat.S_IFMT(path.lstat().st_mode) in (stat.S_IFREG, stat.S_IFLNK)
 
 
 def _array_header(dtype: np.dtype[Any], length: int) -> bytes:
-    """Return what stands before an array's numbers in a .npy file."""
+    """Return the bytes before an array's numbers in a .npy file."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": (length,)})
     return file.getvalue()
 
 
 def _described(path: Path) -> dict[str, Any]:
-    """Return size and checksum of a file."""
+    """Return the size and checksum of a file."""
     with path.open("rb") as file:
         return {"bytes": os.fstat(file.fileno()).st_size, "crc32": _checksum(file)}
 
@@ -530,6 +532,6 @@ def _checksum(file: BinaryIO) -> int:
 
 
 def _header_text(header: dict[str, Any]) -> str:
-    """Return the header as it is written; the checksum stands first."""
+    """Return the header's text; the checksum comes first."""
     text = json.dumps(header, ensure_ascii=True)
     return json.dumps({"crc32": zlib.crc32(text.encode()), **header}, ensure_ascii=True, indent=1) + "\n"

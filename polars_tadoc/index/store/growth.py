@@ -1,7 +1,7 @@
-"""How much memory the values of a saved ``normalize=`` take at most, reckoned before any of them is made.
+"""Upper bounds of the memory of a saved ``normalize=``'s values, computed before evaluation.
 
-A bound hangs on the bytes of the words, and on the literals of the form. It is far too large for long chains of
-operations, each of which *might* make words longer; then they run one by one, and the bound is of one operation.
+A bound depends on the bytes of the words and on the literals of the form. It is far too high for long chains of
+operations that *might* lengthen words; then operations run one by one, and the bound is for one operation.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ import polars as pl
 from polars_tadoc.config import settings
 
 Form = Any
-"""As :mod:`polars_tadoc.index.store.saved_expressions` has it: "element", or a list."""
+"""A form (:mod:`polars_tadoc.index.store.saved_expressions`): "element", or a list."""
 
 SHARE = 16
-"""What one operation gives for a slice of words may be so small a part of ``Config(payload_limit_bytes=)``."""
+"""Maximum share of ``Config(payload_limit_bytes=)`` for the output of one operation on a slice of words."""
 
 MIN_BYTES = 1 << 20
-"""Each slice may take as much, however low the limit is."""
+"""Lower bound of that maximum, for low limits."""
 
 VIEW_BYTES = 16
-"""Bytes of a string in a column, beside its own."""
+"""Bytes of a string in a column, in addition to its text."""
 
 NUMBER_BYTES, NUMBER_LETTERS = 8, 64
-"""Bytes of a number, and as text: at most."""
+"""Maximum bytes of a number, also as text."""
 
 _MOST = 1e30
-"""Larger bounds are as good as this one: products of larger ones would become infinite."""
+"""Bounds are capped here, so that products stay finite."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """At most what a value takes, for some words together."""
+    """Upper bound of the size of a value, for some words together."""
 
     bytes: float
-    """Bytes of all its strings and numbers."""
+    """Bytes of all strings and numbers."""
     items: float
-    """Strings or numbers, those in lists one by one."""
+    """Number of strings or numbers; elements of lists count one by one."""
     longest: float
-    """Bytes of one of them."""
+    """Maximum bytes of an item."""
     most: float = 1
-    """How many belong to one word."""
+    """Maximum number of items of one word."""
 
     @property
     def cost(self) -> float:
@@ -56,12 +56,12 @@ NOTHING = Size(0, 0, 0, 0)
 
 
 def size(total: float, items: float, longest: float, most: float = 1) -> Size:
-    """Make a size of numbers that stay finite."""
+    """Make a size, capped so that it stays finite."""
     return Size(min(total, _MOST), min(items, _MOST), min(longest, total, _MOST), min(most, items, _MOST))
 
 
 def measured(values: pl.Series) -> Size:
-    """Tell what a column takes."""
+    """Return the size of a column."""
     if isinstance(values.dtype, pl.List):
         inner = measured(values.explode(empty_as_null=False))
         longest_list: Any = values.list.len().max()
@@ -84,12 +84,12 @@ def _sum(sizes: Sequence[Size]) -> Size:
 
 
 def operation_limit() -> int:
-    """Return what one operation may give for a slice of words: the limit of all images is so many times as much."""
+    """Return the maximum output of one operation on a slice of words, a share of the limit for all images."""
     return max(settings().payload_limit_bytes // SHARE, MIN_BYTES)
 
 
 def constant_cost(form: Form) -> float:
-    """Return at most what a form makes of its literals, without a word."""
+    """Return an upper bound of the values computed from a form's literals, without words."""
     if depends_on_word(form):
         return sum(constant_cost(part) for part in form[2:]) if isinstance(form, list) else 0.0
     reckoning = Reckoning(1)
@@ -98,7 +98,7 @@ def constant_cost(form: Form) -> float:
 
 
 def depends_on_word(form: Form) -> bool:
-    """Tell whether a form has the word in it; what is done to elements of lists means these."""
+    """Tell whether a form depends on the word; operations inside ``list.eval`` depend on its elements instead."""
     if isinstance(form, str):
         return True
     inner = form[2:3] if form[0] == "list.eval" else form[2:]
@@ -106,22 +106,22 @@ def depends_on_word(form: Form) -> bool:
 
 
 class Reckoning:
-    """Adds up what the operations of a form give for so many words.
+    """Sums the outputs of a form's operations for some words.
 
     Parameters
     ----------
     rows
-        Words; within ``list.eval`` elements of lists.
+        Number of words; inside ``list.eval`` number of list elements.
 
     """
 
     def __init__(self, rows: float) -> None:
         self.rows = rows
         self.cost = 0.0
-        """Bytes that all operations give together."""
+        """Total bytes of all operations' outputs."""
 
     def of(self, form: Form, element: Size) -> Size:
-        """Return what a form gives, ``element`` being what it is given."""
+        """Return the size of a form's output for an ``element`` of a given size."""
         if form == "element":
             return element
         name, parameters, *inner = form
@@ -137,7 +137,7 @@ class Reckoning:
         return self.given(form, of)
 
     def given(self, form: Form, inputs: Sequence[Size]) -> Size:
-        """Return what an operation gives of inputs; those of ``list.eval`` are the lists alone."""
+        """Return the size of an operation's output for inputs; ``list.eval`` has only the lists as input."""
         name, parameters, *inner = form
         if name == "list.eval":
             (lists,) = inputs
@@ -160,7 +160,7 @@ def _flat(values: Any) -> list[Any]:
 
 
 Growth = Callable[[float, dict[str, Any], list[Form], Sequence[Size]], Size]
-"""What an operation gives, of the number of rows, its parameters, the forms of its inputs and what these take."""
+"""Size of an operation's output, from the number of rows, its parameters, and the forms and sizes of its inputs."""
 
 
 def _first(_rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
@@ -182,13 +182,13 @@ def _times(factor: float, more: float = 0) -> Growth:
 
 
 def _one_of_all(_rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
-    """Each value is one of the inputs', numbers perhaps as text."""
+    """Each value is one of the inputs', numbers possibly as text."""
     every = _sum(inputs)
     return size(every.bytes + NUMBER_LETTERS * every.items, every.items, max(every.longest, NUMBER_LETTERS), every.most)
 
 
 def _joined(between: Callable[[dict[str, Any], int], int]) -> Growth:
-    """Each value is all of the inputs' in a row, numbers as text, and some bytes more."""
+    """Each value is the concatenation of the inputs', numbers as text, with some bytes between."""
 
     def growth(rows: float, parameters: dict[str, Any], _forms: Any, inputs: Sequence[Size]) -> Size:
         more = between(parameters, len(inputs))
@@ -208,7 +208,7 @@ def _padded(letter_bytes: int) -> Growth:
 
 
 def _replaced(_rows: float, parameters: dict[str, Any], forms: list[Form], inputs: Sequence[Size]) -> Size:
-    """Each match becomes the value; it may hold names of groups (of two letters or more), each at most the match."""
+    """Each match becomes the value; references to groups (two characters or more) become at most the match each."""
     word, _, value = inputs
     own = forms[2]
     has_groups = not parameters["literal"] and not (own[0] == "lit" and "$" not in str(own[1]["value"]))
@@ -249,7 +249,7 @@ def _split_exactly(_rows: float, parameters: dict[str, Any], _forms: Any, inputs
 
 
 def _extracted_many(_rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
-    """At each place each pattern may match; where they may not overlap it is fewer."""
+    """Each pattern may match at each position; if matches may not overlap, there are fewer."""
     word, patterns = inputs
     longest = max(patterns.longest, NUMBER_BYTES)
     matches = (word.bytes + word.items) * patterns.most
@@ -262,7 +262,7 @@ def _list_joined(rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Si
 
 
 def _of_json(_rows: float, _parameters: Any, _forms: Any, inputs: Sequence[Size]) -> Size:
-    """A path may match at all depths, what is within a match once more."""
+    """A path may match at all depths, and again inside of a match."""
     word = inputs[0]
     return size(8 * word.bytes * (word.longest + 1) + 64 * word.items, word.items, 8 * word.longest**2 + 64)
 
@@ -288,9 +288,9 @@ GROWTH: dict[str, Growth] = {
     **_all(_numbers, "all_horizontal", "any_horizontal", "dt.year", "dt.month", "dt.day"),
     **_all(_one_of_all, "when", "coalesce", "max_horizontal", "min_horizontal", "fill_null", "clip"),
     **_all(_first, "neg", "abs", "floor", "ceil"),
-    **_all(_times(3), "str.to_lowercase", "str.to_uppercase", "str.to_titlecase"),  # "ΐ" becomes three letters
+    **_all(_times(3), "str.to_lowercase", "str.to_uppercase", "str.to_titlecase"),  # "ΐ" becomes three characters
     **_all(_times(2, 4), "str.escape_regex", "str.encode.hex", "str.encode.base64"),
-    "str.normalize": _times(12),  # U+FDFA, 3 bytes, becomes 18 letters of 33
+    "str.normalize": _times(12),  # U+FDFA, 3 bytes, becomes 18 characters in 33 bytes
     "cast": _times(1, NUMBER_LETTERS),
     "str.zfill": _padded(1),
     "str.pad_start": _padded(4),
@@ -308,4 +308,4 @@ GROWTH: dict[str, Growth] = {
     "format": _joined(lambda parameters, _: sum(len(part.encode()) for part in parameters["parts"])),
     "binary": _joined(lambda _parameters, _inputs: 0),
 }
-"""By operation; ``list.eval`` is reckoned by what it holds."""
+"""By operation; ``list.eval`` is bounded by its inner operations."""

@@ -30,35 +30,36 @@ def load_index(
     storage_options: Mapping[str, Any] | None = None,
     credential_provider: Any = "auto",
 ) -> Index:
-    """Load what :meth:`polars_tadoc.Index.save` wrote.
+    """Load an index that :meth:`polars_tadoc.Index.save` wrote.
 
-    All files are checked, but little of them stays in memory: at most one and a half times their size, mostly less.
-    Words and postings are decoded when they are first searched, and the stored text when a phrase or a snippet asks for
-    it.
+    All files are checked, but little of their content stays in memory: at most one and a half times their size, usually
+    less. Words and postings are decoded by the first search, and the stored text by the first phrase or snippet.
 
-    Do not change the files of a loaded index in place: they are read while it is searched. Saving another one over it
-    makes new files and does no harm.
+    Do not modify the files of a loaded index in place: searches read them. Saving another index to the same path is
+    safe,
+    because it creates new files.
 
     Parameters
     ----------
     path
-        The folder, or its address in an object store (``s3://bucket/index``): its files are then copied to a folder of
-        this machine (``Config(spill_folder=)``), none longer than the index's header says, and read from there into
-        memory; the copy goes.
+        The folder, or its address in an object store (``s3://bucket/index``). Files from an object store are copied to
+        a
+        temporary folder (``Config(spill_folder=)``), limited to the sizes in the index's header, and read into memory.
     verify
-        Read every file through and compare its checksum. Without, that is left out for numbers of postings and
-        lengths, which are only checked to fit together: where one is damaged, documents may be missed and scores may
-        be wrong, and nothing worse happens. The checksum of the text is then compared when it is first read.
+        Read every file completely and compare its checksum. Otherwise arrays of postings and lengths are not compared;
+        they are only checked to fit together. If one is damaged, documents may be missed and scores may be wrong;
+        memory
+        is never accessed out of bounds. The checksum of the text is then compared when it is first read.
     mmap
-        Leave the large arrays and the text in their files, mapped into memory: they are read when searches first need
-        them, and processes that load the same index share them. Without, the files are read at once.
+        Memory-map the large arrays and the text: they are read when a search first needs them, and processes that load
+        the same index share them. Otherwise the files are read at once.
     normalize
-        Needed only where the index was built with a ``normalize=`` that calls a Python function (``map_elements``,
-        ``map_batches``), for functions are not saved: the same expression again.
+        Only if the index was built with a ``normalize=`` that calls a Python function (``map_elements``,
+        ``map_batches``): functions are not saved, so pass the same expression again.
     storage_options
-        How an object store is reached, as for :func:`polars_tadoc.scan_packed`.
+        Options of the object store, as for :func:`polars_tadoc.scan_packed`.
     credential_provider
-        Likewise.
+        As for :func:`polars_tadoc.scan_packed`.
 
     Returns
     -------
@@ -68,20 +69,21 @@ def load_index(
     Raises
     ------
     FileNotFoundError
-        There is no such folder.
+        The folder does not exist.
     InvalidIndexError
-        It is no saved index, was saved in a format that this release does not read, or a file is missing or damaged.
-        A file that was changed in place since, or text that is damaged in spite of a right checksum, is told when it
-        is first read, under the same name.
+        It is not a saved index, has a format version that this release does not read, or a file is missing or damaged.
+        A file modified in place later, or text that is damaged despite a correct checksum, raises the same error when
+        it
+        is first read.
     LimitExceededError
-        A table claims to unfold into more than ``Config(payload_limit_bytes=)``; found before it is decoded.
+        A table would decompress to more than ``Config(payload_limit_bytes=)``; raised before decoding.
     ValueError
-        ``normalize`` is needed and missing, or given and not what the index was built with; or ``path`` is an address
-        of an unknown kind.
+        ``normalize`` is required and missing, or differs from the index's; or ``path`` is an address of an unknown
+        kind.
     OSError
-        An object store cannot be reached.
+        The object store cannot be reached.
     TypeError
-        ``path`` is no path, ``verify`` or ``mmap`` no bool, or ``normalize`` no expression.
+        ``path`` is not a path, ``verify`` or ``mmap`` not a bool, or ``normalize`` not an expression.
 
     Examples
     --------
@@ -102,7 +104,7 @@ def load_index(
     access = Access(storage_options, credential_provider)
     place = one_file(path, "load_index", access)
     if isinstance(place, Path):
-        with small_arrow_memory():  # what checks decode can go back to the system then
+        with small_arrow_memory():  # so that memory of the checks is returned to the system
             index = Index(*storage.read(place, verify, mmap, normalize))
     else:
         with downloaded_folder(place, HEADER, listed_sizes, "load_index", access) as folder:

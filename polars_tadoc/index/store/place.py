@@ -1,4 +1,4 @@
-"""Where the folder of an index is written to: where it is wanted, or to a place from which it is uploaded."""
+"""The folder that an index is written to: the target itself, or a temporary one for an upload."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from polars_tadoc.storage.writing import require_no_folder, scratch_folder, uplo
 
 @contextmanager
 def index_folder(place: Path | Address, overwrite: bool, call: str, access: Access) -> Iterator[tuple[Path, bool]]:
-    """Give the folder to save an index as, and whether it may replace one; in the end it is at its place.
+    """Yield the folder to save an index to, and whether it may replace one; finally move or upload it to its target.
 
     Raises
     ------
     FileExistsError, ValueError
-        An object store has something there; found before anything is written.
+        The object store's target exists; checked before anything is written.
     OSError
         The store cannot be reached.
 

@@ -1,13 +1,14 @@
-"""Saves the expression of ``normalize=`` in a form that has no place for code, and makes it again from that.
+"""Serialises the ``normalize=`` expression in a form that cannot contain code, and deserialises it.
 
-Polars' own serialized expressions have many: Python functions, pickled, stand in nodes (``map_batches``, ``fold``,
-``name.map``), and in types that are told by an expression (``pl.dtype_of``, in casts and in the parameters of
-functions); others name libraries to load. So Polars' reader is never given what stands in a file. What is saved is a
-tree of the operations of :mod:`polars_tadoc.index.store.saved_operations`; each is made again by the call that the
-table has for it. Anything else is refused, when it is saved and when it is read.
+Polars' own serialised expressions can contain code in many places: pickled Python functions in nodes (``map_batches``,
+``fold``, ``name.map``) and in types given by an expression (``pl.dtype_of``, in casts and in functions' parameters),
+and
+names of libraries to load. Therefore content of a file is never passed to Polars' deserialiser. The file has a tree of
+the operations in :mod:`polars_tadoc.index.store.saved_operations`; each is rebuilt by the call in that table. Anything
+else raises, on saving and on loading.
 
-A form is ``"element"`` (the word), or a list: the operation's name, its parameters by name, and the forms that it is
-of. Earlier releases have saved Polars' JSON. That is read by the same tables: translated, and then made again.
+A form is ``"element"`` (the word), or a list: the operation's name, its parameters by name, and the forms of its
+inputs. Earlier releases saved Polars' JSON, which is translated with the same tables and then rebuilt.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ from polars_tadoc.untrusted import arrow_sizes
 Form = str | list[Any]
 
 _DEEPEST = 200
-"""Operations within operations."""
+"""Maximum nesting of operations."""
 
 _LONGEST_SHOWN = 60
-"""Characters of what is refused that a message shows."""
+"""Characters of an unsupported item in messages."""
 
 
 class CallsCodeError(ValueError):
-    """An expression calls a Python function or a library, which no file may hold."""
+    """An expression calls a Python function or a library, which files must not contain."""
 
 
 def encode(expression: pl.Expr) -> Form:
@@ -61,7 +62,7 @@ def encode(expression: pl.Expr) -> Form:
     CallsCodeError
         It calls a Python function or a library.
     ValueError
-        There is another operation in it that is not saved; the message names it.
+        It contains another operation that is not supported; the message names it.
 
     Examples
     --------
@@ -79,19 +80,19 @@ def encode(expression: pl.Expr) -> Form:
             raise CallsCodeError("a Python function or a library") from None
         raise
     if _translated(_serialized(built(form))) != form:
-        raise ValueError(f"{expression}, which this Polars, {pl.__version__}, makes another expression of")
+        raise ValueError(f"{expression}, which Polars {pl.__version__} rebuilds as another expression")
     return form
 
 
 def read(saved: Any) -> pl.Expr:
-    """Make the expression of a form, or of the JSON that earlier releases have saved.
+    """Make the expression of a form, or of the JSON of earlier releases.
 
     Raises
     ------
     ValueError
-        It is neither, or this Polars cannot do what it says.
+        It is neither, or this Polars does not support it.
     LimitExceededError
-        What it does to its literals may take too much memory.
+        Operations on its literals may take too much memory.
 
     Examples
     --------
@@ -102,7 +103,7 @@ def read(saved: Any) -> pl.Expr:
     >>> read(["str.json_decode", {}, "element"])
     Traceback (most recent call last):
         ...
-    ValueError: it has "str.json_decode", which is no operation on words
+    ValueError: it has "str.json_decode", which is not an operation on words
 
     """
     try:
@@ -110,19 +111,19 @@ def read(saved: Any) -> pl.Expr:
             form = saved if isinstance(saved, list) or saved == "element" else _translated(saved)
             expression = built(form)
         except ValueError as error:
-            raise ValueError(f"it has {error}, which is no operation on words") from None
+            raise ValueError(f"it has {error}, which is not an operation on words") from None
         if _translated(_serialized(expression)) != form:
-            raise ValueError("it has what this Polars makes another expression of")
+            raise ValueError("this Polars rebuilds it as another expression")
         if (size := constant_cost(form)) > (most := operation_limit()):
             raise LimitExceededError(
-                f"its literals become up to {size:,.0f} bytes, the limit is {most:,}; if the index is trusted, raise "
+                f"its literals become up to {size:,.0f} bytes; the limit is {most:,}; if the index is trusted, raise "
                 "it: tadoc.Config(payload_limit_bytes=…)"
             )
         _NO_WORDS.list.eval(expression)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, OverflowError) as error:
         raise ValueError(str(error)) from None
     except RecursionError:
-        raise ValueError("it is too deep") from None
+        raise ValueError("it is nested too deeply") from None
     return expression
 
 
@@ -133,8 +134,8 @@ def _serialized(expression: pl.Expr) -> Any:
     try:
         return json.loads(expression.meta.serialize(format="json"))
     except RecursionError:
-        raise ValueError("an expression within so many others") from None
-    except Exception as error:  # what a function's pickling raises is its own
+        raise ValueError("an expression that is nested too deeply") from None
+    except Exception as error:  # a function's pickling may raise anything
         raise CallsCodeError(f"a Python function that cannot be pickled: {error}") from None
 
 
@@ -142,7 +143,7 @@ _CODE = {
     *("AnonymousFunction", "AnonymousAgg", "FfiPlugin", "Map"),
     *("FoldHorizontal", "ReduceHorizontal", "CumFoldHorizontal", "CumReduceHorizontal"),
 }
-"""What Polars calls that which calls code. It serves for messages alone: what is refused does not depend on it."""
+"""Polars' names of nodes that call code, for messages only; what is refused does not depend on them."""
 
 
 def _calls_code(tree: Any) -> bool:
@@ -152,13 +153,13 @@ def _calls_code(tree: Any) -> bool:
 
 
 def _translated(node: Any, depth: int = 0) -> Form:
-    """Translate Polars' JSON; every key at every depth is one that the tables have, or it is refused."""
+    """Translate Polars' JSON; any key outside of the tables raises."""
     if node == "Element":
         return "element"
     if not isinstance(node, dict) or len(node) != 1:
         raise ValueError(_shown(node))
     if depth > _DEEPEST:
-        raise ValueError(f"more than {_DEEPEST} operations within one another")
+        raise ValueError(f"more than {_DEEPEST} nested operations")
     ((kind, parts),) = node.items()
     if kind == "Function":
         return _function(parts, depth)
@@ -173,7 +174,7 @@ def _translated(node: Any, depth: int = 0) -> Form:
         return ["when", {}, *_all_translated(_parts(parts, "predicate", "truthy", "falsy"), depth)]
     if kind == "Cast":
         inner, to, options = _parts(parts, "expr", "dtype", "options")
-        (name,) = _parts(to, "Literal")  # and not OfExpr, which holds an expression
+        (name,) = _parts(to, "Literal")  # but not OfExpr, which contains an expression
         if not is_dtype(name) or not isinstance(options, str) or options not in CASTS:
             raise ValueError(f"a cast to {_shown(name)}")
         return ["cast", {"dtype": name, "options": options}, _translated(inner, depth + 1)]
@@ -207,7 +208,7 @@ def _function(parts: Any, depth: int) -> Form:
 
 
 def _named(function: Any) -> tuple[str, str, Any]:
-    """Split what Polars writes of a function into family, name and parameters."""
+    """Split Polars' JSON of a function into family, name and parameters."""
     family, own = "", function
     if isinstance(own, dict) and len(own) == 1:
         ((first, rest),) = own.items()
@@ -228,7 +229,7 @@ _PLAIN = {name for family, name in NAMES if not family}
 
 
 def _parameters(known: str, one: Operation, own: Any) -> dict[str, Any]:
-    """Return a function's parameters by name, as a form has them."""
+    """Return a function's parameters by name, as in a form."""
     if not one.parameters:
         if own is not None:
             raise ValueError(_shown(own))
@@ -245,7 +246,7 @@ def _parameters(known: str, one: Operation, own: Any) -> dict[str, Any]:
 
 
 def _format_parts(own: Any) -> list[str]:
-    """Cut the text of ``pl.format`` where values are put in; places are told in bytes."""
+    """Split the text of ``pl.format`` at its placeholders, whose positions are in bytes."""
     text, places = _parts(own, "format", "insertions")
     if not is_text(text) or not isinstance(places, list) or not all(map(is_whole, places)):
         raise ValueError(_shown(own))
@@ -260,7 +261,7 @@ def _format_parts(own: Any) -> list[str]:
 
 
 def _strptime(inputs: list[Any], own: Any, depth: int) -> Form:
-    """Translate ``str.to_date`` of a format: without one, Polars guesses it by the first word."""
+    """Translate ``str.to_date`` with a format; without one, Polars would guess it from the first word."""
     if not isinstance(own, list) or len(own) != 2 or len(inputs) != 2 or own[0] != {"Literal": "Date"}:
         raise ValueError("str.to_datetime" if isinstance(own, list) else _shown(own))
     form, *flags = _parts(own[1], "format", "strict", "exact", "cache")
@@ -314,16 +315,16 @@ def _literal(parts: Any) -> Form:
 
 
 def _values(stream: Any) -> dict[str, Any]:
-    """Read a literal's list: one column in a stream of Arrow's IPC, as numbers."""
+    """Read a literal's list: one column of an Arrow IPC stream, as numbers."""
     try:
         data = bytes(stream)
         if arrow_sizes.stream_bytes(data) > len(data):
-            raise ValueError("a literal that is compressed")
+            raise ValueError("a compressed literal")
         with pa.ipc.open_stream(data) as reader:
             table = reader.read_all()
         table.validate(full=True)
     except (*ARROW_ERRORS, MemoryError, TypeError) as error:
-        raise ValueError(f"a literal that is no table ({error})") from None
+        raise ValueError(f"a literal that is not a table ({error})") from None
     if table.num_columns != 1:
         raise ValueError("a literal of several columns")
     column = table.column(0)
@@ -345,7 +346,7 @@ _ARROW: dict[pa.DataType, str] = {
     pa.float64(): "Float64",
     **{getattr(pa, f"{sign}int{bits}")(): f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
-"""Types of lists that are saved, by Arrow's."""
+"""Supported types of lists, by Arrow's types."""
 
 
 def _is_literal(parameters: Any) -> bool:
@@ -375,7 +376,7 @@ _LITERALS: dict[str, Callable[[Any], bool]] = {
 
 
 def _parts(parts: Any, *names: str) -> Iterator[Any]:
-    """Return the values of exactly these names."""
+    """Return the values if the names are exactly these."""
     if not isinstance(parts, dict) or set(parts) != set(names):
         raise ValueError(_shown(parts))
     return (parts[name] for name in names)
@@ -397,11 +398,11 @@ def _require_inputs(known: str, one: Operation, forms: Sequence[Any]) -> None:
         length = forms[one.literal]
         is_number = isinstance(length, list) and length[:1] == ["int"] and _LITERALS["int"](length[1])
         if not is_number or not 0 <= length[1]["value"] <= LONGEST_PAD:
-            raise ValueError(f"{known} to another length than a number up to {LONGEST_PAD:,}")
+            raise ValueError(f"{known} to a length that is not a number up to {LONGEST_PAD:,}")
 
 
 def built(form: Any, depth: int = 0) -> pl.Expr:
-    """Make the expression of a form; all that it says is checked as what Polars writes is."""
+    """Make the expression of a form; its content is validated like Polars' JSON."""
     if form == "element":
         return pl.element()
     is_operation = isinstance(form, list) and len(form) >= 2 and isinstance(form[0], str) and isinstance(form[1], dict)
@@ -430,7 +431,7 @@ def _built_literal(name: str, parameters: Any, inner: Sequence[Any]) -> pl.Expr:
 
 
 def operation(name: str) -> Operation:
-    """Return the operation that is saved under a name; ``ValueError`` where none is."""
+    """Return the operation with a name; raises ``ValueError`` if it is unknown."""
     one = _OWN.get(name) or OPERATIONS.get(name)
     if one is None:
         raise ValueError(_shown(name))
@@ -462,7 +463,7 @@ _OWN: dict[str, Operation] = {
     ),
     "list.eval": Operation(("", ""), lambda words, each: words.list.eval(each), (2, 2)),
 }
-"""Operations that Polars does not write as functions."""
+"""Operations that are not functions in Polars' JSON."""
 
 
 def _shown(value: Any) -> str:

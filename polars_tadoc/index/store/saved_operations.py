@@ -1,7 +1,7 @@
-"""The operations on words that an index saves: Polars' name for each, its parameters, and the call that makes it again.
+"""The operations on words that an index can save: Polars' name, parameters, and the call that rebuilds each.
 
-None takes code, names a library, or reads more than the word that it is given: a query is normalised by itself, so
-what depends on other words (``is_duplicated``, ``rank``, ``sort``) would give it another image than the index has.
+None of them takes code, names a library, or depends on other words than its input. A query is normalised separately, so
+operations that depend on other words (``is_duplicated``, ``rank``, ``sort``) would not match the index.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import polars as pl
 Check = Callable[[Any], bool]
 
 LONGEST_PAD = 1 << 16
-"""Characters that a word is padded to at most: a length is written in a few bytes and costs what it says."""
+"""Maximum length of padding: a length takes few bytes in a file but determines the memory used."""
 
 
 @dataclass(frozen=True)
@@ -25,36 +25,36 @@ class Operation:
     """One operation."""
 
     kind: tuple[str, str]
-    """Family and name of the function in Polars' JSON; a family of ``""`` for none."""
+    """Family and name of the function in Polars' JSON; family "" for none."""
     build: Callable[..., pl.Expr]
-    """Makes the expression of its inputs and, by name, its parameters."""
+    """Makes the expression from its inputs and its parameters by name."""
     inputs: tuple[int, int] = (1, 1)
-    """Fewest and most expressions that it takes."""
+    """Minimum and maximum number of inputs."""
     parameters: Mapping[str, Check] = field(default_factory=dict)
-    """What each may be."""
+    """Check of each parameter's value."""
     is_single: bool = False
-    """Polars writes the only parameter's value without its name."""
+    """Polars writes the value of the only parameter without its name."""
     literal: int | None = None
-    """Place of the input that must be a whole number that stands there, up to :data:`LONGEST_PAD`; None for none."""
+    """Position of the input that must be a literal integer up to :data:`LONGEST_PAD`; None for none."""
 
 
 def is_bool(value: Any) -> bool:
-    """Tell whether it is one of JSON's booleans."""
+    """Tell whether a value is a JSON boolean."""
     return isinstance(value, bool)
 
 
 def is_text(value: Any) -> bool:
-    """Tell whether it is a string that UTF-8 can hold."""
+    """Tell whether a value is a string that UTF-8 can encode."""
     return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def is_whole(value: Any) -> bool:
-    """Tell whether it is a whole number of 64 bits."""
+    """Tell whether a value is a 64-bit integer."""
     return type(value) is int and -(1 << 63) <= value < 1 << 63
 
 
 def is_float(value: Any) -> bool:
-    """Tell whether it is a number with a point, and finite."""
+    """Tell whether a value is a finite float."""
     return type(value) is float and math.isfinite(value)
 
 
@@ -89,19 +89,19 @@ DTYPES: dict[str, pl.DataType] = {
 
 
 def is_dtype(value: Any) -> bool:
-    """Tell whether it names a type of :data:`DTYPES`, or lists of one."""
+    """Tell whether a value names a type of :data:`DTYPES`, or a list of one."""
     if isinstance(value, dict):
         return set(value) == {"List"} and isinstance(value["List"], str) and value["List"] in DTYPES
     return isinstance(value, str) and value in DTYPES
 
 
 def dtype(value: Any) -> pl.DataType:
-    """Return the type that :func:`is_dtype` has found named."""
+    """Return the type of a name that passes :func:`is_dtype`."""
     return pl.List(DTYPES[value["List"]]) if isinstance(value, dict) else DTYPES[value]
 
 
 def is_value(value: Any, of: Any) -> bool:
-    """Tell whether a value is null or one of a type that is named; there are literals of :data:`VALUES` alone."""
+    """Tell whether a value is null or a literal of a named type; literals have the types in :data:`VALUES`."""
     if isinstance(of, dict):
         return value is None or (isinstance(value, list) and all(is_value(one, of["List"]) for one in value))
     return of in VALUES and (value is None or VALUES[of](value))
@@ -121,7 +121,7 @@ VALUES: dict[str, Check] = {
     **{f"Int{bits}": _of_bits(bits, signed=True) for bits in (8, 16, 32, 64)},
     **{f"UInt{bits}": _of_bits(bits, signed=False) for bits in (8, 16, 32, 64)},
 }
-"""What a literal of a type may be, other than null."""
+"""Checks of literals by type; null is always valid."""
 
 BINARY: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     "Eq": operator.eq,
@@ -149,11 +149,11 @@ CASTS: dict[str, dict[str, bool]] = {
     "NonStrict": {"strict": False},
     "Overflowing": {"wrap_numerical": True},
 }
-"""What Polars calls the ways to cast, and the arguments that ask for them."""
+"""Polars' names of the kinds of casts, and the arguments that select them."""
 
 
 def _call(name: str) -> Callable[..., pl.Expr]:
-    """Make what calls a method of the first input with the others."""
+    """Make a function that calls a method of the first input with the others."""
     method = operator.attrgetter(name)
 
     def build(*inputs: pl.Expr, **parameters: Any) -> pl.Expr:
@@ -346,7 +346,7 @@ OPERATIONS: dict[str, Operation] = {
         ("TemporalExpr", "ToString"), _call("dt.to_string"), (1, 1), {"format": is_text}, is_single=True
     ),
 }
-"""By the name under which they are saved."""
+"""Operations by their name in files."""
 
 NAMES: dict[tuple[str, str], str] = {one.kind: name for name, one in OPERATIONS.items()}
-"""The name of what Polars has under a family and name."""
+"""Name in files by Polars' family and name."""

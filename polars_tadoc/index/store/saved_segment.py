@@ -1,4 +1,4 @@
-"""A segment of a saved index: its words and postings are decoded when a search first needs them."""
+"""A segment of a saved index: words and postings are decoded when a search first needs them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from polars_tadoc.runtime.cached_property import cached_property
 
 
 class SavedSegment(Segment):
-    """A segment of files that are open and were checked.
+    """A segment of open, verified files.
 
-    Decoded, words and postings take two to four times the memory of their files: an index that is loaded, and not
-    searched, is held without.
+    Decoded words and postings take two to four times the memory of their files; a loaded index that is not searched
+    does
+    not hold them.
 
     Parameters
     ----------
     decode_terms, decode_postings
-        Decode what the files hold.
+        Decode the content of the files.
     lengths, deleted
         As for :class:`Segment`.
 
@@ -38,18 +39,18 @@ class SavedSegment(Segment):
 
     @cached_property
     def terms(self) -> Vocabulary:
-        """Words that documents hold."""
+        """The distinct words of the documents."""
         terms: Vocabulary = self.__dict__["_decode_terms"]()
         return terms
 
     @cached_property
     def postings(self) -> Postings:
-        """Which documents hold each word, and how often."""
+        """Documents and counts of each word."""
         postings: Postings = read_only_parts(self.__dict__["_decode_postings"]())
         return postings
 
     def with_deleted(self, deleted: UInt32) -> Segment:
-        """Return the same segment with other documents marked as deleted; it is decoded once for both."""
+        """Return the segment with another deletion bitmap; both share one decoding."""
         made = SavedSegment(lambda: self.terms, lambda: self.postings, self.lengths, deleted)
         kept = ("key", "terms", "postings", "sought")
         made.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})

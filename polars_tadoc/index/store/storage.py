@@ -1,4 +1,4 @@
-"""What an index's files hold: segments and documents in a folder (:mod:`polars_tadoc.index.store.folder`)."""
+"""Content of an index's folder: segments and documents (:mod:`polars_tadoc.index.store.folder` has the file format)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from polars_tadoc.version import __version__
 
 
 class Parts(NamedTuple):
-    """What an index consists of."""
+    """The parts of an index."""
 
     segments: tuple[Segment, ...]
     analyzer: Analyzer
@@ -56,7 +56,7 @@ def write(parts: Parts, path: Path, overwrite: bool) -> None:
 def contents(
     codec: Codec, analyzer: Analyzer, documents: dict[str, Any], segments: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Make what the header says, of what it says of documents and of each segment."""
+    """Make the header's content from those of the documents and of each segment."""
     return {
         "polars_tadoc": __version__,
         "codec": codec.name,
@@ -67,14 +67,14 @@ def contents(
 
 
 def read(path: Path, verify: bool, mapped: bool, normalize: pl.Expr | None) -> Parts:
-    """Read what :func:`write` wrote; arguments and errors as for :func:`polars_tadoc.load_index`."""
+    """Read a folder of :func:`write`; arguments and errors as for :func:`polars_tadoc.load_index`."""
     reader = Reader(path, verify, mapped)
     header = reader.header
     with reader.sound():
         codec = require_codec(field(header, "codec", str))
         described, listed = field(header, "documents", dict), field(header, "segments", list)
         if not listed:
-            raise ValueError("it lists no segment")
+            raise ValueError("it lists no segments")
         known = [_SegmentHeader.of(one) for one in listed]
         tokenizer, morphism = _analyzer_header(field(header, "analyzer", dict))
     segments = tuple(_read_segment(reader, place, one, codec) for place, one in enumerate(known))
@@ -84,7 +84,7 @@ def read(path: Path, verify: bool, mapped: bool, normalize: pl.Expr | None) -> P
 
 
 class _SegmentHeader(NamedTuple):
-    """What the header says of a segment."""
+    """The header's data of a segment."""
 
     documents: int
     deleted: bool
@@ -92,7 +92,7 @@ class _SegmentHeader(NamedTuple):
 
     @classmethod
     def of(cls, known: Any) -> _SegmentHeader:
-        """Read it; raises ``ValueError`` where it is something else."""
+        """Parse it; raises ``ValueError`` if it is invalid."""
         if not isinstance(known, dict):
             raise ValueError(f"a segment is {reprlib.repr(known)}")
         size, arrays = field(known, "documents", int), field(known, "arrays", list)
@@ -116,7 +116,7 @@ def _write_segment(writer: Writer, place: int, segment: Segment, codec: Codec) -
 
 
 def _read_segment(reader: Reader, place: int, known: _SegmentHeader, codec: Codec) -> Segment:
-    """Check a segment's files: all that they hold is decoded once, and again when a search needs it."""
+    """Check a segment's files: everything is decoded once now, and again when a search needs it."""
     name, size = f"segment_{place}", known.documents
     strings = reader.later_strings(f"{name}.terms")
     lengths = reader.array(f"{name}.lengths").astype(np.uint32, copy=False)
@@ -133,7 +133,7 @@ def _read_segment(reader: Reader, place: int, known: _SegmentHeader, codec: Code
         if len(lengths) != size:
             raise ValueError(f"{name} has {len(lengths):,} lengths for {size:,} documents")
         if deleted is not None and (deleted.dtype != np.uint32 or len(deleted) != -(-size // 32)):
-            raise ValueError(f"{name} has marks of deletion for another number of documents than {size:,}")
+            raise ValueError(f"{name} has a deletion bitmap that does not match the {size:,} documents")
     return SavedSegment(lambda: Vocabulary(strings()), decode_postings, lengths, deleted)
 
 
@@ -162,7 +162,7 @@ def _read_documents(reader: Reader, known: dict[str, Any], count: int) -> Docume
         )
         rows = field(known, "rows", int)
         if not count <= rows <= MAX_DOCUMENTS:
-            raise ValueError(f"there are {rows:,} rows of {count:,} documents")
+            raise ValueError(f"there are {rows:,} rows for {count:,} documents")
     if numbered:
         ids = pl.int_range(count, dtype=pl.UInt32, eager=True).alias("id")
     else:
@@ -174,12 +174,12 @@ def _read_documents(reader: Reader, known: dict[str, Any], count: int) -> Docume
             if values is not None and len(values) != count:
                 raise ValueError(f"there are {len(values):,} {name} for {count:,} documents")
         if not labelled and (ids.dtype != pl.UInt32 or ids.null_count()):
-            raise ValueError(f"the numbers of rows are {ids.dtype}")
+            raise ValueError(f"the row numbers are {ids.dtype}")
     return Documents(ids, labelled, rows, metadata, text)
 
 
 def _stored_text(reader: Reader) -> StoredText:
-    """Open the text; that it is what the footer of its file says is checked when it is read."""
+    """Open the text; its content is compared with its file's footer when it is read."""
     table = reader.later_parquet("text")
     if len(table.schema) != 1:
         raise reader.damaged("text.parquet", f"it has {len(table.schema)} columns")
@@ -201,19 +201,19 @@ def _require_storable(stored: Documents) -> None:
     for column in columns:
         if column.dtype == pl.Object:
             raise TypeError(
-                f'save: column "{column.name}" holds Python objects (pl.Object), which no file can; cast it, or build '
+                f'save: column "{column.name}" has type pl.Object, which files cannot hold;  cast it, or build '
                 "the index without it"
             )
 
 
 def _narrow(values: npt.NDArray[np.uint32]) -> npt.NDArray[Any]:
-    """Return the same numbers in the narrowest type that holds them."""
+    """Return the numbers in the narrowest type that holds them."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)
 
 
 @contextmanager
 def _sound(reader: Reader) -> Iterator[None]:
-    """Turn the ``ValueError`` of what does not fit together into one that names the folder."""
+    """Convert a ``ValueError`` about inconsistent files to an error that names the folder."""
     try:
         yield
     except ValueError as error:
@@ -221,26 +221,26 @@ def _sound(reader: Reader) -> Iterator[None]:
 
 
 def require_saved(morphism: Morphism | None, call: str) -> None:
-    """Refuse a ``normalize`` that can neither be saved nor, as Python functions are, left out.
+    """Raise for a ``normalize`` that can neither be saved nor, as a Python function, be left out.
 
     Raises
     ------
     ValueError
-        It has an operation that is not saved.
+        It has an operation that is not supported.
 
     """
     try:
         _normalize_form(morphism)
     except ValueError as error:
         raise ValueError(
-            f"{call}: normalize= has {error}, which is not among the operations that an index saves; write it with "
-            "others (docs/search.md lists them), or call it in map_elements and pass the same expression to "
+            f"{call}: normalize= has {error}, which is not among the operations that an index can save; write it with "
+            "others (listed in docs/search.md), or call it in map_elements and pass the same expression to "
             "load_index(path, normalize=…)"
         ) from None
 
 
 def _normalize_form(morphism: Morphism | None) -> tuple[expressions.Form | None, bool]:
-    """Return what is saved of ``normalize``, and whether it calls Python or a library, and is left out."""
+    """Return the saved form of ``normalize``, and whether it is left out because it calls Python or a library."""
     if morphism is None or morphism.normalize is None:
         return None, False
     try:
@@ -250,7 +250,7 @@ def _normalize_form(morphism: Morphism | None) -> tuple[expressions.Form | None,
 
 
 def _describe(analyzer: Analyzer) -> dict[str, Any]:
-    """Describe an analyzer; a ``normalize`` that calls code is left out."""
+    """Describe an analyzer for the header; a ``normalize`` that calls code is left out."""
     described: dict[str, Any] = {"tokenizer": analyzer.tokenizer.name}
     morphism = analyzer.morphism
     if morphism is not None:
@@ -265,23 +265,23 @@ def _describe(analyzer: Analyzer) -> dict[str, Any]:
 
 
 class _MorphismHeader(NamedTuple):
-    """What the header says of a morphism."""
+    """The header's data of a morphism."""
 
     normalize: Any
-    """Serialized, as it stands there; None where there is none."""
+    """Serialised expression; None if there is none."""
     calls_code: bool
-    """Whether one is left out for that."""
+    """Whether an expression was left out because it calls code."""
     lowercase: bool
     stopwords: frozenset[str]
 
 
 def _analyzer_header(described: dict[str, Any]) -> tuple[Tokenizer, _MorphismHeader | None]:
-    """Read what the header says of the analyzer.
+    """Parse the header's data of the analyzer.
 
     Raises
     ------
     ValueError
-        It is something else, or names a tokenizer that this release does not have.
+        It is invalid, or names a tokenizer that this release does not have.
 
     """
     name = field(described, "tokenizer", str)
@@ -298,23 +298,23 @@ def _analyzer_header(described: dict[str, Any]) -> tuple[Tokenizer, _MorphismHea
 
 
 def _analyzer(tokenizer: Tokenizer, own: _MorphismHeader | None, normalize: pl.Expr | None) -> Analyzer:
-    """Make the analyzer that was described.
+    """Make the described analyzer.
 
     Raises
     ------
     ValueError
-        ``normalize`` is needed and not given, or given and the index has none or another one.
+        ``normalize`` is required and missing, or given although the index has none or another one.
     InvalidIndexError
-        It is needed, for the one that was saved cannot be read.
+        The saved one cannot be read and ``normalize`` was not given.
 
     """
     if normalize is not None and (own is None or not (own.calls_code or own.normalize)):
-        raise ValueError("load_index: the index was built without normalize=; leave it out")
+        raise ValueError("load_index: the index was built without normalize=; omit it")
     if own is None:
         return Analyzer(tokenizer)
     if normalize is None and own.calls_code:
         raise ValueError(
-            "load_index: the index was built with a normalize= that calls a Python function, and those are not saved; "
+            "load_index: the index was built with a normalize= that calls a Python function, which is not saved; "
             "pass the same expression, load_index(path, normalize=…)"
         )
     if own.normalize is not None:
@@ -326,7 +326,7 @@ def _analyzer(tokenizer: Tokenizer, own: _MorphismHeader | None, normalize: pl.E
 
 
 def _saved_normalize(serialized: Any, given: pl.Expr | None) -> pl.Expr | None:
-    """Return the expression that was saved; None where it cannot be read, and one is given."""
+    """Return the saved expression; None if it cannot be read and one is given."""
     try:
         saved = expressions.read(serialized)
     except LimitExceededError as error:
@@ -337,19 +337,18 @@ def _saved_normalize(serialized: Any, given: pl.Expr | None) -> pl.Expr | None:
         if given is not None:
             return None
         raise InvalidIndexError(
-            f"load_index: cannot read the index's normalize: {error}; if the index is trusted, pass what it was "
-            "built with, load_index(path, normalize=…)"
+            f"load_index: cannot read the index's normalize: {error}; if the index is trusted, pass the original "
+            "expression: load_index(path, normalize=…)"
         ) from None
     if given is not None and not _are_equal(given, saved):
         raise ValueError(
-            f"load_index: normalize={given} is not what the index was built with, {saved}, which is saved with it; "
-            "leave it out"
+            f"load_index: normalize={given} differs from the index's own, {saved}, which is saved with it; omit it"
         )
     return saved
 
 
 def _are_equal(given: pl.Expr, saved: pl.Expr) -> bool:
-    """Compare by what is saved: lists may differ in what Polars has noticed of their order."""
+    """Compare the saved forms; expressions may also differ in flags of sortedness of their lists."""
     try:
         return expressions.encode(given) == expressions.encode(saved)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The compressed text that an index keeps: of a loaded one it is read when it is first asked for."""
+"""The compressed text of an index; a loaded index reads it on first use."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from polars_tadoc.runtime.cached_property import cached_property
 class StoredText:
     """The compressed text of each document.
 
-    Searches of words need none of it, so that an index is loaded without: only phrases, snippets, and saving the
-    index elsewhere read it.
+    Searches for words do not need it, so loading an index does not read it. Only phrases, snippets and saving the index
+    elsewhere do.
 
     Parameters
     ----------
     rows
-        How many documents there are.
+        Number of documents.
     read
-        Gives the column; called once, when it is first asked for.
+        Returns the column; called once, on first use.
 
     """
 
@@ -31,7 +31,7 @@ class StoredText:
 
     @classmethod
     def of(cls, column: pl.Series) -> StoredText:
-        """Hold a column that is there."""
+        """Wrap a column in memory."""
         made = cls(len(column), lambda: column)
         made.__dict__["column"], made._read = column, None
         return made
@@ -44,7 +44,7 @@ class StoredText:
             return self.__dict__["column"]  # type: ignore[no-any-return]
         column = read()
         self.__dict__.setdefault("column", column)
-        self._read = None  # which holds the file open
+        self._read = None  # it keeps the file open
         return column
 
     @property
@@ -59,13 +59,13 @@ class StoredText:
         return StoredText.of, (self.column,)
 
     def filter(self, kept: pl.Series) -> StoredText:
-        """Keep the text of some documents."""
+        """Select the text of some documents."""
         if self.is_read:
             return StoredText.of(self.column.filter(kept))
         return StoredText(int(kept.sum()), lambda: self.column.filter(kept))
 
     def followed_by(self, more: StoredText, join: Callable[[pl.Series, pl.Series], pl.Series]) -> StoredText:
-        """Put the text of further documents behind, joined by a function of both columns."""
+        """Append the text of further documents, joined by a function of both columns."""
         if self.is_read and more.is_read:
             return StoredText.of(join(self.column, more.column))
         return StoredText(len(self) + len(more), lambda: join(self.column, more.column))

@@ -287,9 +287,7 @@ def test_null_is_no_name() -> None:
 
 def test_upsert_needs_ids() -> None:
     index = tadoc.build_index(compressed(["a"]))
-    with pytest.raises(
-        ValueError, match=r"append: upsert=True replaces documents by their ids, but .* build it with id="
-    ):
+    with pytest.raises(ValueError, match=r"append: upsert=True replaces documents by id, but .* build it with id="):
         index.append(compressed(["b"]), upsert=True)
     with pytest.raises(TypeError, match="append: upsert=1 must be True or False"):
         index.append(compressed(["b"]), upsert=1)  # type: ignore[arg-type]
@@ -425,7 +423,11 @@ WRONG: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
         "delete: filter is an expression",
         lambda: tadoc.build_index(compressed(["a"])).delete(pl.col("odd")),
     ),
-    "no ids": (TypeError, "pass those of the new", change(lambda index: index.append(compressed(["c"]), metadata=ODD))),
+    "no ids": (
+        TypeError,
+        "pass the ids of the new",
+        change(lambda index: index.append(compressed(["c"]), metadata=ODD)),
+    ),
     "ids of another type appended": (
         TypeError,
         "id is String",

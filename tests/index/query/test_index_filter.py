@@ -94,7 +94,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     ([True] * 69, ValueError, "each of the index's 70 documents; it has 69"),
     ([1] * 70, TypeError, "must be Boolean, one value for each document; it has Int64"),
     ("year > 2000", TypeError, "or Boolean values, one for each document; it is str"),
-    (True, TypeError, "it is bool; leave it out where all may be found"),
+    (True, TypeError, "it is bool; omit it to search all documents"),
     (np.ones((70, 1), bool), ValueError, "one dimension; the array has 2"),
     ([True, "x"] * 35, TypeError, "filter must hold Boolean values"),
 ]
@@ -108,6 +108,6 @@ def test_wrong_filters(wrong: Any, error: type[Exception], message: str) -> None
 
 def test_an_expression_without_metadata() -> None:
     plain = FRAME.tadoc.build_index("text")
-    with pytest.raises(ValueError, match=r'over metadata \("year"\), but the index has none; name columns'):
+    with pytest.raises(ValueError, match=r'over metadata \("year"\), but the index has none; pass columns'):
         plain.search("a", filter=pl.col("year") > 1)
     assert filter_mask(iter([True, None]), None, 2).tolist() == [True, False]

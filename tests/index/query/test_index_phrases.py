@@ -179,6 +179,6 @@ def test_what_is_wrong_is_said() -> None:
     with pytest.raises(ValueError, match="query 0 opens"):
         INDEX.search('"a" "' + "b " * 500)
     without = tadoc.build_index(tadoc.compress(pl.Series(TEXTS)), store=False)
-    with pytest.raises(ValueError, match=r"phrase 'out of' is to be checked in the text.*build it with store=True"):
+    with pytest.raises(ValueError, match=r"phrase 'out of' needs the text.*build it with store=True"):
         without.search('"out of"')
     assert ids(without, '"memory"') == [0, 1, 3, 4]

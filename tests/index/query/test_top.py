@@ -116,7 +116,7 @@ def test_wrong_queries() -> None:
         INDEX.top("\ud800")
     with pytest.raises(ValueError, match="top: query 0 opens a double quote"):
         INDEX.top('"cat')
-    with pytest.raises(ValueError, match="top: the phrase 'the cat' is to be checked in the text"):
+    with pytest.raises(ValueError, match="top: the phrase 'the cat' needs the text"):
         FORMS["no text"].top('"the cat"')
 
 

@@ -329,7 +329,7 @@ def test_a_closed_server_says_so(index: Index) -> None:
     server = index.serve()
     server.close()
     server.close()
-    with pytest.raises(RuntimeError, match="the server is closed; open another one"):
+    with pytest.raises(RuntimeError, match="the server is closed; start another one"):
         server.submit("be")
 
 

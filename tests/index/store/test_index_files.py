@@ -202,7 +202,7 @@ def test_ids_and_metadata_of_many_types(name: str, tmp_path: Path) -> None:
 
 def test_python_objects_are_not_saved(tmp_path: Path) -> None:
     index = tadoc.build_index(compressed(["a"]), metadata=pl.DataFrame({"o": pl.Series([object()], dtype=pl.Object)}))
-    with pytest.raises(TypeError, match='column "o" holds Python objects'):
+    with pytest.raises(TypeError, match=r'column "o" has type pl\.Object'):
         index.save(tmp_path / "index")
     assert not list(tmp_path.iterdir())
 
@@ -242,7 +242,7 @@ def test_what_is_no_index_is_not_replaced(tmp_path: Path) -> None:
         with pytest.raises(FileExistsError, match="is not a saved index, and is not replaced"):
             index.save(tmp_path / name, overwrite=True)
     index.save(tmp_path / "empty", overwrite=True)
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         index.save(tmp_path / "missing" / "index")
     assert (tmp_path / "file").read_text() == (tmp_path / "folder" / "mine").read_text() == "mine"
     (tmp_path / "link").symlink_to(tmp_path / "empty")
@@ -288,10 +288,10 @@ def test_saving_fails_at_the_very_end(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         tadoc.load_index(tmp_path / "missing")
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidIndexError, match="is a file; an index is saved as a folder"):
+    with pytest.raises(InvalidIndexError, match="is a file; an index is a folder"):
         tadoc.load_index(tmp_path / "file")
     with pytest.raises(InvalidIndexError, match=r"has no file header\.json"):
         tadoc.load_index(tmp_path)
@@ -435,7 +435,7 @@ def test_another_normalize_is_refused(tmp_path: Path) -> None:
     assert loaded.search("TAIL").equals(index.search("TAIL"))
     python = pl.element().map_elements(str.lower, return_dtype=pl.String)
     for wrong in (pl.element(), pl.element().str.to_lowercase(), python):
-        with pytest.raises(ValueError, match="is not what the index was built with"):
+        with pytest.raises(ValueError, match="differs from the index's own"):
             tadoc.load_index(tmp_path / "index", normalize=wrong)
 
 
@@ -444,7 +444,7 @@ def test_a_normalize_that_cannot_be_read_is_given(tmp_path: Path) -> None:
     index = tadoc.build_index(compressed(["A", "b"]), normalize=normalize)
     index.save(tmp_path / "index")
     reseal(tmp_path / "index", put("analyzer/morphism/normalize/0", "str.to_an_operation_of_later_releases"))
-    with pytest.raises(InvalidIndexError, match="which is no operation on words"):
+    with pytest.raises(InvalidIndexError, match="which is not an operation on words"):
         tadoc.load_index(tmp_path / "index")
     assert tadoc.load_index(tmp_path / "index", normalize=normalize).search("a").equals(index.search("a"))
 
