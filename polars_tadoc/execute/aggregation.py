@@ -63,7 +63,7 @@ class Aggregation(ABC, Generic[Part]):
         raise NotCompressedError.for_column(text.name, text.dtype, self.name)
 
     def on_host(self, part: Part) -> Part:
-        """Copy a partial result to host memory, if it is not there already."""
+        """Return a partial result in host memory, copied if necessary."""
         return part
 
     @abstractmethod

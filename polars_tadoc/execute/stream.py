@@ -171,7 +171,7 @@ class _Found(Generic[Part]):
         """Raise if counts could exceed 64 bits."""
         self.words += corpus.word_total()
         if self.words * min(self.analytic.pairs_per_word, self.words) >= 1 << 63:
-            raise LimitExceededError(f"{self.analytic.name}: the rows stand for more than 64 bits can count")
+            raise LimitExceededError(f"{self.analytic.name}: the rows contain more than 64 bits can count")
 
     def frames(self, labels: KeptLabels) -> Iterator[pl.DataFrame]:
         """Yield the result in frames of bounded size."""

@@ -105,7 +105,7 @@ class _AllRows:
         self._documents += len(terms.rows)
         self._words += int(terms.lengths.sum())
         if self._words >= 1 << 63:
-            raise LimitExceededError(f"{self._call}: the rows stand for more words than 64 bits can count")
+            raise LimitExceededError(f"{self._call}: the rows contain more words than 64 bits can count")
         self._spill.add(document_frequencies(terms))
 
     def settle(self) -> None:

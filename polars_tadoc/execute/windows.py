@@ -31,7 +31,7 @@ AHEAD_SHARE = 4
 """Prefetch the next partition while the current one takes at most this share of the limit."""
 
 WORD_BYTES = 60
-"""Approximate maximum bytes, per word, of what is made from the counts of documents, if most words of a document are
+"""Approximate maximum bytes per word of data made from the counts of documents, if most words of a document are
 distinct."""
 
 

@@ -91,7 +91,7 @@ def test_no_segment(tmp_path: Path) -> None:
     tadoc.build_index(pl.Series("text", [], pl.String).tadoc.compress()).save(tmp_path / "index")
     assert tadoc.load_index(tmp_path / "index").compact().search("a").is_empty()
     reseal(tmp_path / "index", put("segments", []))
-    with pytest.raises(InvalidIndexError, match="it lists no segment"):
+    with pytest.raises(InvalidIndexError, match="it lists no segments"):
         tadoc.load_index(tmp_path / "index")
 
 

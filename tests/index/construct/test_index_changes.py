@@ -435,12 +435,12 @@ WRONG: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     ),
     "too few ids": (
         ValueError,
-        "append: id has 2 rows for 1",
+        "append: id has 2 rows, the column 1",
         change(lambda index: index.append(compressed(["c"]), id=pl.Series([1, 2]), metadata=ODD)),
     ),
     "ids where rows are numbered": (
         TypeError,
-        "leave out id",
+        "omit id",
         lambda: tadoc.build_index(compressed(["a"])).append(compressed(["b"]), id=pl.Series([1])),
     ),
     "no new metadata": (
