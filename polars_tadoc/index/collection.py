@@ -26,6 +26,8 @@ class Collection:
     """Name of the codec of its postings."""
     prepared: dict[Any, Any] = field(default_factory=dict, init=False)
     """Cache of searches (:mod:`polars_tadoc.index.query.prepared`)."""
+    short_ways: dict[Any, Any] = field(default_factory=dict, init=False)
+    """By request, what single queries read (:mod:`polars_tadoc.index.query.one`)."""
     texts: dict[int, Any] = field(default_factory=dict, init=False)
     """By segment, the text in which phrases are counted (:mod:`polars_tadoc.index.query.segment_text`)."""
 

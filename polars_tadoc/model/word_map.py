@@ -9,9 +9,11 @@ from functools import cache, partial
 from hashlib import blake2b
 from typing import Annotated, Any, TypedDict
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.kernels.host.rows.query_words import NOT_ALONE
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_text
@@ -206,6 +208,16 @@ def _lower_case() -> dict[int, str]:
     characters = [chr(code) for code in range(0x20, MAX_CASED) if not 0xD800 <= code < 0xE000]
     images = pl.Series(["\n".join(characters)]).str.to_lowercase().item().split("\n")
     return {ord(own): image for own, image in zip(characters, images, strict=True) if own != image}
+
+
+@cache
+def lower_case_table() -> UInt32:
+    """Return the same by code point, for :func:`polars_tadoc.kernels.host.rows.query_words.lower_words`."""
+    table = np.arange(MAX_CASED, dtype=np.uint32)
+    for code, image in _lower_case().items():
+        is_alone = len(image) == 1 and len(image.encode()) == len(chr(code).encode()) and code != ord("Σ")
+        table[code] = ord(image) if is_alone else NOT_ALONE
+    return table
 
 
 MAX_CASED = 0x20000

@@ -19,7 +19,7 @@ from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.model.word_map import FEW, Morphism
+from polars_tadoc.model.word_map import FEW, Morphism, lower_case_table
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.runtime.array_types import Int64, UInt8
 from polars_tadoc.runtime.cached_property import cached_property
@@ -145,13 +145,21 @@ class Analyzer:
         offsets = np.append(0, np.cumsum(stays))[words.offsets]
         return QueryWords(offsets, mapped.words[words.words][stays], mapped.data, mapped.spans)
 
+    def cutting(self, is_ascii: bool) -> tuple[Any, ...]:
+        """Return the arguments of :func:`analyze_words` for a tokenizer with character classes, and the morphism."""
+        return self._cutting if is_ascii else self._cutting_any
+
     @cached_property
-    def cutting(self) -> tuple[Any, ...]:
-        """Arguments of :func:`analyze_words` for a tokenizer with character classes and the morphism."""
+    def _cutting_any(self) -> tuple[Any, ...]:
+        lowers = self.morphism is not None and self.morphism.lowercase
+        return (*self._cutting[:-1], lower_case_table()) if lowers else self._cutting
+
+    @cached_property
+    def _cutting(self) -> tuple[Any, ...]:
         classes, morphism = characters.classes(self.tokenizer.name), self.morphism
         maps, lowers = morphism is None or morphism.normalize is None, morphism is not None and morphism.lowercase
         stop = sought_strings(frozenset() if morphism is None else morphism.deleted)
-        return classes.page_of, classes.pages, int(classes.firsts), int(classes.widths), maps, lowers, *stop
+        return classes.page_of, classes.pages, int(classes.firsts), int(classes.widths), maps, lowers, *stop, _ASCII
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Analyzer, (self.tokenizer, self.morphism)
@@ -166,7 +174,8 @@ class Analyzer:
         )
         offsets = np.empty(len(ends), np.int64)
         words, spans = numbers[:size], numbers[size:]
-        count, distinct, is_mapped = analyze_words(data, ends, *self.cutting, lowered, room, words, offsets, spans)
+        cutting = self.cutting(bool((data < 128).all()))
+        count, distinct, is_mapped = analyze_words(data, ends, *cutting, lowered, room, words, offsets, spans)
         return QueryWords(offsets, words[:count], lowered, spans[: 2 * distinct]), is_mapped or self.morphism is None
 
 
@@ -202,4 +211,5 @@ def bytes_of(strings: str | pl.Series) -> tuple[UInt8, Int64]:
     return np.frombuffer(data, np.uint8, offsets[-1]) if offsets[-1] else _NO_BYTES, offsets
 
 
+_ASCII = np.zeros(0, np.uint32)
 _NO_BYTES: UInt8 = read_only(np.zeros(0, np.uint8))

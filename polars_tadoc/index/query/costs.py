@@ -36,6 +36,9 @@ COSTS: dict[str, Costs] = {
 }
 """Nanoseconds by engine, mode and feature, on one CPU thread; ``moved`` is per byte copied to a GPU."""
 
+FEATURES = ("queries", "lists", "candidates", "blocks", "postings", "shorter", "spread")
+"""What the time of a query depends on (:func:`features_of`)."""
+
 OVERHEADS = {"cpu": 0.0005, "gpu": 0.0007}
 """Fixed seconds per batch."""
 
@@ -149,6 +152,28 @@ def choose_engine(asked: str, plan: Plan, documents: int, request: Request) -> E
         return float(OVERHEADS[engine.name] + max(own.sum() / threads, own.max(initial=0.0)))
 
     return min(engines, key=seconds)
+
+
+def edge_of(mode: str) -> Float64:
+    """Return what one query's features take on the CPU less on a GPU, as :func:`choose_engine` weighs these.
+
+    Returns
+    -------
+    float64 array
+        Nanoseconds by feature, in the order of ``FEATURES``; empty without a GPU. "and_or" is for the GPU to answer
+        unless all of it is predicted apart.
+
+    """
+    if len(runnable("auto")) == 1:
+        return _NO_EDGE
+    if mode == "and_or":
+        return np.full(len(FEATURES), np.inf)
+    edge = np.array([COSTS["cpu"][mode].get(name, 0.0) - COSTS["gpu"][mode].get(name, 0.0) for name in FEATURES])
+    edge[0] += 1e9 * (OVERHEADS["cpu"] - OVERHEADS["gpu"])
+    return edge
+
+
+_NO_EDGE = np.zeros(0)
 
 
 def _sums(owners: Int64, values: npt.NDArray[np.generic], size: int) -> Float64:

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from polars_tadoc.index.collection import Collection
-from polars_tadoc.index.query.analyzer import QueryWords, bytes_of, has_quotes
+from polars_tadoc.index.query.analyzer import QueryWords, has_quotes
 from polars_tadoc.index.query.phrases import Phrases, phrase_lists, take_phrases
-from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, plan_words, weigh_words
+from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, weigh_words
 from polars_tadoc.kernels.postings.coded import Lists, Queries
 from polars_tadoc.model.word_map import naming_normalize
-from polars_tadoc.runtime.array_types import Bools, Float32, Float64, Int64, UInt32
+from polars_tadoc.runtime.array_types import Bools, Float32, Float64, Int64
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.scoring.bm25 import Scoring
 
@@ -44,8 +44,6 @@ class Plan:
     phrases: Phrases | None
     """``analyzed``, ``phrases``: The distinct words, and the phrases, whose numbers follow the words'; None without
     phrases."""
-    lists: UInt32 | None = None
-    """uint32 by entry: its list if there is only one segment and each entry has a list; otherwise None."""
 
     @property
     def size(self) -> int:
@@ -64,8 +62,6 @@ class Plan:
 
     def queries(self, segment: int, require_all: bool, chosen: Bools | None = None) -> Queries:
         """Return the queries as lists of a segment; empty for queries not chosen or without possible results."""
-        if self.lists is not None and chosen is None:
-            return Queries(self.offsets, self.lists, self.weights)
         lists = self.numbers[segment][self.items]
         has = lists >= 0
         if require_all and not has.all():
@@ -80,8 +76,6 @@ class Plan:
 
 def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str) -> Plan:
     """Find the words and phrases of queries in all segments, and weigh them by their frequency in the whole index."""
-    if isinstance(texts, str) and len(index.segments) == 1 and (one := _plan_one(index, texts, scoring)) is not None:
-        return one
     with naming_normalize(call):
         phrases = take_phrases(texts, index.analyzer, call) if has_quotes(texts) else None
         words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
@@ -98,33 +92,6 @@ def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str)
         frequencies = np.append(frequencies, np.sum(sizes, axis=0, dtype=np.int64))
         extra = [*lists]
     return _weighed(index, scoring, offsets, items.copy(), numbers, extra, frequencies, words, phrases)
-
-
-def _plan_one(index: Collection, text: str, scoring: Scoring) -> Plan | None:
-    """Plan a query of words for the only segment in one kernel; None if that is not possible."""
-    if '"' in text or index.documents > MAX_TABLE or not index.analyzer.tokenizer.has_classes:
-        return None
-    segment, (weights, bases), (data, ends) = index.segments[0], _table(scoring, index.documents), bytes_of(text)
-    size = len(data)
-    room, lowered = np.zeros(12 * size + 8, np.int64), np.empty(size, np.uint8)
-    entry_weights, lists = np.empty(size, np.float32), np.empty(size, np.uint32)
-    totals = np.zeros(1, np.float32) if scoring.has_base else _NO_TOTALS
-    known = *index.analyzer.cutting, *segment.sought, segment.live_frequencies, weights, bases
-    count, found, is_whole = plan_words(data, ends, *known, lowered, room, entry_weights, lists, totals)
-    if not is_whole:
-        return None
-    return Plan(
-        room[6 * size + 2 : 6 * size + 4],
-        room[:count],
-        entry_weights[:count],
-        [room[2 * size : 2 * size + found]],
-        totals if scoring.has_base else None,
-        [None],
-        room[size : size + found],
-        QueryWords(ends, room[:0], lowered, room[3 * size : 3 * size + 2 * found]),
-        None,
-        lists[:count],
-    )
 
 
 def _weighed(
@@ -167,13 +134,14 @@ def _weighed(
 def _worth(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float64, Float64, Int64]:
     """Return weights and bases, and each word's position in them; small indexes cache those of all frequencies."""
     if documents <= MAX_TABLE:
-        return *_table(scoring, documents), frequencies
+        return *table_of(scoring, documents), frequencies
     return *_values(scoring, documents, frequencies), np.arange(len(frequencies))
 
 
 @lru_cache(maxsize=16)
-def _table(scoring: Scoring, documents: int) -> tuple[Float64, Float64]:
-    return _values(scoring, documents, np.arange(documents + 1))
+def table_of(scoring: Scoring, documents: int) -> tuple[Float64, Float64]:
+    """Return weights and bases by document frequency, up to ``MAX_TABLE``."""
+    return _values(scoring, documents, np.arange(min(documents, MAX_TABLE) + 1))
 
 
 def _values(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float64, Float64]:

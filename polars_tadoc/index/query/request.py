@@ -22,7 +22,7 @@ QueriesLike = str | pl.Series | Iterable[str | None]
 FilterLike = pl.Series | pl.Expr | npt.NDArray[np.bool_] | Iterable[bool | None] | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # what is kept by request is found by its identity
 class Request:
     """Options of a search."""
 

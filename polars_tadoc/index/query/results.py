@@ -11,7 +11,6 @@ import polars as pl
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.query.rank import Found
 from polars_tadoc.records.labelled_results import from_arrow, to_arrow
-from polars_tadoc.runtime.array_types import Float32
 
 FEW = 200
 """For fewer numbers, a series is made faster from a Python list than from Arrow memory."""
@@ -28,13 +27,14 @@ def as_frame(stored: Documents, found: Found) -> pl.DataFrame:
     return pl.DataFrame([*_queries_and_ranks(found), ids, _series("score", found.scores)])
 
 
-def as_arrays(stored: Documents, found: Found) -> tuple[npt.NDArray[Any], Float32]:
-    """Return the ids and scores of one query's results."""
-    if stored.id_numbers is not None:
-        return stored.id_numbers[found.documents], found.scores
-    ids = np.empty(len(found.documents), object)
-    ids[:] = stored.ids[_series("place", found.documents)].to_list()
-    return ids, found.scores
+def ids_of(stored: Documents, documents: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Any]:
+    """Return the ids of documents."""
+    numbers = stored.id_numbers
+    if numbers is not None:
+        return numbers.take(documents)
+    ids = np.empty(len(documents), object)
+    ids[:] = stored.ids[_series("place", documents)].to_list()
+    return ids
 
 
 def _queries_and_ranks(found: Found) -> tuple[pl.Series, pl.Series]:

@@ -18,10 +18,11 @@ from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.costs import choose_engine
 from polars_tadoc.index.query.filter import allowed_by_segment
 from polars_tadoc.index.query.find import find
+from polars_tadoc.index.query.one import find_one
 from polars_tadoc.index.query.plan import plan
 from polars_tadoc.index.query.rank import Found
 from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request, as_texts
-from polars_tadoc.index.query.results import as_arrays, as_frame
+from polars_tadoc.index.query.results import as_frame, ids_of
 from polars_tadoc.runtime.interrupts import interruptible
 
 
@@ -40,7 +41,8 @@ def top(
     if not isinstance(query, str):
         raise TypeError(f"top: query must be a string, not {type(query).__name__}; use search() for several")
     with interruptible():
-        return as_arrays(index.stored, _best(index, query, request, filter, engine, "top"))
+        found = _best(index, query, request, filter, engine, "top")
+        return ids_of(index.stored, found.documents), found.scores
 
 
 def _best(
@@ -49,6 +51,10 @@ def _best(
     asked = require_engine(engine)
     texts = as_texts(queries, call)
     allowed = allowed_by_segment(index, filter, call)
+    if isinstance(texts, str):
+        found = find_one(index, texts, request, allowed, asked)
+        if found is not None:
+            return found
     planned = plan(index, texts, request.scoring, call)
     chosen = choose_engine(asked, planned, index.documents, request)
     return find(index, planned, request, allowed, chosen)

@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 from polars_tadoc.kernels.postings.coded import BLOCK, Lists, Postings, Queries
 from polars_tadoc.kernels.postings.decode_cpu import View, addresses_of, decode_counts, decode_documents, view_at
@@ -46,7 +49,7 @@ from polars_tadoc.kernels.search.blocks_cpu import (
 )
 from polars_tadoc.runtime.addresses import load_u64, store_u64
 from polars_tadoc.runtime.array_types import Float32, Float64, Int32, Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.jit import address_of, call, inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 READS_BOUNDS = True
@@ -64,6 +67,9 @@ _CHUNK_POSTINGS = 1 << 20
 _MANY = nb.uint64(12)
 """Counts of a block from which on decoding all costs less than reading them one by one."""
 
+
+BLOCK_SIZE = 29
+"""Numbers by which arguments are handed to a separately compiled search."""
 
 _NO_BOUNDS, _NO_NUMBERS = np.zeros(0, np.float32), np.zeros(0, np.uint32)
 _NO_LISTS = Lists(np.zeros(1, np.int64), _NO_NUMBERS, _NO_NUMBERS)
@@ -121,7 +127,7 @@ class Room(NamedTuple):
 _own = threading.local()
 
 
-def _thread_rooms() -> tuple[Float32, UInt8, UInt32]:
+def thread_rooms() -> tuple[Float32, UInt8, UInt32]:
     """Return this thread's room for :func:`_workspace`, which queries leave as they find it."""
     if not hasattr(_own, "rooms"):
         accumulators = np.full(WINDOW + GROUP, -0.0, np.float32)
@@ -375,8 +381,8 @@ def _room(numbers: UInt64, kept: int) -> Room:
     return Room(numbers[:kept], numbers[kept:rows], numbers[rows:behind], numbers[behind : behind + lists], rest)
 
 
-@kernel
-def search_any(
+@inner
+def _search_any(
     addresses: UInt64,
     norms: Float32,
     bounds: Float32,
@@ -399,8 +405,6 @@ def search_any(
 ) -> None:
     """Answer queries ``start`` to ``stop`` with documents that are in any of their lists.
 
-    Arguments are arrays and numbers only: Numba takes 5 µs to unpack a tuple.
-
     Parameters
     ----------
     addresses
@@ -416,7 +420,7 @@ def search_any(
     start, stop
         Which queries.
     accumulators, marks, for_blocks, for_lists
-        Work space of this thread: that of :func:`_thread_rooms`, and uint64: twice as many as there may be results,
+        Work space of this thread: that of :func:`thread_rooms`, and uint64: twice as many as there may be results,
         ten for each list of the longest query, and one.
     found, documents, scores
         Results; scores are float32 as bits.
@@ -538,8 +542,8 @@ def _add_own(
         at = stop
 
 
-@kernel
-def search_all(
+@inner
+def _search_all(
     addresses: UInt64,
     norms: Float32,
     bounds: Float32,
@@ -560,7 +564,7 @@ def search_all(
     documents: UInt32,
     scores: UInt32,
 ) -> None:
-    """Answer queries ``start`` to ``stop`` with documents that are in all of their lists: as :func:`search_any`."""
+    """Answer queries ``start`` to ``stop`` with documents that are in all of their lists: as :func:`_search_any`."""
     view, norms_at = view_at(addresses), nb.uint64(norms.ctypes.data)
     extra = Lists(extra_offsets, extra_documents, extra_counts)
     workspace = _workspace(accumulators, marks, for_blocks)
@@ -601,6 +605,120 @@ def search_all(
                 threshold = _score_of(heap[_0])
         found[q] = nb.int64(size)
         write_best(heap, size, documents[q], scores[q])
+
+
+def _array_at(dtype: Any) -> Any:
+    def array_at(typing_context: Any, address: Any, size: Any) -> Any:
+        """Return the array of so many numbers at an address."""
+        array_type = types.Array(dtype, 1, "C")
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            made = context.make_array(array_type)(context, builder)
+            step = context.get_constant(types.intp, dtype.bitwidth // 8)
+            data = builder.inttoptr(arguments[0], made.data.type)
+            populate_array(made, data=data, shape=[arguments[1]], strides=[step], itemsize=step, meminfo=None)
+            return made._getvalue()
+
+        return array_type(types.uint64, types.int64), generate
+
+    return intrinsic(array_at)
+
+
+_u8s, _u32s, _u64s, _i64s, _f32s = map(_array_at, (nb.uint8, nb.uint32, nb.uint64, nb.int64, nb.float32))
+
+
+@inner
+def _opened(block: int) -> Any:
+    """Return the arguments that :func:`run_search` wrote at an address."""
+    a = _u64s(block, BLOCK_SIZE)
+    queries, width = nb.int64(a[25]), nb.int64(a[26])
+    return (
+        _u64s(a[0], nb.int64(a[17])),
+        _f32s(a[1], nb.int64(a[18])),
+        _f32s(a[2], nb.int64(a[19])),
+        _i64s(a[3], queries + 1),
+        _u32s(a[4], nb.int64(a[20])),
+        _f32s(a[5], nb.int64(a[20])),
+        _i64s(a[6], nb.int64(a[21])),
+        _u32s(a[7], nb.int64(a[22])),
+        _u32s(a[8], nb.int64(a[22])),
+        _u32s(a[9], nb.int64(a[23])),
+        nb.int64(a[27]),
+        nb.int64(a[28]),
+        _f32s(a[10], WINDOW + GROUP),
+        _u8s(a[11], WINDOW // GROUP + 8),
+        _u32s(a[12], 3 * WINDOW + 5 * BLOCK),
+        _u64s(a[13], nb.int64(a[24])),
+        _i64s(a[14], queries),
+        _u32s(a[15], queries * width).reshape((queries, width)),
+        _u32s(a[16], queries * width).reshape((queries, width)),
+    )
+
+
+def _any(block: int) -> None:
+    _search_any(*_opened(block))
+
+
+def _all(block: int) -> None:
+    _search_all(*_opened(block))
+
+
+def search_function(require_all: bool) -> int:
+    """Return the address of what :func:`run_search` calls: compiled once for all kernels that do."""
+    return int(address_of(_all if require_all else _any, 1))
+
+
+@kernel
+def run_search(
+    function: int,
+    block: UInt64,
+    addresses: UInt64,
+    norms: Float32,
+    bounds: Float32,
+    offsets: Int64,
+    numbers: UInt32,
+    weights: Float32,
+    extra_offsets: Int64,
+    extra_documents: UInt32,
+    extra_counts: UInt32,
+    allowed: UInt32,
+    start: int,
+    stop: int,
+    accumulators: Float32,
+    marks: UInt8,
+    for_blocks: UInt32,
+    for_lists: UInt64,
+    found: Int64,
+    documents: UInt32,
+    scores: UInt32,
+) -> None:
+    """Call a :func:`search_function`.
+
+    Arguments are arrays and numbers only: Numba takes 5 µs to unpack a tuple.
+
+    Parameters
+    ----------
+    function, block
+        The function, and work space of ``BLOCK_SIZE`` numbers.
+    addresses, norms, bounds, offsets, numbers, weights, extra_offsets, extra_documents, extra_counts, allowed
+        As for :func:`_search_any`.
+    start, stop, accumulators, marks, for_blocks, for_lists, found, documents, scores
+        As there.
+
+    """
+    block[0], block[1], block[2] = addresses.ctypes.data, norms.ctypes.data, bounds.ctypes.data
+    block[3], block[4], block[5] = offsets.ctypes.data, numbers.ctypes.data, weights.ctypes.data
+    block[6], block[7] = extra_offsets.ctypes.data, extra_documents.ctypes.data
+    block[8], block[9] = extra_counts.ctypes.data, allowed.ctypes.data
+    block[10], block[11], block[12] = accumulators.ctypes.data, marks.ctypes.data, for_blocks.ctypes.data
+    block[13], block[14] = for_lists.ctypes.data, found.ctypes.data
+    block[15], block[16] = documents.ctypes.data, scores.ctypes.data
+    block[17], block[18], block[19] = len(addresses), len(norms), len(bounds)
+    block[20], block[21], block[22] = len(numbers), len(extra_offsets), len(extra_documents)
+    block[23], block[24] = len(allowed), len(for_lists)
+    block[25], block[26] = documents.shape
+    block[27], block[28] = start, stop
+    call(nb.uint64(function), nb.uint64(block.ctypes.data))
 
 
 @kernel
@@ -649,7 +767,7 @@ def block_bounds(postings: Postings, norms: Float32) -> Float32:
     addresses = addresses_of(postings)
 
     def bound(chunk: tuple[int, int]) -> None:
-        _bound_blocks(addresses, norms, *chunk, *_thread_rooms(), bounds)
+        _bound_blocks(addresses, norms, *chunk, *thread_rooms(), bounds)
 
     map_parallel(bound, weighted_chunks(BLOCK * postings.block_offsets))
     return bounds
@@ -689,11 +807,11 @@ def search(
     longest = int(np.diff(queries.offsets).max()) if count > 1 else len(queries.lists)
     bounds, allowed = _NO_BOUNDS if bounds is None else bounds, _NO_NUMBERS if allowed is None else allowed
     given = (addresses_of(postings), norms, bounds, *queries, *(_NO_LISTS if extra is None else extra), allowed)
-    results = found, documents, scores.view(np.uint32)
+    results, function = (found, documents, scores.view(np.uint32)), search_function(require_all)
 
     def answer(chunk: tuple[int, int]) -> None:
-        for_lists = np.empty(2 * kept + 10 * longest + 1, np.uint64)
-        (search_all if require_all else search_any)(*given, *chunk, *_thread_rooms(), for_lists, *results)
+        block, for_lists = np.empty(BLOCK_SIZE, np.uint64), np.empty(2 * kept + 10 * longest + 1, np.uint64)
+        run_search(function, block, *given, *chunk, *thread_rooms(), for_lists, *results)
 
     map_parallel(answer, [(0, 1)] if count == 1 else even_chunks(count, _chunk_size(postings, queries, count), 4))
     return found, documents, scores

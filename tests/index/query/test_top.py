@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,11 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc import Index
+from polars_tadoc.index.query import costs, one
+from polars_tadoc.index.query.filter import allowed_by_segment
+from polars_tadoc.index.query.one import MAX_BYTES, MAX_K, find_one
+from polars_tadoc.index.query.plan import plan
+from polars_tadoc.index.query.request import Request
 from tests.analytic_cases import LABELS
 from tests.bm25_oracle import MODES, SCORINGS
 from tests.index.query.test_search import COLUMN, INDEX, QUERIES, TEXTS, WRONG, searched
@@ -51,10 +58,58 @@ def check(index: Index, query: str, k: int = 10, **how: Any) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_top_is_what_search_finds(engine: str, form: str, mode: str, scoring: str) -> None:
     index = FORMS[form]
-    others = ["THE Cat", "dog Ünknown 日本 cat", *([] if form == "no text" else PHRASES)]
+    others = ["THE Cat", "dog Ünknown 日本 cat", "ΣΑΣ THE", "cat " * 40, *([] if form == "no text" else PHRASES)]
     for query in [*QUERIES, *others]:
         for k in (0, 1, 2, 100):
             check(index, query, k, mode=mode, scoring=scoring, engine=engine)
+
+
+@pytest.mark.parametrize("form", ["one segment", "deleted", "compacted", "lower case, stop words", "whitespace"])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_short_way(form: str, mode: str) -> None:
+    """Words of any script are answered in one kernel; only long queries, phrases and normalised words are not."""
+    index, request = FORMS[form], Request.of(10, mode, "bm25+", 1.5, 0.75, 0.5)
+    allowed = allowed_by_segment(index, None, "top")
+    for query in ["the dog", "THE CAT the", "no such words", "日本 ÜBER Жук", "-", "a " * (MAX_BYTES // 2)]:
+        found = find_one(index, query, request, allowed, "cpu")
+        assert found is not None
+        assert found.counts.tolist() == [len(index.search([query], mode=mode))]
+        check(index, query, mode=mode, engine="cpu")
+        assert find_one(index, query, request, allowed, "gpu") is None
+    for query in ["", '"the dog"', "a " * (MAX_BYTES // 2) + "a", *(["ΣΑΣ"] if "lower" in form else [])]:
+        assert find_one(index, query, request, allowed, "cpu") is None
+
+
+def test_what_takes_the_long_way() -> None:
+    request = Request.of(2000, "or", "lucene", 1.5, 0.75, 0.5)
+    for form in ("segments", "normalised"):
+        allowed = allowed_by_segment(FORMS[form], None, "top")
+        assert find_one(FORMS[form], "the dog", request, allowed, "cpu") is None
+    many = tadoc.build_index(tadoc.compress(pl.Series(["a b"] * (MAX_K + 1))))
+    assert find_one(many, "a", request, [None], "cpu") is None
+    check(many, "a b", 2000)
+    check(many, "a b", MAX_K)
+
+
+def test_a_gpu_that_is_faster_takes_the_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = Request.of(10, "and", "lucene", 1.5, 0.75, 0.5)
+    for feature, cost in itertools.product(range(len(costs.FEATURES)), (-1.0, 1.0)):
+        edge = np.zeros(len(costs.FEATURES))
+        edge[feature] = cost
+        monkeypatch.setattr(one, "edge_of", lambda mode, edge=edge: edge)
+        is_on_cpu = find_one(INDEX, "the dog", request, [None], "auto") is not None
+        planned = plan(INDEX, pl.Series(["the dog"]), request.scoring, "top")
+        value = costs.features_of(planned.offsets, planned.frequencies[planned.items], INDEX.documents)
+        has = {**value["and"], **value["or"]}[costs.FEATURES[feature]][0] > 0
+        assert is_on_cpu == (cost < 0 or not has)
+
+
+def test_many_threads() -> None:
+    """Each thread has its own work space."""
+    queries = [*QUERIES, "the dog", "saw the", "THE Cat"] * 20
+    expected = [INDEX.top(query)[1].tobytes() for query in queries]
+    with ThreadPoolExecutor(8) as pool:
+        assert [scores.tobytes() for _, scores in pool.map(INDEX.top, queries)] == expected
 
 
 @given(searched=searched(), k=st.integers(0, 12), mode=st.sampled_from(MODES), scoring=st.sampled_from(SCORINGS))

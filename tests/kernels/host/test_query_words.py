@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,12 +17,14 @@ from polars_tadoc.kernels.host.rows.query_words import (
     fill_keys,
     find_lists,
     find_terms,
+    lower_words,
     number_words,
     weigh_words,
     word_keys,
 )
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.model.word_map import MAX_CASED, lower_case_table
 
 pieces = st.lists(st.sampled_from([b"", b"a", b"ab", b"\x00", b"\xff", b"common prefix", "日本".encode()]), max_size=4)
 strings = pieces.map(b"".join) | st.binary(max_size=20)
@@ -75,12 +78,13 @@ def test_find_terms(terms: set[str], words: list[str]) -> None:
 
 
 @given(
-    queries=st.lists(st.text(st.sampled_from("aBc zZé日_-9@[`{"), max_size=20), max_size=5),
+    queries=st.lists(st.text(st.sampled_from("aBc zZé日_-9@[`{ÉЖⰀ𐐀ΣẞK"), max_size=20), max_size=5),
     stop=st.sets(st.sampled_from(["", "a", "B", "b", "bc", "é", "zz"])),
     maps=st.booleans(),
     lowers=st.booleans(),
+    any_script=st.booleans(),
 )
-def test_analyze_words(queries: list[str], stop: set[str], maps: bool, lowers: bool) -> None:
+def test_analyze_words(queries: list[str], stop: set[str], maps: bool, lowers: bool, any_script: bool) -> None:
     """Against a regular expression and Python's lower()."""
     data, spans = spans_of([query.encode() for query in queries])
     ends = np.append(spans[::2], len(data)).astype(np.int64)
@@ -91,11 +95,13 @@ def test_analyze_words(queries: list[str], stop: set[str], maps: bool, lowers: b
     size = len(data)
     lowered, room, words = np.empty(size, np.uint8), np.empty(6 * size + 2, np.int64), np.empty(size, np.int64)
     offsets, distinct = np.empty(len(ends), np.int64), np.empty(2 * size, np.int64)
+    table = lower_case_table() if any_script else np.zeros(0, np.uint32)
     count, found, is_mapped = analyze_words(
         data, ends, classes.page_of, classes.pages, int(classes.firsts), int(classes.widths), maps, lowers,
-        stops.offsets, stops.data, keys, lowered, room, words, offsets, distinct,
+        stops.offsets, stops.data, keys, table, lowered, room, words, offsets, distinct,
     )  # fmt: skip
-    assert is_mapped == (maps and "".join(queries).isascii())
+    text = "".join(queries)
+    assert is_mapped == (maps and (not lowers or text.isascii() or (any_script and not set(text) & set("ΣẞK"))))
     cut = [re.findall(r"日|\w+?(?=日|\W|$)", query) for query in queries]
     if is_mapped:
         cut = [[word.lower() if lowers else word for word in own] for own in cut]
@@ -104,6 +110,19 @@ def test_analyze_words(queries: list[str], stop: set[str], maps: bool, lowers: b
     left = [[word for word in own if word not in stop] for own in cut] if is_mapped else cut
     assert count == sum(map(len, left))
     assert [[names[word] for word in words[a:b]] for a, b in pairwise(offsets)] == left
+
+
+def test_lower_words() -> None:
+    """Every character of every length, against what Polars makes of it."""
+    texts = [chr(code) for code in range(MAX_CASED + 2) if not 0xD800 <= code < 0xE000]
+    images = pl.Series(texts).str.to_lowercase().to_list()
+    table = lower_case_table()
+    for text, image in zip(texts, images, strict=True):
+        data = np.frombuffer(text.encode(), np.uint8).copy()
+        is_alone = lower_words(data, table)
+        assert is_alone == (len(image.encode()) == len(data) and text != "Σ" and len(image) == 1)
+        if is_alone:
+            assert data.tobytes().decode() == image
 
 
 @given(data=st.data(), names=st.lists(texts, max_size=30, unique=True), phrases=st.integers(0, 3), based=st.booleans())

@@ -14,6 +14,9 @@ from polars_tadoc.runtime.compiled import njit
 UNKNOWN = -1
 """Number of a word that a segment does not have."""
 
+NOT_ALONE = 0xFFFFFFFF
+"""Instead of a character that lower-casing depends on others, or makes longer or shorter."""
+
 _PRIME, _SPREAD = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 _32 = np.uint64(32)
 
@@ -164,6 +167,45 @@ def find_lists(
 
 
 @njit
+def lower_words(data: UInt8, lower_case: UInt32) -> bool:
+    """Lower-case UTF-8 in place; tells whether each character's image does not depend on others, and is as long.
+
+    Parameters
+    ----------
+    data
+        The bytes.
+    lower_case
+        By code point, its image, or ``NOT_ALONE``; characters beyond keep themselves. Empty: only ASCII is told.
+
+    """
+    i = 0
+    while i < len(data):
+        lead = np.int64(data[i])
+        if lead < 0x80:
+            if 65 <= lead <= 90:
+                data[i] = lead + 32
+            i += 1
+            continue
+        width = 2 if lead < 0xE0 else (3 if lead < 0xF0 else 4)
+        if len(lower_case) == 0 or i + width > len(data):
+            return False
+        point = lead & (0xFF >> (width + 1))
+        for at in range(i + 1, i + width):
+            point = point << 6 | (np.int64(data[at]) & 0x3F)
+        if point < len(lower_case):
+            image = np.int64(lower_case[point])
+            if image == NOT_ALONE:
+                return False
+            if image != point:
+                for at in range(i + width - 1, i, -1):
+                    data[at] = 0x80 | (image & 0x3F)
+                    image >>= 6
+                data[i] = (0xF00 >> width & 0xFF) | image
+        i += width
+    return True
+
+
+@njit
 def analyze_words(
     data: UInt8,
     ends: Int64,
@@ -176,13 +218,16 @@ def analyze_words(
     stop_offsets: Any,
     stop_terms: Any,
     stop_keys: Any,
+    lower_case: UInt32,
     lowered: UInt8,
     room: Int64,
     words: Int64,
     offsets: Int64,
     distinct: Int64,
 ) -> tuple[int, int, bool]:
-    """Cut texts into words, lower-case these, number them, and leave stop words out; texts are ASCII, or only cut.
+    """Cut texts into words, lower-case these, number them, and leave stop words out.
+
+    Texts with characters that :func:`lower_words` cannot lower-case are only cut.
 
     Parameters
     ----------
@@ -191,11 +236,13 @@ def analyze_words(
     page_of, pages, firsts, widths
         Character classes of the tokenizer.
     maps
-        Whether to lower-case and to leave out stop words where all bytes are ASCII.
+        Whether to lower-case and to leave out stop words.
     lowers
         Whether to lower-case then.
     stop_offsets, stop_terms, stop_keys
         Stop words, as the terms of :func:`find_terms`.
+    lower_case
+        As for :func:`lower_words`.
     lowered
         Filled: the bytes, lower-cased if so told.
     room
@@ -215,10 +262,11 @@ def analyze_words(
     spans, classes = room[: 2 * size], Classes(page_of, pages, np.uint32(firsts), np.uint32(widths))
     count = cut_words(data, ends, classes, spans, offsets)
     for i in range(size):
-        maps = maps and data[i] < 128
-    for i in range(size):
-        is_upper = maps and lowers and 65 <= data[i] <= 90
-        lowered[i] = data[i] + np.uint8(32) if is_upper else data[i]
+        lowered[i] = data[i]
+    if maps and lowers and not lower_words(lowered[:size], lower_case):
+        maps = False
+        for i in range(size):
+            lowered[i] = data[i]
     slots = 2
     while slots < 2 * count + 1:
         slots *= 2
@@ -335,89 +383,3 @@ def weigh_words(
             i = stop
         entry_offsets[query + 1] = at
     return at
-
-
-@njit
-def plan_words(
-    data: UInt8,
-    ends: Int64,
-    page_of: Any,
-    pages: Any,
-    firsts: int,
-    widths: int,
-    maps: bool,
-    lowers: bool,
-    stop_offsets: Any,
-    stop_terms: Any,
-    stop_keys: Any,
-    term_offsets: Any,
-    terms: Any,
-    keys: Any,
-    frequencies: Any,
-    weights: Float64,
-    bases: Float64,
-    lowered: UInt8,
-    room: Int64,
-    entry_weights: Float32,
-    lists: UInt32,
-    totals: Float32,
-) -> tuple[int, int, bool]:
-    """Plan one query in an index of one segment: :func:`analyze_words`, :func:`find_lists`, :func:`weigh_words`.
-
-    Parameters
-    ----------
-    data, ends, page_of, pages, firsts, widths, maps, lowers, stop_offsets, stop_terms, stop_keys, lowered
-        As for :func:`analyze_words`.
-    term_offsets, terms, keys, frequencies
-        As for :func:`find_lists`.
-    weights, bases
-        As for :func:`weigh_words`, by document frequency.
-    room
-        Zeros: twelve times the bytes, and 8. Filled, so many bytes each: entries, the documents that hold each word,
-        its number among the terms, and, twice as many, where the first word of each number starts and ends.
-    entry_weights, lists
-        Filled, by entry: its weight, and the number of its list.
-    totals
-        As for :func:`weigh_words`.
-
-    Returns
-    -------
-    (int, int, bool)
-        How many entries and distinct words there are, and whether the lists are those of the query: words were mapped,
-        and each has a list.
-
-    """
-    size = len(data)
-    entries, held, numbers = room[:size], room[size : 2 * size], room[2 * size : 3 * size]
-    distinct, words, rest = room[3 * size : 5 * size], room[5 * size : 6 * size], room[6 * size :]
-    offsets, entry_offsets, work = rest[:2], rest[2:4], rest[4:]
-    count, found, mapped = analyze_words(
-        data, ends, page_of, pages, firsts, widths, maps, lowers, stop_offsets, stop_terms, stop_keys, lowered, work,
-        words, offsets, distinct,
-    )  # fmt: skip
-    if not mapped:
-        return 0, 0, False
-    order = work[:found]
-    for word in range(found):
-        order[word] = word
-    spans, held = distinct[: 2 * found], held[:found]
-    find_lists(lowered, spans, order, term_offsets, terms, keys, frequencies, numbers[:found], held)
-    at = weigh_words(
-        offsets,
-        words[:count],
-        lowered,
-        spans,
-        held,
-        weights,
-        bases,
-        held,
-        entry_offsets,
-        entries,
-        entry_weights,
-        totals,
-    )
-    for entry in range(at):
-        if held[entries[entry]] == 0:
-            return at, found, False
-        lists[entry] = numbers[entries[entry]]
-    return at, found, True

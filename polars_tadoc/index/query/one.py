@@ -1,0 +1,108 @@
+"""The short way of one query of an index of one segment: one kernel from its bytes to documents and scores."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.engine.choose import CPU
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.query.costs import edge_of
+from polars_tadoc.index.query.plan import table_of
+from polars_tadoc.index.query.prepared import prepare_segment
+from polars_tadoc.index.query.rank import Found
+from polars_tadoc.index.query.request import Request
+from polars_tadoc.kernels.host.rows.one_query import NOT_HERE, answer_words
+from polars_tadoc.kernels.postings.decode_cpu import addresses_of
+from polars_tadoc.kernels.primitives.arrays import read_only
+from polars_tadoc.kernels.search.search_cpu import BLOCK_SIZE, search_function, thread_rooms
+from polars_tadoc.runtime.array_types import UInt32
+
+MAX_BYTES = 512
+"""Bytes of a query up to which it may take the short way."""
+
+MAX_K = 1024
+"""The same for results."""
+
+KEPT = 16
+"""Requests for which an index keeps what the short way reads."""
+
+
+class _Rooms(threading.local):
+    """Work space of a thread, which queries leave as they find it, or overwrite."""
+
+    def __init__(self) -> None:
+        self.arrays = (
+            np.empty(MAX_BYTES, np.uint8),
+            np.empty(12 * MAX_BYTES + 10, np.int64),
+            np.empty(MAX_BYTES + 1, np.float32),
+            np.empty(MAX_BYTES, np.uint32),
+            np.empty(2 * MAX_K, np.uint32),
+            np.empty(BLOCK_SIZE, np.uint64),
+            np.empty(2 * MAX_K + 10 * MAX_BYTES + 1, np.uint64),
+            *thread_rooms(),
+        )
+
+
+_rooms = _Rooms()
+
+
+def find_one(index: Collection, query: str, request: Request, allowed: list[UInt32 | None], asked: str) -> Found | None:
+    """Find the best documents for one query on the CPU; None where it takes the way of many."""
+    known = index.short_ways.get(request) or _prepared(index, request)
+    given, k = known
+    if given is None or asked == "gpu":
+        return None
+    try:
+        data = query.encode()
+    except UnicodeEncodeError:
+        return None
+    if not 0 < len(data) <= MAX_BYTES or b'"' in data:
+        return None
+    documents, scores = np.empty(k, np.int64), np.empty(k, np.float32)
+    mask, edge = allowed[0], edge_of(request.mode) if asked == "auto" else _NO_EDGE
+    count = answer_words(
+        np.frombuffer(data, np.uint8),
+        index.analyzer.morphism is not None,
+        *index.analyzer.cutting(query.isascii()),
+        *given,
+        _ALL if mask is None else mask,
+        edge,
+        *_rooms.arrays,
+        documents,
+        scores,
+    )
+    if count == NOT_HERE:
+        return None
+    if count != k:
+        documents, scores = documents[:count], scores[:count]
+    return Found(np.array([count]), documents, scores)
+
+
+def _prepared(index: Collection, request: Request) -> tuple[Any, int]:
+    """Return what the kernel reads, None where the index or the request is not for it; and the number of results."""
+    analyzer, given, k = index.analyzer, None, min(request.k, index.documents)
+    if len(index.segments) == 1 and analyzer.tokenizer.has_classes and k <= MAX_K:
+        (segment,), ready = index.segments, prepare_segment(index, 0, request.scoring, CPU, True)
+        given = (
+            *segment.sought,
+            read_only(segment.live_frequencies),
+            *table_of(request.scoring, index.documents),
+            addresses_of(segment.postings),
+            ready.norms,
+            ready.bounds,
+            _NO_LISTS,
+            request.mode != "or",
+            search_function(request.mode != "or"),
+            search_function(False) if request.mode == "and_or" else 0,
+        )
+    kept = index.short_ways
+    while len(kept) >= KEPT:
+        kept.pop(next(iter(kept)), None)
+    kept[request] = given, k
+    return given, k
+
+
+_NO_EDGE, _ALL, _NO_LISTS = np.zeros(0), np.zeros(0, np.uint32), np.zeros(1, np.int64)
