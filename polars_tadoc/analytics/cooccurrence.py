@@ -14,7 +14,7 @@ from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
-from polars_tadoc.records.labelled_results import dictionary, to_arrow
+from polars_tadoc.records.labelled_results import dictionary, numbers, to_arrow
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.option_signature import Default, takes_options
@@ -34,7 +34,7 @@ class Pairs(SequenceCounts):
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with the schema ``SCHEMA``."""
         word, other = (self.words.take(self.ids[:, k]) for k in range(2))
-        return pl.DataFrame([word.alias("word"), other.alias("other"), pl.Series("count", self.counts)])
+        return pl.DataFrame([word.alias("word"), other.alias("other"), numbers("count", self.counts)])
 
 
 class WindowOption(TypedDict, total=False):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
-from polars_tadoc.records.labelled_results import sequence_lists, sequence_series, to_arrow
+from polars_tadoc.records.labelled_results import numbers, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import (
     RunOptions,
@@ -31,7 +31,7 @@ class Sequences(SequenceCounts):
 
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with the schema ``SCHEMA``."""
-        return pl.DataFrame([sequence_series(self.words, self.ids), pl.Series("count", self.counts)])
+        return pl.DataFrame([sequence_series(self.words, self.ids), numbers("count", self.counts)])
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,14 @@ from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.row_order import in_row_order
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.merge_counts import renumber
+from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
-from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
+from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, stretches
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import (
     TopOptions,
@@ -74,10 +76,10 @@ class TermVectors:
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with the columns of :func:`schema`."""
         words = self.documents.words.take(self.documents.ids)
-        return pl.DataFrame([self.labels.series(self._rows()), words, pl.Series("count", self.documents.counts)])
+        return pl.DataFrame([self.labels.series(self._rows()), words, numbers("count", self.documents.counts)])
 
     def _rows(self) -> UInt32:
-        return np.repeat(self.documents.rows.astype(np.uint32), np.diff(self.documents.offsets))
+        return view(spread(self.documents.rows.astype(np.uint32), self.documents.offsets))
 
 
 class TermVectorTransport(Transport[DocumentWords]):

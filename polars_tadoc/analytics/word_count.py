@@ -16,7 +16,7 @@ from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.merge_counts import add_counts
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
-from polars_tadoc.records.labelled_results import Labels, dictionary, to_arrow
+from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import UInt32, UInt64
@@ -59,7 +59,7 @@ class Selection:
 
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with the schema ``SCHEMA``."""
-        return pl.DataFrame([self.words.take(self.ids), pl.Series("count", self.counts)])
+        return pl.DataFrame([self.words.take(self.ids), numbers("count", self.counts)])
 
 
 class WordTransport(Transport[WordCounts]):

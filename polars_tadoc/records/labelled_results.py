@@ -10,17 +10,19 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.kernels.primitives.to_arrow_cpu import to_arrow as in_arrow
 from polars_tadoc.model.text_type import STORAGE, Text
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import Int64, UInt32
-from polars_tadoc.runtime.arrow_memory import owned, view
+from polars_tadoc.runtime.arrow_memory import allocate, view
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 INDEX = pl.UInt32() if pl.get_index_type() == pl.UInt32 else pl.UInt64()
 
 
 def to_arrow(array: npt.NDArray[Any]) -> pa.Array:
-    """Copy an array of numbers to Arrow's memory (see :mod:`polars_tadoc.runtime.arrow_memory`)."""
-    return pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, owned(array)])
+    """Return numbers in Arrow's memory (see :mod:`polars_tadoc.runtime.arrow_memory`), copied if they are elsewhere."""
+    return in_arrow([array])[0]
 
 
 def dictionary(words: Vocabulary, ids: UInt32 | pa.Array) -> pa.DictionaryArray:
@@ -36,21 +38,31 @@ def dictionary(words: Vocabulary, ids: UInt32 | pa.Array) -> pa.DictionaryArray:
 def lists(offsets: Int64, values: pa.Array) -> pa.LargeListArray:
     """Make a list array from values and offsets."""
     return pa.LargeListArray.from_buffers(
-        pa.large_list(values.type), len(offsets) - 1, [None, owned(offsets)], children=[values]
+        pa.large_list(values.type), len(offsets) - 1, [None, to_arrow(offsets).buffers()[1]], children=[values]
     )
 
 
 def sequence_lists(words: Vocabulary, sequences: UInt32) -> pa.LargeListArray:
     """Make a list of dictionary-encoded words from each row of word ids."""
     count, n = sequences.shape
-    return lists(np.arange(count + 1, dtype=np.int64) * n, dictionary(words, sequences.reshape(-1)))
+    return lists(_every(n, count + 1), dictionary(words, sequences.reshape(-1)))
 
 
 def sequence_series(words: Vocabulary, sequences: UInt32) -> pl.Series:
     """Make a list of words from each row of word ids."""
     count, n = sequences.shape
-    offsets = np.arange(count + 1, dtype=np.int64) * n
-    return from_arrow("sequence", lists(offsets, words.views(sequences.reshape(-1))))
+    return from_arrow("sequence", lists(_every(n, count + 1), words.views(sequences.reshape(-1))))
+
+
+def _every(step: int, count: int) -> Int64:
+    """Return the first multiples of a step, int64, in Arrow's memory."""
+    made: Int64 = allocate(count, np.int64)[1]
+
+    def fill(chunk: tuple[int, int]) -> None:
+        np.multiply(np.arange(*chunk, dtype=np.int64), step, out=made[slice(*chunk)])
+
+    map_parallel(fill, even_chunks(count, each=4))
+    return made
 
 
 def require_label_type(name: str, dtype: pl.DataType, call: str) -> None:
@@ -123,7 +135,7 @@ class Labels:
     def series(self, rows: npt.NDArray[np.integer]) -> pl.Series:
         """Return the labels of the documents in some rows."""
         if self.values is None:
-            return pl.Series("id", rows.astype(np.uint32, copy=False)).cast(INDEX)
+            return from_arrow("id", to_arrow(rows.astype(np.uint32, copy=False))).cast(INDEX)
         return self.values.alias("id").gather(rows - self.first)  # Polars' own calls take some names for patterns
 
     def arrow(self, rows: npt.NDArray[np.integer]) -> pa.Array:
@@ -161,6 +173,11 @@ def _counts_of(labels: pl.DataType) -> pl.DataType:
 
 def _typed(documents: pl.Series, inner: pl.DataType) -> pl.Series:
     return documents if documents.dtype == pl.List(inner) else documents.cast(pl.List(inner))
+
+
+def numbers(name: str, array: npt.NDArray[Any]) -> pl.Series:
+    """Make a series of an array of numbers, copied by several threads unless it is in Arrow's memory."""
+    return from_arrow(name, to_arrow(array))
 
 
 def from_arrow(name: str, array: pa.Array) -> pl.Series:

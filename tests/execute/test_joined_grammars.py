@@ -1,4 +1,4 @@
-"""Several grammars read as one: joined rules and rows stand for the same words, and calls return the same."""
+"""Several grammars read as one: joined rules and rows expand to the same words, and calls return the same."""
 
 from __future__ import annotations
 
@@ -136,6 +136,18 @@ def test_calls_on_joined_grammars_agree(call: str, options: dict[str, Any], monk
     monkeypatch.setattr(Stages, "find_on", None)  # called for each grammar that stays apart
     for _ in range(2):
         assert getattr(tadoc, call)(column, **options).to_pylist() == expected
+
+
+@pytest.mark.parametrize(("call", "options"), CALLS)
+def test_calls_on_several_grammars_agree(engine: str, call: str, options: dict[str, Any]) -> None:
+    texts = ["to be or not to be to be or", None, "be or not B b", "or not to be", "", "zoo b b", None, "a b a b a"]
+    order = [0, 3, 6, 1, 4, 7, 2, 5]
+    turns = column_of(texts[:3], texts[3:6], texts[6:]).gather(order)
+    apart = pl.Series("text", texts).gather(order)
+    one = apart.tadoc.compress()  # type: ignore[attr-defined]
+    expected = getattr(tadoc, call)(one, engine="cpu", **options).to_pylist()
+    for _ in range(2):
+        assert getattr(tadoc, call)(turns, engine=engine, **options).to_pylist() == expected
 
 
 def test_grammars_of_two_tokenizers_stay_apart() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 
 def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:
@@ -34,8 +38,14 @@ def gather_lists(offsets: Int64, values: npt.NDArray[np.generic], order: npt.NDA
 
     """
     taken = running_sum((offsets[1:] - offsets[:-1])[order])
-    gathered = np.empty(int(taken[-1]), values.dtype)
-    _gather(offsets, values, order.astype(np.int64), taken, gathered)
+    gathered: npt.NDArray[Any] = allocate(int(taken[-1]), values.dtype)[1]
+    order = order.astype(np.int64)
+
+    def gather(chunk: tuple[int, int]) -> None:
+        first, stop = chunk
+        _gather(offsets, values, order[first:stop], taken[first : stop + 1], gathered)
+
+    map_parallel(gather, weighted_chunks(taken))
     return taken, gathered
 
 

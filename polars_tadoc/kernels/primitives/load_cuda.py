@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.kernels.primitives.to_arrow_cuda import copied
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.device import device_errors
+
+STAGED = 4 << 20
+"""Bytes from which arrays are copied to the host through pinned memory, several threads at a time."""
 
 
 def load_symbols(symbols: UInt32) -> Any:
@@ -65,6 +69,8 @@ def to_host(array: Any) -> npt.NDArray[Any]:
         The same values.
 
     """
+    if array.nbytes >= STAGED:
+        return copied([array])[0]
     with device_errors("copying a result to the host"):
         return array.get()  # type: ignore[no-any-return]  # synchronize!
 

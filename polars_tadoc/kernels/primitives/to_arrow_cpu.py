@@ -74,8 +74,17 @@ def to_arrow(arrays: Sequence[npt.NDArray[Any]]) -> list[pa.Array]:
     return [_to_arrow(array) for array in arrays]
 
 
+def _as_made(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array that one with another shape and back is a view of, or the array itself."""
+    base = array.base
+    if not isinstance(base, np.ndarray) or not array.flags.c_contiguous:
+        return array
+    same = (base.dtype, base.shape, base.ctypes.data) == (array.dtype, array.shape, array.ctypes.data)
+    return base if same else array
+
+
 def _to_arrow(array: npt.NDArray[Any]) -> pa.Array:
-    buffer = buffer_under(array)
+    buffer = buffer_under(_as_made(array))
     if buffer is None:
         buffer, copy = allocate(len(array), array.dtype)
 

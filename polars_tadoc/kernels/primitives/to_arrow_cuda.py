@@ -6,15 +6,19 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
+import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.primitives.to_arrow_cpu import to_arrow as in_arrow
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.device import device_errors
 from polars_tadoc.runtime.parallel import map_parallel
 
 _CHUNK = 1 << 22
 """Bytes that are copied at once."""
+_SMALL_CHUNK = 1 << 20
+"""The same where all together are few: so that several threads copy them."""
 _MAX_WORKERS = 12
 
 
@@ -34,21 +38,26 @@ def to_arrow(arrays: Sequence[Any]) -> list[pa.Array]:
         The same values, of the same types.
 
     """
+    return in_arrow(copied(arrays))
+
+
+def copied(arrays: Sequence[Any]) -> list[npt.NDArray[Any]]:
+    """Copy arrays of any shape as :func:`to_arrow` does; those returned view Arrow's memory."""
     with device_errors(f"copying {sum(int(array.nbytes) for array in arrays):,} bytes to the host"):
         import cupy
 
         given = [cupy.ascontiguousarray(array) for array in arrays]
-        made = [allocate(len(array), array.dtype) for array in given]
-        chunks = [
-            (array.data.ptr + first, view.ctypes.data + first, min(_CHUNK, array.nbytes - first))
-            for array, (_, view) in zip(given, made, strict=True)
-            for first in range(0, array.nbytes, _CHUNK)
-        ]
-        _copy(chunks)
-        return [
-            pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, buffer])
-            for array, (buffer, _) in zip(given, made, strict=True)
-        ]
+        made = [allocate(array.size, array.dtype)[1] for array in given]
+        large = sum(int(array.nbytes) for array in given) >= _MAX_WORKERS * _CHUNK
+        each = _CHUNK if large else _SMALL_CHUNK
+        _copy(
+            [
+                (array.data.ptr + first, view.ctypes.data + first, min(each, array.nbytes - first))
+                for array, view in zip(given, made, strict=True)
+                for first in range(0, array.nbytes, each)
+            ]
+        )
+        return [view if array.ndim == 1 else view.reshape(array.shape) for array, view in zip(given, made, strict=True)]
 
 
 def _copy(chunks: list[tuple[int, int, int]]) -> None:

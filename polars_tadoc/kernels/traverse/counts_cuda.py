@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -207,19 +208,35 @@ def _select_sorted(counts: Any, words: RankedWords, least: int, top: int | None)
 
     blocks, size = even_blocks(len(counts)), len(counts)
     zeros = cupy.zeros(1024 + 2, np.uint64)
-    ascending = cupy.asarray(np.append(words.ascending, True))
+    ascending = _resident_order(words, "ascending")
     launch("select", "survey", blocks, 1024, counts, ascending, size, least, zeros, zeros[1024:])
     kept, disordered = (int(value) for value in zeros[1024:].get())  # synchronize!
     kept = kept if top is None else min(kept, top)
     if not disordered:
         return np.arange(kept, dtype=np.uint32), counts[:kept].get()  # synchronize!
     keys, by_rank = cupy.empty(len(counts), np.uint64), cupy.empty(len(counts), np.uint32)
-    launch("select", "order_keys", blocks, 1024, counts, load_symbols(words.rank), size, least, keys, by_rank)
+    launch("select", "order_keys", blocks, 1024, counts, _resident_order(words, "rank"), size, least, keys, by_rank)
     places = cupy.arange(len(keys), dtype=np.uint64)
     _, order = radix_sort(keys, places, overwrite=True)  # stable: equal counts stay in code point order
     ids, chosen = cupy.empty(kept, np.uint32), cupy.empty(kept, np.uint64)
     launch("select", "gather", blocks, 1024, counts, by_rank, order, kept, ids, chosen)
     return ids.get(), chosen.get()  # synchronize!
+
+
+_orders: WeakKeyDictionary[RankedWords, dict[tuple[int, str], Any]] = WeakKeyDictionary()
+"""Orders of vocabularies in use, five bytes a word, by device."""
+
+
+def _resident_order(words: RankedWords, name: str) -> Any:
+    """Return "rank" or "ascending" of a vocabulary on the device, where they stay with it."""
+    import cupy
+
+    kept = _orders.setdefault(words, {})
+    place = cupy.cuda.runtime.getDevice(), name
+    if place not in kept:
+        order = words.rank if name == "rank" else np.append(words.ascending, True)
+        kept[place] = cupy.asarray(np.ascontiguousarray(order))
+    return kept[place]
 
 
 def _shared_counters(vocabulary: int) -> tuple[int, int]:
