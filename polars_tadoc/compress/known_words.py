@@ -11,6 +11,7 @@ from polars_tadoc.dictionary.dictionary import Dictionary, damaged
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.arrow_arrays import lent
 
 
 def number_by_dictionary(
@@ -48,9 +49,9 @@ def number_by_dictionary(
     ids = dictionary.ids(Vocabulary(vocabulary).series, engine=engine).to_numpy().copy()
     first, is_known = dictionary.vocabulary.strings, ids < dictionary.unknown
     known, lacking = np.flatnonzero(is_known), np.flatnonzero(~is_known)
-    if not first.take(pa.array(ids[known])).equals(vocabulary.take(pa.array(known))):
+    if not first.take(lent(ids[known])).equals(vocabulary.take(lent(known))):
         raise damaged("a word has the id of another word")
-    words = pa.concat_arrays([first, vocabulary.take(pa.array(lacking))])
+    words = pa.concat_arrays([first, vocabulary.take(lent(lacking))])
     ids[lacking] = np.arange(len(dictionary), len(words), dtype=np.uint32)
     rule_count = len(rules.rule_offsets) - 1
     renamed = np.concatenate([ids, np.arange(len(words), len(words) + rule_count, dtype=np.uint32)])

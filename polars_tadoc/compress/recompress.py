@@ -34,6 +34,7 @@ from polars_tadoc.model.column import require_tadoc
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import STORAGE, in_form, storage
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.arrow_arrays import lent, strings, view
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import interruptible
@@ -259,7 +260,7 @@ def _tokens(block: Sequence[_Documents], rows: int, lossless: bool) -> Tokens:
     if lossless:
         gap_vocabulary, gap_offsets, gap_data = _gaps(block, row_words, starts)
     else:
-        gap_vocabulary = pa.array([], pa.large_string())
+        gap_vocabulary = pa.nulls(0, pa.large_string())
         gap_offsets, gap_data = np.zeros(rows + 1, np.int64), np.zeros(0, np.uint8)
     vocabulary, ids = _number_words(block)
     sequence = np.empty(int(starts[-1]), np.uint32)
@@ -273,7 +274,7 @@ def _number_words(block: Sequence[_Documents]) -> tuple[pa.LargeStringArray, lis
     """Merge the vocabularies; return the result and, for each part of the block, the new id of each of its words."""
     tallies = [top_down_weights(documents.corpus.grammar, documents.roots).astype(np.int64) for documents in block]
     used = [np.flatnonzero(tally) for tally in tallies]
-    strings = [d.corpus.grammar.vocabulary.take(pa.array(own)) for d, own in zip(block, used, strict=True)]
+    strings = [d.corpus.grammar.vocabulary.take(lent(own)) for d, own in zip(block, used, strict=True)]
     vocabulary, final = _merge_strings(strings, [tally[own] for tally, own in zip(tallies, used, strict=True)])
     ids = []
     for tally, own, new in zip(tallies, used, final, strict=True):
@@ -286,8 +287,8 @@ def _merge_strings(
     strings: Sequence[pa.LargeStringArray], tallies: Sequence[Int64]
 ) -> tuple[pa.LargeStringArray, list[UInt32]]:
     """Merge vocabularies in the order of ``tokenize``: by descending tally, then code point; drops those of tally 0."""
-    interned = pa.concat_arrays([pa.array([], pa.large_string()), *strings]).dictionary_encode()
-    codes, distinct = interned.indices.to_numpy(), interned.dictionary
+    interned = pa.concat_arrays([pa.nulls(0, pa.large_string()), *strings]).dictionary_encode()
+    codes, distinct = view(interned.indices), interned.dictionary
     tally = np.zeros(len(distinct), np.int64)
     np.add.at(tally, codes, np.concatenate([np.zeros(0, np.int64), *tallies]))
     by_word = pl.Series(pl.from_arrow(distinct)).arg_sort().to_numpy()
@@ -295,7 +296,7 @@ def _merge_strings(
     final = np.zeros(len(distinct), np.uint32)
     final[order] = np.arange(len(order), dtype=np.uint32)
     ends = np.cumsum([len(own) for own in strings])
-    return distinct.take(pa.array(order)), np.split(final[codes], ends)[:-1]
+    return distinct.take(lent(order)), np.split(final[codes], ends)[:-1]
 
 
 def _expand(documents: _Documents, word_ids: UInt32, starts: Int64, sequence: UInt32) -> None:
@@ -318,9 +319,9 @@ def _expand(documents: _Documents, word_ids: UInt32, starts: Int64, sequence: UI
 
 def _gaps(block: Sequence[_Documents], row_words: Int64, starts: Int64) -> tuple[pa.LargeStringArray, Int64, UInt8]:
     """Merge the gap vocabularies and encode the rows' gaps again."""
-    first = pa.array([" ", ""], pa.large_string())  # their ids are SPACE_ID and EMPTY_ID
+    first = strings([" ", ""])  # their ids are SPACE_ID and EMPTY_ID
     interned = pa.concat_arrays([first, *(d.corpus.grammar.gap_vocabulary for d in block)]).dictionary_encode()
-    codes = interned.indices.to_numpy().astype(np.uint32)
+    codes = view(interned.indices).astype(np.uint32)
     tallies = np.zeros(len(interned.dictionary), np.int64)
     gaps = np.empty(int(starts[-1]), np.uint32)
     gaps[starts[:-1]] = EMPTY_ID  # rows without words

@@ -15,6 +15,7 @@ from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records import SpillFolder
 from polars_tadoc.records.records import Layout, Records, own_words
 from polars_tadoc.runtime.array_types import UInt64
+from polars_tadoc.runtime.arrow_arrays import lent, view
 
 MAX_WORDS = 1 << 20
 """Words per block of a lookup."""
@@ -61,7 +62,7 @@ class FrequencyTable:
         with self._folder.writing():
             for stretch in self._held:
                 path = self._folder.path / f"frequencies-{self._stretches}.arrow"
-                batch = pa.record_batch([stretch.words.strings, pa.array(stretch.counts)], ["word", "count"])
+                batch = pa.record_batch([stretch.words.strings, lent(stretch.counts)], ["word", "count"])
                 with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, batch.schema) as writer:
                     writer.write_batch(batch)
                 self._stretches += 1
@@ -85,7 +86,7 @@ class FrequencyTable:
             path = self._folder.path / f"frequencies-{number}.arrow"
             with pa.OSFile(str(path), "rb") as file:
                 batch = pa.ipc.open_stream(file).read_next_batch()
-            yield _Stretch(Vocabulary(batch.column(0)), batch.column(1).to_numpy())
+            yield _Stretch(Vocabulary(batch.column(0)), view(batch.column(1)))
         yield from self._held
 
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.document_frequencies import FREQUENCIES, FrequencyTable, document_frequencies
@@ -24,6 +23,7 @@ from polars_tadoc.execute.weights import WeightsRequest
 from polars_tadoc.execute.windows import Window, in_parts
 from polars_tadoc.records import Checkpoint, Spill, SpillFolder
 from polars_tadoc.records.records import Records, own_words
+from polars_tadoc.runtime.arrow_arrays import lent
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 
 WAITING_SHARE = 8
@@ -112,7 +112,7 @@ class _AllRows:
         """Finish adding rows."""
         for records in self._spill.merged(min_count=2):
             assert records.counts is not None
-            self._table.append(records.words.take(pa.array(records.keys[:, 0])), records.counts)
+            self._table.append(records.words.take(lent(records.keys[:, 0])), records.counts)
 
     def given_to(self, terms: Terms) -> Terms:
         """Return some of the added rows with the totals."""

@@ -13,6 +13,7 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.grammars import checks as kernels
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
+from polars_tadoc.runtime.arrow_arrays import copied, strings
 from polars_tadoc.runtime.cached_property import cached_property
 
 VERSION = 2
@@ -212,13 +213,13 @@ class Grammar:
         """
         columns = [
             _cell(self.vocabulary),
-            _cell(pa.array(self.rule_offsets)),
-            _cell(pa.array(self.symbols)),
-            _cell(pa.array(self.level_offsets)),
+            _cell(copied(self.rule_offsets)),
+            _cell(copied(self.symbols)),
+            _cell(copied(self.level_offsets)),
             _cell(self.gap_vocabulary),
-            _cell(pa.array(self.predicted_gaps)),
-            pa.array([self.tokenizer], pa.large_string()),
-            pa.array([VERSION], pa.uint32()),
+            _cell(copied(self.predicted_gaps)),
+            strings([self.tokenizer]),
+            copied(np.array([VERSION], np.uint32)),
         ]
         return pa.StructArray.from_arrays(columns, fields=list(ARROW_TYPE))
 
@@ -303,7 +304,7 @@ def _too_long(rule: str, limit: int) -> LimitExceededError:
 
 
 def _cell(values: pa.Array) -> pa.Array:
-    offsets = pa.array([0, len(values)], pa.int64())
+    offsets = copied(np.array([0, len(values)], np.int64))
     return pa.LargeListArray.from_arrays(offsets, values)
 
 

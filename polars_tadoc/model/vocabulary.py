@@ -15,7 +15,7 @@ from polars_tadoc.kernels.host.records.gather_views import gather_views
 from polars_tadoc.kernels.host.records.number_words import number_words
 from polars_tadoc.kernels.host.records.sort_words import code_point_order
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32
-from polars_tadoc.runtime.arrow_memory import lent
+from polars_tadoc.runtime.arrow_arrays import bools, lent
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.cached_property import cached_property
 
@@ -98,8 +98,7 @@ class Vocabulary:
         before = pc.less(self.strings[:-1], self.strings[1:])  # UTF-8 bytes sort in code point order
         if before.null_count:
             before = before.fill_null(False)
-        result: Bools = before.to_numpy(zero_copy_only=False)
-        return result
+        return bools(before)
 
     @cached_property
     def rank(self) -> UInt32:

@@ -256,5 +256,5 @@ def _fails(words: pl.Series, evaluate: Callable[[pl.Series], pl.Series]) -> bool
 def encode(images: pl.Series) -> Image:
     """Number the distinct images of words, given as strings or null."""
     encoded: Any = images.to_arrow().dictionary_encode()
-    ids = encoded.indices.cast(pa.uint32()).fill_null(DELETED).to_numpy()
+    ids = pl.Series(encoded.indices).cast(pl.UInt32).fill_null(DELETED).to_numpy()
     return Image(Vocabulary(encoded.dictionary.cast(pa.large_string())), ids)

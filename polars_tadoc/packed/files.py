@@ -56,7 +56,7 @@ class PackedFile:
             )
             self._source, self._ranges = opened
             self._file = open_parquet(self._source)
-            self.schema = frame_of(self._file.schema_arrow.empty_table()).schema
+            self.schema = frame_of(pa.Table.from_batches([], self._file.schema_arrow)).schema
         except (*ARROW_ERRORS, MalformedError) as error:
             if isinstance(error, OSError) and error.errno:  # missing, or no permission
                 raise

@@ -219,7 +219,7 @@ def _numbers(array: npt.NDArray[Any]) -> pl.Series:
 
 def _no_grammar() -> Grammar:
     """Return the grammar of all-null rows; made on first use, because the first ``pa.array`` imports pandas."""
-    nothing = pa.array([], pa.large_string())
+    nothing = pa.nulls(0, pa.large_string())
     return Grammar(
         vocabulary=nothing,
         rule_offsets=np.zeros(1, np.uint32),

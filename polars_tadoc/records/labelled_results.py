@@ -14,7 +14,8 @@ from polars_tadoc.kernels.primitives.to_arrow_cpu import to_arrow as in_arrow
 from polars_tadoc.model.text_type import STORAGE, Text
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import Int64, UInt32
-from polars_tadoc.runtime.arrow_memory import allocate, view
+from polars_tadoc.runtime.arrow_arrays import lent, view
+from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 INDEX = pl.UInt32() if pl.get_index_type() == pl.UInt32 else pl.UInt64()
@@ -30,7 +31,7 @@ def dictionary(words: Vocabulary, ids: UInt32 | pa.Array) -> pa.DictionaryArray:
     strings = words.strings
     if 2 * len(ids) < len(words):
         own, places = np.unique(view(ids) if isinstance(ids, pa.Array) else ids, return_inverse=True)
-        ids, strings = places.astype(np.uint32), strings.take(pa.array(own))
+        ids, strings = places.astype(np.uint32), strings.take(lent(own))
     array = ids if isinstance(ids, pa.Array) else to_arrow(ids)
     return pa.DictionaryArray.from_arrays(array, strings, safe=False)  # checking the ids would read all of them again
 

@@ -14,7 +14,7 @@ from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm
 from polars_tadoc.records.packed_records import Sorted
 from polars_tadoc.runtime.array_types import UInt64
-from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, lent
+from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, lent, view
 from polars_tadoc.runtime.regular_file import arrow_file, private_arrow_file
 from polars_tadoc.untrusted.parquet_footer import open_parquet
 from polars_tadoc.untrusted.parquet_seal import announce, seal
@@ -128,7 +128,7 @@ class KeysFile:
         """Read a group; raises as the class does."""
         with checked(self.path):
             table = self._file.read_row_group(group, use_threads=False)
-            arrays = [column.combine_chunks().to_numpy().view(np.uint64) for column in table.columns]
+            arrays = [view(column.combine_chunks()).view(np.uint64) for column in table.columns]
         if any(len(array) != self.sizes[group] for array in arrays):
             raise InvalidRecordsError(f"{self.path}, group {group}: the columns differ in length")
         keys = arrays[: self.form.limbs]

@@ -144,7 +144,7 @@ def _corpus(text: pl.Series, tokenizer: Tokenizer) -> Corpus:
         rule_offsets=np.zeros(1, np.uint32),
         symbols=np.zeros(0, np.uint32),
         level_offsets=np.zeros(1, np.uint32),
-        gap_vocabulary=pa.array([], pa.large_string()),
+        gap_vocabulary=pa.nulls(0, pa.large_string()),
         predicted_gaps=np.zeros(len(source.words), np.uint32),
         tokenizer=tokenizer.name,
     )

@@ -17,6 +17,7 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.arrow_arrays import lent
 from polars_tadoc.traversal.source import PreparedRows
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _choice(engine: Engine, morphism: Morphism | None, dictionary: Dictionary | 
         numbers[-1] = DELETED
         by_rank = words.by_rank[kept[words.by_rank]]
         numbers[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
-        chosen = words.strings.take(pa.array(by_rank))
+        chosen = words.strings.take(lent(by_rank))
         return Vocabulary(chosen), numbers[np.minimum(ids, np.uint32(len(words)))]
 
     if dictionary is None or morphism is not None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
-import pyarrow as pa
 
 from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.index.codecs import codec_of
@@ -16,6 +15,7 @@ from polars_tadoc.kernels.postings.live_postings import DELETED
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.arrow_arrays import lent
 
 
 def merge(segments: Sequence[Segment]) -> Segment:
@@ -66,7 +66,7 @@ def _merge_terms(segments: Sequence[Segment]) -> tuple[Vocabulary, list[UInt32]]
     kept = [segment.live_frequencies > 0 for segment in segments]
     words, ids = unify(
         [
-            segment.terms if own.all() else Vocabulary(segment.terms.strings.filter(pa.array(own)))
+            segment.terms if own.all() else Vocabulary(segment.terms.strings.take(lent(np.flatnonzero(own))))
             for segment, own in zip(segments, kept, strict=True)
         ]
     )
@@ -75,4 +75,4 @@ def _merge_terms(segments: Sequence[Segment]) -> tuple[Vocabulary, list[UInt32]]
         by_term = np.full(len(own), DELETED)
         by_term[own] = words.rank[new]
         numbers.append(by_term)
-    return Vocabulary(words.strings.take(pa.array(words.by_rank))), numbers
+    return Vocabulary(words.strings.take(lent(words.by_rank))), numbers

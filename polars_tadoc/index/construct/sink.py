@@ -31,6 +31,7 @@ from polars_tadoc.model.payload import short_name
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.records import Checkpoint, Spill
 from polars_tadoc.records.records import Layout, Records
+from polars_tadoc.runtime.arrow_arrays import lent, strings
 from polars_tadoc.traversal.options import Options
 
 LAYOUT = Layout(("word", "row"), 2)
@@ -130,7 +131,7 @@ class _Building:
         keys[: len(rows), 1] = np.arange(first, first + len(rows))
         keys[len(rows) :, 0] = np.repeat(np.arange(1, len(terms) + 1, dtype=np.uint32), np.diff(offsets))
         np.add(documents, np.uint32(first), out=keys[len(rows) :, 1])
-        words = pa.concat_arrays([pa.array([""], pa.large_string()), terms.strings])
+        words = pa.concat_arrays([strings([""]), terms.strings])
         return Records(words, keys, np.concatenate([lengths, counts], dtype=np.uint64, casting="unsafe"))
 
     def _require_one_tokenizer(self, analyzer: Analyzer) -> None:
@@ -162,7 +163,7 @@ class _Segment:
         numbers, documents, counts = records.keys[:, 0], records.keys[:, 1], records.counts
         starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         offsets = np.append(starts, len(numbers))
-        terms = records.words.take(pa.array(numbers[starts]))
+        terms = records.words.take(lent(numbers[starts]))
         if terms[0].as_py() == "":
             self._lengths.append(counts[: offsets[1]])
             terms, offsets = terms[1:], offsets[1:]
@@ -183,7 +184,7 @@ class _Segment:
 
     def _close(self) -> None:
         if self._open is not None:
-            self._terms.append(pa.array([self._open.term], pa.large_string()))
+            self._terms.append(strings([self._open.term]))
             self._open.write(self._postings)
         self._open = None
 

@@ -17,6 +17,7 @@ from polars_tadoc.model import payload
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import STORAGE, storage
 from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.runtime.arrow_arrays import lent, strings
 
 HELD_BYTES = 32 << 20
 """Rows of ids and metadata buffered in memory."""
@@ -154,9 +155,9 @@ class _TextWriter:
         """Write the documents of a corpus; its grammar is serialised to a payload here."""
         count = corpus.document_count
         grammar = pa.DictionaryArray.from_arrays(
-            pa.array(np.zeros(count, np.uint32)), pa.array([payload.encode(corpus.grammar)], pa.large_string())
+            lent(np.zeros(count, np.uint32)), strings([payload.encode(corpus.grammar)])
         )
-        symbols = pa.LargeListArray.from_arrays(pa.array(corpus.root_offsets), pa.array(corpus.roots))
+        symbols = pa.LargeListArray.from_arrays(lent(corpus.root_offsets), lent(corpus.roots))
         gaps: Any = corpus.gaps.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
         self._write(pa.StructArray.from_arrays([grammar, symbols, gaps], ["grammar", "symbols", "gaps"]))
 

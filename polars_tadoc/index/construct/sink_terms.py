@@ -43,6 +43,6 @@ class TermsWriter:
 
     def finish(self) -> None:
         """Complete the file."""
-        self._write(pa.concat_arrays([pa.array([], pa.large_string()), *self._held]))
+        self._write(pa.concat_arrays([pa.nulls(0, pa.large_string()), *self._held]))
         self._file.close()
         self._writer.take(f"{self._name}.parquet")

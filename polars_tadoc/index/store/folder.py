@@ -275,7 +275,7 @@ class Reader:
         with self._readable(name):
             file = open_parquet(pa.BufferReader(data))
             schema, rows = file.schema_arrow, int(file.metadata.num_rows)
-            frame = frame_of(schema.empty_table())
+            frame = frame_of(pa.Table.from_batches([], schema))
         self._require_unfoldable(name, data)
 
         def read() -> pl.DataFrame:
@@ -427,9 +427,8 @@ def _parquet(data: bytes) -> pa.Table:
     """Read a file, and validate its arrays."""
     file = open_parquet(pa.BufferReader(data))
     groups = range(file.num_row_groups)  # one by one: PyArrow cannot concatenate dictionaries inside structs
-    table = pa.concat_tables(
-        [file.schema_arrow.empty_table(), *(file.read_row_group(group, use_threads=False) for group in groups)]
-    )
+    none = pa.Table.from_batches([], file.schema_arrow)
+    table = pa.concat_tables([none, *(file.read_row_group(group, use_threads=False) for group in groups)])
     table.validate(full=True)
     return table
 

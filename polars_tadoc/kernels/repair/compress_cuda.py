@@ -54,7 +54,7 @@ def compress_rows(
     rules = prune(batch_repair.build(tokens.sequence, size, on_round), size, len(text))
     if tokens.gaps is None:
         nothing = np.zeros(len(text) + 1, np.int64)
-        none = pa.array([], pa.large_string())
+        none = pa.nulls(0, pa.large_string())
         codes = np.zeros(size + len(rules.symbols), np.uint32)
         return Compressed(tokens.vocabulary, none, rules.to_host(), codes, nothing, np.zeros(0, np.uint8))
     gaps = predict_gaps(tokens.gaps, size, rules)

@@ -65,7 +65,7 @@ def intern(text: Any, starts: Any, stops: Any, *, leave_empty_out: bool, by_coun
     import cupy
 
     if len(starts) == 0:
-        return Interned(pa.array([], pa.large_string()), cupy.empty(0, np.uint32))
+        return Interned(pa.nulls(0, pa.large_string()), cupy.empty(0, np.uint32))
     table = _fill_table(text, starts, stops, leave_empty_out, by_count)
     count = len(table.entries)
     falling = cupy.empty(len(table.entries), np.uint32) if by_count else None

@@ -26,7 +26,7 @@ def number_by_sort(text: Any, starts: Any, stops: Any) -> intern.Interned:
 
     strings, launch = len(starts), partial(launch_each, "text_sort", defines=intern.hash_defines)
     if strings == 0:
-        return intern.Interned(pa.array([], pa.large_string()), cupy.empty(0, np.uint32))
+        return intern.Interned(pa.nulls(0, pa.large_string()), cupy.empty(0, np.uint32))
     hashes, places = cupy.empty(strings, np.uint64), cupy.empty(strings, np.uint32)
     launch("hash_strings", strings, text, starts, stops, strings, hashes, places)
     hashes, places = radix_sort(hashes, places, _SORTED_BITS, 64 - _SORTED_BITS, overwrite=True)
