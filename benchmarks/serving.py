@@ -4,6 +4,7 @@
     python -m benchmarks.serving --fit table.json …
     python -m benchmarks.serving --simulate table.json
     python -m benchmarks.serving --serve [--engine gpu] [--device-cache 1000000000]
+    python -m benchmarks.serving --burst or [--engine gpu]
 
 ``--measure`` times the queries of ``benchmarks.gov2`` one by one and in batches, on one CPU thread and on the GPU, and
 in larger batches as a server's threads run them, on all CPU threads. ``--fit`` fits what the scheduler predicts by to
@@ -11,7 +12,7 @@ such a table and prints it for ``polars_tadoc/index/costs.py``. ``--simulate`` l
 serve queries that come at random (a Poisson process), where each takes as long as it was measured to: the largest rate
 at which at most 1 % come later than the deadline or are given up, as in section 9 of Ding et al., WWW 2009. "Better"
 gives each query to the engine that is predicted to be faster, and nobody steals. ``--serve`` looks for the same rates
-on the real server, on this machine.
+on the real server, on this machine. ``--burst`` asks many queries at once, by each engine and by both, in turns.
 """
 
 from __future__ import annotations
@@ -339,12 +340,34 @@ def serve(
             print(f"served by {engine}, {thread_count()} CPU threads, {mode}: {rate:.0f} queries/s", flush=True)
 
 
+def burst(index: Index, texts: list[str], mode: str, engines: list[str], count: int, rounds: int = 5) -> None:
+    """Print the rates at which queries that are all asked at once are answered, by engines in turns."""
+    contenders = [*engines, "auto"] if len(engines) > 1 else engines
+    chosen = [texts[number] for number in np.random.default_rng(1).integers(0, len(texts), count)]
+    k1, b = gov2.K1_AND_B
+    rates: dict[str, list[float]] = {engine: [] for engine in contenders}
+    for _, engine in product(range(rounds), contenders):
+        with index.serve(k=gov2.K, mode=mode, engine=engine, k1=k1, b=b) as server:
+            start = time.perf_counter()
+            futures = [server.submit(query) for query in chosen]
+            for future in futures:
+                future.exception()
+            rates[engine].append(count / (time.perf_counter() - start))
+        print(f"  {engine} {mode}: {rates[engine][-1]:.0f}/s; {server.statistics().answered}", flush=True)
+    median = {engine: statistics.median(own) for engine, own in rates.items()}
+    best = max(median[engine] for engine in engines)
+    shown = ", ".join(f"{engine} {rate:.0f}" for engine, rate in median.items())
+    print(f"{mode}, {count} at once, queries/s: {shown}; auto by the better: {median.get('auto', best) / best:.3f}")
+
+
 def main() -> None:
     parser = gov2.arguments(__doc__ or "")
     parser.add_argument("--measure", type=Path, help="write a table of times")
     parser.add_argument("--fit", type=Path, nargs="+", help="fit costs to tables, and use them in what follows")
     parser.add_argument("--simulate", type=Path, help="serve by the times of a table")
     parser.add_argument("--serve", nargs="*", choices=list(gov2.PAPER), help="modes to serve on this machine")
+    parser.add_argument("--burst", nargs="*", choices=list(gov2.PAPER), help="modes of queries asked at once")
+    parser.add_argument("--asked", type=int, default=20_000, help="queries of --burst")
     parser.add_argument("--serve-after", nargs="*", choices=list(gov2.PAPER), help="modes to serve after measuring")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each try of --serve")
     parser.add_argument("--start", type=float, default=400.0, help="queries a second that --serve tries first")
@@ -354,13 +377,15 @@ def main() -> None:
     if args.device_cache:
         tadoc.Config.set(device_cache_bytes=args.device_cache)
     engines = ["cpu", "gpu"][: 1 + (args.engine == "gpu")]
-    if args.measure or args.serve or args.serve_after:
+    if args.measure or args.serve or args.serve_after or args.burst:
         gov2.make_collection(1000, 2, PFORDELTA, args.seed)  # compiles
         collection = gov2.make_collection(args.documents, args.queries, PFORDELTA, args.seed)
         print(corpora.machine(), gov2.describe(collection), sep="\n", flush=True)
         index, texts = make_index(collection)
     for mode, threads in product(args.serve or [], args.threads):
         serve(index, texts, mode, engines, threads, args)
+    for mode in args.burst or []:
+        burst(index, texts, mode, engines, args.asked)
     if args.measure:
         args.measure.write_text(json.dumps(measure(index, collection, texts, engines)))
     for mode in args.serve_after or []:

@@ -445,10 +445,12 @@ class Index(Collection):
         filter: FilterLike = None,
         engine: str | None = None,
     ) -> Server:
-        """Answer a stream of queries on all CPU threads, and on the GPU at the same time if there is one.
+        """Answer a stream of queries on all CPU threads, on the GPU, or on both.
 
-        Each query goes to the engine with the lower predicted time; an idle engine takes work from the other (Ding et
-        al., WWW 2009, section 9). The GPU takes several queries at once.
+        With a GPU, the engine leads that would answer more queries; both are measured at the start and while they
+        serve. The other one helps while queries queue, as long as more are answered with its help than without: then
+        each query goes to the engine with the lower predicted time, and an idle engine takes work from the other (Ding
+        et al., WWW 2009, section 9). Engines take several queries at once.
 
         Parameters
         ----------

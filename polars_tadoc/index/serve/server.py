@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
+from queue import SimpleQueue
 
 import numpy as np
 import polars as pl
@@ -30,6 +31,7 @@ from polars_tadoc.index.query.prepared import missing_bytes
 from polars_tadoc.index.query.request import FilterLike, Request, as_texts
 from polars_tadoc.index.query.results import as_frame
 from polars_tadoc.index.serve.scheduler import Scheduler, Traits
+from polars_tadoc.index.serve.team import Team
 
 LATENCIES = 100_000
 """Latencies kept for statistics, those of the last answers."""
@@ -73,6 +75,8 @@ _FIRST = pl.Series("query", [0], pl.UInt32)
 _TICK = 1e-4  # seconds added to a thread's sleep beyond the earliest expiry
 _MAX_ADMITTED = 512  # queries tokenized at once: ``submit`` blocks meanwhile
 _PATIENCE = 0.005  # seconds after which another engine's thread tokenizes queries
+_SAMPLED, _TRIES = 32, 2  # queries by which engines are measured at the start, and how often
+_MOST_OFF = 16.0  # times that predictions are taken to be off at most
 _SPARE = 2  # cores for client threads and the GPU's thread, if a GPU serves beside the CPU
 
 
@@ -102,8 +106,7 @@ class Server:
     """A running server for queries to one index; made by :meth:`polars_tadoc.index.index.Index.serve`.
 
     Thread-safe. One thread of the server takes waiting queries in batches, which all CPU threads search; a second
-    thread
-    does the same for a GPU.
+    thread does the same for a GPU, and a third resolves futures while the next batch is searched.
 
     Examples
     --------
@@ -129,13 +132,14 @@ class Server:
         self._deadline = _seconds(deadline)
         self._allowed = allowed_by_segment(index, filter, "serve")
         self._engines = _engines(require_engine(engine))
-        threads = thread_count()
-        is_alone = all(one.uses_cpu_threads for one in self._engines.values())
-        self._cpu_threads = threads if is_alone else max(1, threads - _SPARE)
-        self._scheduler: Scheduler[_Request] = Scheduler({name: self._traits(name) for name in self._engines})
+        self._cpu_threads = thread_count()
+        traits = {name: self._traits(name) for name in self._engines}
+        self._scheduler: Scheduler[_Request] = Scheduler(traits)
+        self._team = Team({name: own.threads for name, own in traits.items()})
+        self._speeds = dict.fromkeys(self._engines, 1.0)  # observed by predicted seconds, by engine
+        self._finished: SimpleQueue[tuple[list[_Request], list[int], pl.DataFrame] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._idle = {name: threading.Condition(self._lock) for name in self._engines}
-        self._first = [*self._engines][-1]
         self._inbox: list[_Request] = []  # submitted, but not tokenized; a batch costs little more than one query
         self._admitting = 0  # number of threads that tokenize queries
         self._is_closed = False
@@ -145,12 +149,17 @@ class Server:
         )
         self._late = self._missed = self._failed = 0
         self._latencies: deque[float] = deque(maxlen=LATENCIES)
-        for one in self._engines.values():
-            self._prepare(one)
+        for name in self._engines:
+            self._prepare(name)
+        if len(self._engines) > 1:
+            sample = self._weigh(_sample(self._index))
+            self._team.weigh(_sums(self._predict(sample)), sample.size)
+        self._working = len(self._engines)  # number of threads that may still finish queries
         self._threads = [
             threading.Thread(target=self._work, args=(name,), name=f"tadoc-serve-{name}", daemon=True)
             for name in self._engines
         ]
+        self._threads.append(threading.Thread(target=self._resolve, name="tadoc-serve-results", daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -185,7 +194,7 @@ class Server:
             if isinstance(query, str):
                 self._inbox.append(_Request(query, future, submitted, submitted + self._deadline))
                 is_old = submitted - self._inbox[0].submitted > _PATIENCE
-                self._wake(self._engines if is_old else (self._first,))
+                self._wake(self._engines if is_old else (self._team.leader,))
                 return future
             self._failed += 1
         future.set_exception(TypeError(f"submit: a query is a string, not {type(query).__name__}"))
@@ -280,16 +289,35 @@ class Server:
             own = predict(
                 name, self._request.mode, batch.offsets, frequencies, self._index.documents, self._request.k, moved
             )
-            predicted.append(own.tolist())
+            predicted.append((self._speeds[name] * own).tolist())
         return [dict(zip(self._engines, seconds, strict=True)) for seconds in zip(*predicted, strict=True)]
 
-    def _prepare(self, engine: Engine) -> None:
-        """Copy data to the engine and compile kernels before queries wait for it."""
+    def _prepare(self, name: str) -> None:
+        """Load what searches read, compile the kernels, and measure an engine, before the first query."""
+        engine = self._engines[name]
         for segment in self._index.segments:
-            self._find(engine, self._weigh(segment.terms.series.head(_WARM_UP).to_list()))
+            self._find(engine, self._weigh(_named(segment.terms.series.head(_WARM_UP))))
+        if len(self._engines) > 1 and (queries := _sample(self._index)):
+            batch = self._weigh(queries)
+            own = [seconds[name] for seconds in self._predict(batch)]
+            taken = min(self._timed(engine, batch) for _ in range(_TRIES))
+            self._correct(name, self._traits(name).lasts(sum(own), max(own)), taken, 1.0)
+
+    def _timed(self, engine: Engine, batch: Plan) -> float:
+        start = time.monotonic()
+        self._find(engine, batch)
+        return time.monotonic() - start
+
+    def _correct(self, name: str, predicted: float, taken: float, share: float = 0.1) -> None:
+        """Correct an engine's predictions by the seconds of a batch; those of an overhead tell nothing."""
+        overhead = OVERHEADS[name]
+        if predicted > 2 * overhead:
+            ratio = max(taken - overhead, 0.0) / (predicted - overhead)
+            self._speeds[name] *= min(max(ratio, 1 / _MOST_OFF), _MOST_OFF) ** share
 
     def _find(self, engine: Engine, batch: Plan) -> pl.DataFrame:
-        with own_threads(self._cpu_threads):
+        threads = max(1, self._cpu_threads - _SPARE) if self._team.is_helped else self._cpu_threads
+        with own_threads(threads):
             found = find(self._index, batch, self._request, self._allowed, engine)
         return as_frame(self._index.stored, found)
 
@@ -303,13 +331,24 @@ class Server:
 
         One engine does this at once, the others only if queries wait long: a batch costs little more than one query.
         """
-        is_due = self._inbox and (name == self._first or now - self._inbox[0].submitted > _PATIENCE or self._is_closed)
+        is_due = self._inbox and (
+            name == self._team.leader or now - self._inbox[0].submitted > _PATIENCE or self._is_closed
+        )
         arrived = self._inbox[:_MAX_ADMITTED] if is_due else []
         self._inbox = self._inbox[len(arrived) :]
         self._admitting += bool(arrived)
         return arrived
 
     def _work(self, name: str) -> None:
+        try:
+            self._serve(name)
+        finally:
+            with self._lock:
+                self._working -= 1
+                if not self._working:
+                    self._finished.put(None)
+
+    def _serve(self, name: str) -> None:
         while True:
             with self._lock:
                 now = time.monotonic()
@@ -332,14 +371,18 @@ class Server:
                 self._give_up(request)
             running = [request for request in work.keys if request.future.set_running_or_notify_cancel()]
             if running:
-                self._answer(name, running, work.stolen)
+                self._answer(name, running, work.stolen, work.seconds)
 
     def _admit(self, requests: list[_Request]) -> None:
         """Tokenize queries, predict their times, and add them to the scheduler."""
         ready = self._cut(requests)
         with self._lock:
+            self._team.weigh(_sums([seconds for _, seconds in ready]), len(ready))
+            answered, waiting = sum(self._answered.values()), len(self._scheduler)
+            active = self._team.active(time.monotonic(), answered, waiting)
             for request, seconds in ready:
-                self._scheduler.add(request, seconds, request.deadline)
+                own = {name: taken if name in active else math.inf for name, taken in seconds.items()}
+                self._scheduler.add(request, own, request.deadline)
             self._admitting -= 1
             self._wake(self._engines)
 
@@ -375,11 +418,12 @@ class Server:
                 )
             )
 
-    def _answer(self, name: str, requests: list[_Request], stolen: int) -> None:
+    def _answer(self, name: str, requests: list[_Request], stolen: int, predicted: float) -> None:
         by_batch: dict[int, list[_Request]] = {}
         for request in requests:
             by_batch.setdefault(id(request.batch), []).append(request)
         requests = [request for own in by_batch.values() for request in own]
+        began = time.monotonic()
         try:
             parts = [select(own[0].batch, [one.number for one in own]) for own in by_batch.values() if own[0].batch]
             results = self._find(self._engines[name], join(self._index, parts))
@@ -388,20 +432,47 @@ class Server:
                 self._fail(requests[0], error)
                 return
             for request in requests:
-                self._answer(name, [request], 0)
+                self._answer(name, [request], 0, 0.0)
             return
         ends = np.searchsorted(results["query"].to_numpy(), np.arange(len(requests) + 1)).tolist()
-        if len(requests) > 1:  # numbers each query from 0; with_columns would take half a millisecond
-            results.replace_column(0, _FIRST.new_from_index(0, len(results)))
         now = time.monotonic()
         with self._lock:
+            self._correct(name, predicted, now - began)
             self._answered[name] += len(requests)
             self._stolen[name] += stolen
             self._late += sum(request.deadline < now for request in requests)
             self._latencies.extend(now - request.submitted for request in requests)
-        for request, (start, stop) in zip(requests, pairwise(ends), strict=True):
-            request.future.rows = start, stop - start
-            request.future.set_result(results)
+        self._finished.put((requests, ends, results))
+
+    def _resolve(self) -> None:
+        """Resolve the futures of batches while the engines search the next ones."""
+        while (finished := self._finished.get()) is not None:
+            requests, ends, results = finished
+            if len(requests) > 1:  # to each its own first query; with_columns would take half a millisecond
+                results.replace_column(0, _FIRST.new_from_index(0, len(results)))
+            for request, (start, stop) in zip(requests, pairwise(ends), strict=True):
+                request.future.rows = start, stop - start
+                request.future.set_result(results)
+
+
+def _sample(index: Collection) -> list[str]:
+    """Return queries of two words, which are drawn by the number of documents that contain them."""
+    words: list[str] = []
+    for segment in index.segments:
+        ends = np.cumsum(segment.postings.frequencies, dtype=np.int64)
+        if len(ends):
+            drawn = np.random.default_rng(len(words)).integers(0, ends[-1], 2 * _SAMPLED)
+            words += _named(segment.terms.series.gather(np.searchsorted(ends, drawn, side="right")))
+    return [f"{first} {second}" for first, second in zip(words[::2], words[1::2], strict=False)]
+
+
+def _named(words: pl.Series) -> list[str]:
+    """Return words as queries: a double quote would begin a phrase."""
+    return [word for word in words.to_list() if '"' not in word]
+
+
+def _sums(predicted: list[dict[str, float]]) -> dict[str, float]:
+    return {name: math.fsum(own[name] for own in predicted) for name in (predicted[0] if predicted else ())}
 
 
 def _seconds(deadline: float | None) -> float:
