@@ -4,13 +4,17 @@ import os
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
 import polars_tadoc as tadoc
+from polars_tadoc.runtime.compiled import Kernel
 from tests import ROOT
+from tests.written_parameters import written_parameters
 
 _COMMON = {
     "deadline": None,
@@ -48,6 +52,23 @@ def corpus() -> Callable[[str], pl.DataFrame]:
         return pl.read_parquet(path)
 
     return load
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _kernels_write_to_no_readonly_array() -> Iterator[None]:
+    """Kernels take readonly arrays as writable ones: each kernel that gets some must write to others only."""
+    compile_for = Kernel._compile_for_args
+
+    def checked(self: Kernel, *given: Any, **named: Any) -> Any:
+        for place in written_parameters(self.py_func):
+            arrays = given[place] if isinstance(given[place], tuple) else [given[place]]
+            is_readonly = any(isinstance(one, np.ndarray) and not one.flags.writeable for one in arrays)
+            assert not is_readonly, f"{self.py_func.__name__} writes to a readonly array, argument {place}"
+        return compile_for(self, *given, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kernel, "_compile_for_args", checked)
+        yield
 
 
 @pytest.fixture(autouse=True)

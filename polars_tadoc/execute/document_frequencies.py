@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, fill_keys, find_terms
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records import SpillFolder
 from polars_tadoc.records.records import Layout, Records, own_words
@@ -105,13 +104,13 @@ class _Stretch:
     def look_up(self, words: Vocabulary, start: int, stop: int, found: UInt64) -> None:
         """Write the counts of words ``start`` to ``stop`` if the block contains them."""
         if self._sought is None:
-            offsets, data = read_only(self.words.offsets), read_only(self.words.data)
+            offsets, data = self.words.offsets, self.words.data
             keys = np.empty(len(self.words), np.uint64)
             fill_keys(offsets, data, keys)
             self._sought = offsets, data, keys
         spans = np.repeat(words.offsets, 2)[1:-1].copy()
         numbers = np.empty(len(words), np.int64)
-        find_terms(read_only(words.data), spans, np.arange(start, stop), *self._sought, numbers)
+        find_terms(words.data, spans, np.arange(start, stop), *self._sought, numbers)
         own = numbers[start:stop]
         known = own != UNKNOWN
         found[start:stop][known] = self.counts[own[known]]

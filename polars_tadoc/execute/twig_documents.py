@@ -178,7 +178,6 @@ def _some(corpus: Corpus, documents: Int64) -> Corpus:
     """Select some of the documents, in their order."""
     taken: Any = gather_lists(corpus.root_offsets, corpus.roots, documents)
     offsets, roots = taken
-    roots.setflags(write=False)  # like those of a column, so that kernels are compiled for one type
     return Corpus(corpus.key, corpus.grammar, corpus.rows[documents], offsets, roots, corpus.gaps.gather(documents))
 
 

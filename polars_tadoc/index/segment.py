@@ -12,7 +12,6 @@ import numpy.typing as npt
 from polars_tadoc.kernels.host.rows.query_words import fill_keys
 from polars_tadoc.kernels.postings import live_postings
 from polars_tadoc.kernels.postings.coded import Postings, Stream
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cached_property import cached_property
@@ -125,7 +124,9 @@ class Segment:
 def read_only_parts(value: Any) -> Any:
     """Return views of the same arrays that cannot be written to."""
     if isinstance(value, np.ndarray):
-        return read_only(value)
+        view = value.view()
+        view.flags.writeable = False
+        return view
     if isinstance(value, (Postings, Stream)):
         return type(value)(*map(read_only_parts, value))
     return value

@@ -45,7 +45,7 @@ OTHER_ARGUMENTS = {"twig_filter": "queries"}
 """Arguments after the column in calls of frames."""
 
 _NO_ROOTS = np.zeros(0, np.uint32)
-_NO_ROOTS.flags.writeable = False  # like symbols of rows: kernels are compiled for one type
+_NO_ROOTS.flags.writeable = False
 
 
 def require_series(series: object, call: str) -> None:

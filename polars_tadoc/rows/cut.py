@@ -98,7 +98,6 @@ def cut_words(corpus: Corpus, rows: Int64, documents: Int64, firsts: Int64, stop
     parts = map_parallel(cut, chunks)
     del owner  # the addresses point into it
     roots = np.concatenate([part.symbols[: part.symbol_offsets[-1]] for part in parts])
-    roots.setflags(write=False)  # like those of a column: kernels are compiled for one type
     gaps = np.concatenate([part.gaps[: part.gap_offsets[-1]] for part in parts])
     root_offsets = _joined([part.symbol_offsets for part in parts])
     gap_offsets = _joined([part.gap_offsets for part in parts])

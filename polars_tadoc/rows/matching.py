@@ -12,7 +12,6 @@ import numpy as np
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.host.rows import phrases as kernels
 from polars_tadoc.kernels.host.rows.phrase_words import UNKNOWN
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.rows.automaton import build_automaton
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
@@ -63,9 +62,7 @@ class Links(NamedTuple):
             return found
         size = rules.terminals + rules.rule_count
         first_words = np.empty(size, np.uint32)
-        text = kernels.Text(
-            rules.terminals, read_only(rules.rule_offsets).view(np.uint64), read_only(rules.symbols), first_words
-        )
+        text = kernels.Text(rules.terminals, rules.rule_offsets.view(np.uint64), rules.symbols, first_words)
         kernels.find_first_words(text)
         owners = kernels.Owners(np.zeros(size + 2, np.uint32), np.empty(len(rules.symbols), np.uint32))
         kernels.find_owners(text, owners)
@@ -154,9 +151,9 @@ class Target:
         levels, rules = len(self.rules.level_offsets), self.rules.rule_count
         stack = np.empty(2 * levels, np.uint64)
         pending, read = _bits(rules, False), _bits(rules, False)
-        kernels.match_rules(links.text, automaton, read_only(words), links.owners, once, pending, read, stack, matches)
+        kernels.match_rules(links.text, automaton, words, links.owners, once, pending, read, stack, matches)
         dense = self._share(matches.touched) * len(self.roots) * FEW_ROWS > len(found)
-        roots = read_only(self.roots)
+        roots = self.roots
 
         def match(rows: tuple[int, int]) -> None:
             first, stop = rows

@@ -13,7 +13,6 @@ from polars_tadoc.kernels.host.rows import extract as length_kernels
 from polars_tadoc.kernels.host.rows import term_counts as kernels
 from polars_tadoc.kernels.host.rows.phrases import Owners, find_rows
 from polars_tadoc.kernels.host.rows.word_map import map_rules
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.corpus import Corpus
@@ -133,7 +132,7 @@ def _count(corpus: Corpus, words: UInt32, columns: Int64, width: int) -> list[tu
     terminals = corpus.grammar.vocabulary_size
     counts = np.zeros((len(holders), width), np.uint64)
     kernels.count_in_holders(terminals, owners, columns.astype(np.uint32), holders, places, counts)
-    roots = read_only(corpus.roots)
+    roots = corpus.roots
 
     def sum_rows(chunk: tuple[int, int]) -> tuple[Int64, Int64, UInt64]:
         first, stop = chunk

@@ -7,9 +7,41 @@ from functools import partial
 from typing import Any
 
 import numba as nb
+from numba import types
 from numba.core.ccallback import CFunc
+from numba.core.dispatcher import OmittedArg
+from numba.core.registry import CPUDispatcher
 
 from polars_tadoc.runtime.machine_code.cache import KernelCache
+
+
+class Kernel(CPUDispatcher):  # type: ignore[misc]
+    """Numba's dispatcher, with one machine code for readonly and writable arrays, whose layouts in memory are equal.
+
+    Most inputs are Arrow's memory, which is readonly, but some are computed. Numba looks up the machine code of the
+    types of arguments in C, and calls :meth:`_compile_for_args` for new ones; only then readonly arrays cost something.
+    Tests check that no kernel writes to a readonly array (``tests/written_parameters.py``).
+    """
+
+    def _compile_for_args(self, *args: Any, **named: Any) -> Any:
+        given = tuple(
+            types.Omitted(one.value) if isinstance(one, OmittedArg) else self.typeof_pyval(one) for one in args
+        )
+        form = tuple(map(writable, given))
+        if form == given:
+            return super()._compile_for_args(*args, **named)
+        self._compilation_chain_init_hook()
+        entry_point = self.compile(form)
+        self._insert([one._code for one in given], entry_point)
+        self.__dict__.setdefault("_readonly_forms", set()).add(given)  # types that nobody holds lose their codes
+        return entry_point
+
+
+def writable(kind: Any) -> Any:
+    """Return a type with writable arrays in place of readonly ones."""
+    if isinstance(kind, types.BaseTuple):
+        return types.BaseTuple.from_types([writable(one) for one in kind], getattr(kind, "instance_class", None))
+    return kind.copy(readonly=False) if isinstance(kind, types.Array) and not kind.mutable else kind
 
 
 def njit(function: Any = None, **options: Any) -> Any:
@@ -17,6 +49,7 @@ def njit(function: Any = None, **options: Any) -> Any:
     if function is None:
         return partial(njit, **options)
     dispatcher: Any = nb.njit(**{"nogil": True, **options})(function)
+    dispatcher.__class__ = Kernel
     dispatcher._cache = KernelCache(function)
     return dispatcher
 

@@ -14,7 +14,6 @@ import polars as pl
 from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.index.segment import Segment, SoughtTerms, sought_terms
 from polars_tadoc.kernels.host.rows.query_words import analyze_words, find_lists, number_words, word_keys
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus
@@ -212,4 +211,4 @@ def bytes_of(strings: str | pl.Series) -> tuple[UInt8, Int64]:
 
 
 _ASCII = np.zeros(0, np.uint32)
-_NO_BYTES: UInt8 = read_only(np.zeros(0, np.uint8))
+_NO_BYTES: UInt8 = np.zeros(0, np.uint8)

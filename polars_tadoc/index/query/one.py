@@ -16,7 +16,6 @@ from polars_tadoc.index.query.rank import Found
 from polars_tadoc.index.query.request import Request
 from polars_tadoc.kernels.host.rows.one_query import NOT_HERE, answer_words
 from polars_tadoc.kernels.postings.decode_cpu import addresses_of
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.search.search_cpu import BLOCK_SIZE, search_function, thread_rooms
 from polars_tadoc.runtime.array_types import UInt32
 
@@ -88,7 +87,7 @@ def _prepared(index: Collection, request: Request) -> tuple[Any, int]:
         (segment,), ready = index.segments, prepare_segment(index, 0, request.scoring, CPU, True)
         given = (
             *segment.sought,
-            read_only(segment.live_frequencies),
+            segment.live_frequencies,
             *table_of(request.scoring, index.documents),
             addresses_of(segment.postings),
             ready.norms,

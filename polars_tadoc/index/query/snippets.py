@@ -21,7 +21,6 @@ from polars_tadoc.index.documents import find
 from polars_tadoc.index.query.plan import Plan, plan
 from polars_tadoc.index.query.request import QueriesLike, as_texts
 from polars_tadoc.kernels.host.rows import snippets as kernels
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus, require_countable
@@ -212,7 +211,7 @@ def _occurrences(
             touched,
             names,
             corpus.root_offsets,
-            read_only(corpus.roots),
+            corpus.roots,
             documents[own],
             queries[own],
             sought.weights,

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.arrow_memory import allocate, buffer_under
 from polars_tadoc.runtime.jit import kernel
@@ -52,7 +51,6 @@ def spread(values: npt.NDArray[np.integer], offsets: Int64) -> pa.Array:
     total = int(offsets[-1])
     buffer, spread_out = allocate(total, values.dtype)
     chunks = even_chunks(total, each=4) if total else []
-    values, offsets = read_only(values), read_only(offsets)
 
     def fill(chunk: tuple[int, int]) -> None:
         document = int(np.searchsorted(offsets, chunk[0], side="right")) - 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
 from polars_tadoc.kernels.sequences.rule_ends_cpu import Ends, head_sizes, head_spans
@@ -101,7 +100,7 @@ def _own_windows(bodies: Bodies, n: int) -> int:
 
     def count_in(offsets: Int64, symbols: UInt32) -> Int64:
         counts = np.empty(len(offsets) - 1, np.int64)
-        read = (rules.terminals, read_only(symbols), spans, n - 1, offsets[:-1], offsets[:-1], offsets[1:])
+        read = (rules.terminals, symbols, spans, n - 1, offsets[:-1], offsets[:-1], offsets[1:])
         map_parallel(lambda chunk: count_windows(*read, *chunk, counts), weighted_chunks(offsets))
         return counts
 

@@ -10,7 +10,6 @@ import numpy as np
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.keys.key_buckets_cpu import Shares
 from polars_tadoc.kernels.keys.key_counts_cpu import Counted, Tally, count
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
 from polars_tadoc.kernels.sequences.windows_cpu import Bounds, FlatWindows, PackedWindows, SpreadWindows
@@ -48,7 +47,6 @@ class Pieces:
     @classmethod
     def of(cls, windows: Windows, offsets: Int64, symbols: UInt32, used: Bools | None = None) -> Pieces:
         """Make each body, or each that is used, a piece."""
-        symbols = read_only(symbols)
         bounds = offsets[:-1], offsets[:-1], offsets[1:]
         counts = _measure(windows, symbols, bounds)
         if used is not None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.trie.arrays import BLOCK, COUNTED, NO_PARENT, WORDS, Trie
 from polars_tadoc.kernels.trie.trie_edges_cpu import (
     Edges,
@@ -70,7 +69,7 @@ def build_trie(offsets: Int64, data: UInt8) -> Trie:
     fill_inner_words(edges, blocks, ends_word, inner_words, before)
     longest = int(np.diff(offsets).max()) if len(common) else 0
     arrays = (labels, blocks, codes, code_ends, phrases, phrase_starts, inner_words, before)
-    return Trie(len(common), edges, inner, longest, *(read_only(_on_large_pages(array)) for array in arrays))
+    return Trie(len(common), edges, inner, longest, *(_on_large_pages(array) for array in arrays))
 
 
 def load_trie(trie: Trie) -> Trie:
@@ -96,13 +95,13 @@ def look_up(trie: Trie, data: UInt8, starts: npt.NDArray[Any], stops: npt.NDArra
         Ids; ``trie.words`` for what is none of its words.
 
     """
-    starts, stops = (read_only(np.ascontiguousarray(array, np.int64)) for array in (starts, stops))
+    starts, stops = (np.ascontiguousarray(array, np.int64) for array in (starts, stops))
     found = np.empty(len(starts), np.uint32)
-    arrays, address = _read_only_arrays(trie), np.uint64(data.ctypes.data)
+    address = np.uint64(data.ctypes.data)
 
     def look(chunk: tuple[int, int]) -> None:
         lanes = np.empty((4, LANES), np.uint64)
-        look_up_words(arrays, address, starts, stops, *chunk, found, lanes)
+        look_up_words(trie, address, starts, stops, *chunk, found, lanes)
 
     map_parallel(look, even_chunks(len(starts), 1 << 14))
     return found
@@ -124,14 +123,14 @@ def spell(trie: Trie, ids: UInt32) -> tuple[Int64, UInt8]:
         Where each word starts, ids + 1, and the words.
 
     """
-    ids = read_only(np.ascontiguousarray(ids, np.uint32))
-    arrays, chunks = _read_only_arrays(trie), even_chunks(len(ids), 1 << 13)
+    ids = np.ascontiguousarray(ids, np.uint32)
+    chunks = even_chunks(len(ids), 1 << 13)
     lengths = np.empty(len(ids), np.int64)
-    map_parallel(lambda chunk: spelled_lengths(arrays, ids, *chunk, lengths), chunks)
+    map_parallel(lambda chunk: spelled_lengths(trie, ids, *chunk, lengths), chunks)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     data = np.zeros(int(offsets[-1]), np.uint8)
     address = np.uint64(data.ctypes.data)
-    map_parallel(lambda chunk: write_words(arrays, ids, offsets, *chunk, address), chunks)
+    map_parallel(lambda chunk: write_words(trie, ids, offsets, *chunk, address), chunks)
     return offsets, data
 
 
@@ -154,7 +153,7 @@ def common_prefixes(trie: Trie, text: bytes) -> UInt32:
     data = np.frombuffer(text + bytes(8), np.uint8)
     found = np.empty(min(len(text), trie.words), np.uint32)
     start = np.uint64(data.ctypes.data)
-    count = list_prefixes(_read_only_arrays(trie), start, start + np.uint64(len(text)), found)
+    count = list_prefixes(trie, start, start + np.uint64(len(text)), found)
     return found[:count]
 
 
@@ -176,16 +175,15 @@ def with_prefix(trie: Trie, prefix: bytes, limit: int) -> UInt32:
         Ids, in the order of the words' bytes.
 
     """
-    arrays = _read_only_arrays(trie)
     top: Any = trie.edges
     if prefix:
         data, buffer = np.frombuffer(prefix + bytes(8), np.uint8), np.empty(len(prefix) + 8, np.uint8)
         start = np.uint64(data.ctypes.data)
-        top = top_of_prefix(arrays, start, start + np.uint64(len(prefix)), np.uint64(buffer.ctypes.data))
+        top = top_of_prefix(trie, start, start + np.uint64(len(prefix)), np.uint64(buffer.ctypes.data))
         if top >= trie.edges:
             return np.zeros(0, np.uint32)
     found = np.empty(max(0, min(limit, trie.words)), np.uint32)
-    return found[: list_below(arrays, np.uint64(top), found)]
+    return found[: list_below(trie, np.uint64(top), found)]
 
 
 def _on_large_pages(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -195,11 +193,8 @@ def _on_large_pages(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """
     copy = allocate(len(array), array.dtype)[1]
     copy[:] = array
+    copy.flags.writeable = False
     return copy
-
-
-def _read_only_arrays(trie: Trie) -> Trie:
-    return Trie(*trie[:4], *(read_only(array) for array in trie.arrays))
 
 
 def _common(offsets: Int64, data: UInt8) -> UInt32:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.twigs.arrays import NO_ENTRY, OTHER, Twigs
 from polars_tadoc.kernels.twigs.twig_folds_cpu import Folds, fold, keep_whole, make_folds
 from polars_tadoc.runtime.array_types import UInt64
@@ -92,7 +91,7 @@ def make_automaton(twigs: Twigs) -> Automaton:
 
     """
     words, symbols = twigs.words, len(twigs.heads)
-    arrays: list[Any] = [read_only(array) for array in twigs[1:10]]
+    arrays: list[Any] = list(twigs[1:10])
     arrays += [np.zeros(words, np.uint64), make_folds(twigs), np.zeros(words + 1, np.uint64)]
     arrays.append(np.zeros(_FIRST_STATES * words, np.uint64))
     arrays.append(np.zeros(2 * _FIRST_STATES, np.uint64))

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.twigs.arrays import NOTHING, TEXT, WordEvents
@@ -60,9 +59,8 @@ def prune(rules: Rules, words: WordEvents) -> PrunedGrammar:
     """Find what is left of a grammar."""
     terminals, count = rules.terminals, rules.rule_count
     numbers, ends = np.zeros(terminals + count, np.uint32), np.zeros(terminals + count, np.uint8)
-    views = WordEvents(*(read_only(array) for array in words))
     members = np.empty(terminals + 1, np.int64)
-    left = _number_words(views, _KEY, np.zeros(2 << terminals.bit_length(), np.uint32), numbers, ends, members)
+    left = _number_words(words, _KEY, np.zeros(2 << terminals.bit_length(), np.uint32), numbers, ends, members)
     own = members[1:left]
     offsets, events = gather_lists(words.offsets.astype(np.int64), words.symbols, own)
     kept = WordEvents(
@@ -72,7 +70,7 @@ def prune(rules: Rules, words: WordEvents) -> PrunedGrammar:
         events,
     )
     rule_offsets, symbols = np.zeros(count + 1, np.int64), np.empty(len(rules.symbols), np.uint32)
-    bodies = read_only(rules.rule_offsets), read_only(rules.symbols)
+    bodies = rules.rule_offsets, rules.symbols
     slots = np.zeros(2 << count.bit_length(), np.uint32)
     made = _number_rules(terminals, *bodies, _KEY, left, slots, numbers, ends, rule_offsets, symbols)
     nesting = len(rules.level_offsets)

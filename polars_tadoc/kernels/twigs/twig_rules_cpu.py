@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from polars_tadoc.config import settings
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.twigs.arrays import Events, Twigs, WordEvents
@@ -99,7 +98,6 @@ def match_rules(
         document.
 
     """
-    root_offsets, roots = read_only(root_offsets), read_only(roots)
     grammar, folded = load(rules, root_offsets, roots, words)
     offsets = root_offsets if folded is None else folded.offsets
     chunks = weighted_chunks(offsets, max(_FEWEST_ROOTS, len(grammar.symbols)))
@@ -217,7 +215,7 @@ def _match_chunk(
     values = reduction.values[:read]
     sound = are_documents(values) & (documents.outside[:read] == 0)
     finals = np.where(sound, states_of(values), NONE_FOUND)
-    part.add(~sound, *_list(reduction.automaton, read_only(twigs.roots), finals))
+    part.add(~sound, *_list(reduction.automaton, twigs.roots, finals))
     if code == ARENA_FULL:
         part.give_up()
     if reduction.automaton.nbytes <= KEPT_BYTES:

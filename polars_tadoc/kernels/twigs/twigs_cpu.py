@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polars_tadoc.kernels.primitives.arrays import read_only
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.twigs.arrays import Events, Twigs, WordEvents
@@ -133,9 +132,9 @@ class _Walk:
 
     def __init__(self, automaton: Automaton, roots: UInt32, events: Events, chunk: tuple[int, int]) -> None:
         documents = chunk[1] - chunk[0]
-        self.automaton, self.roots, self.levels = automaton, read_only(roots), events.depth + 1
-        self.symbols = read_only(events.symbols)
-        self.offsets = read_only(events.offsets[chunk[0] : chunk[1] + 1])
+        self.automaton, self.roots, self.levels = automaton, roots, events.depth + 1
+        self.symbols = events.symbols
+        self.offsets = events.offsets[chunk[0] : chunk[1] + 1]
         self.opened, self.states = np.empty(self.levels, np.int64), np.zeros(self.levels, np.int64)
         self.progress = np.zeros(5, np.int64)
         self.progress[POSITION] = self.offsets[0]

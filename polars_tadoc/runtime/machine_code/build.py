@@ -24,6 +24,7 @@ from typing import Any
 
 from numba import types
 
+from polars_tadoc.runtime.compiled import callback, writable
 from polars_tadoc.runtime.machine_code import entries, folders, signatures, targets
 from polars_tadoc.runtime.machine_code.cache import KernelCache
 from polars_tadoc.runtime.machine_code.entries import Entry
@@ -35,8 +36,6 @@ _CHILD = "polars_tadoc.runtime.machine_code.build"
 
 def compile_listed(share: int, shares: int, path: Path | None = None) -> int:
     """Compile one share of a list, except cached entries, and return the number of failed specialisations."""
-    from polars_tadoc.runtime.compiled import callback
-
     failed = 0
     listed = [one for one in signatures.specialisations(path) if not signatures.is_inner(one[1])]
     for name, one, form in sorted(listed, key=lambda one: one[0])[share::shares]:
@@ -136,7 +135,7 @@ def recorded(within: Iterable[Path]) -> dict[str, list[list[Any]]]:
         if not _kernels_of(path, entry):
             continue
         try:
-            form = [signatures.encode(one) for one in entry.signature[0]]
+            form = [signatures.encode(writable(one)) for one in entry.signature[0]]
         except signatures.UnknownTypeError as error:
             left_out[str(error)] += 1
             continue

@@ -40,8 +40,7 @@ def gather_views(strings: Any, ids: UInt32) -> Any:
     buffer, made = allocate(2 * len(ids), np.uint64)
     if len(ids):
         views = np.frombuffer(buffers[1], np.uint64)[2 * strings.offset :].reshape(-1, 2)
-        out, read = made.reshape(-1, 2), np.ascontiguousarray(ids).view()
-        read.flags.writeable = False  # kernels are compiled for one type
+        out, read = made.reshape(-1, 2), np.ascontiguousarray(ids)
         if len(ids) <= FEW:
             np.take(views, read, axis=0, out=out, mode="clip")
         else:
