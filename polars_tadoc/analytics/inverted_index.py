@@ -82,7 +82,7 @@ class PostingsTransport(Transport[Postings]):
 
     def part(self, records: Records) -> Postings:
         """List the rows of each word."""
-        words = Vocabulary(records.words)
+        words = records.vocabulary
         offsets = np.searchsorted(records.keys[:, 0], np.arange(len(words) + 1))
         return Postings(words, offsets, records.keys[:, 1].copy())
 

@@ -96,7 +96,7 @@ class RankedTransport(Transport[Postings]):
         ids, offsets = stretches(records.keys[:, :n])
         rows, counts = records.keys[:, n].copy(), records.counts.copy()
         kept, offsets, rows, counts = rank_postings(offsets, rows, counts, min_count, top)
-        return Postings(Vocabulary(records.words), ids[kept], offsets, rows, counts)
+        return Postings(records.vocabulary, ids[kept], offsets, rows, counts)
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class TermVectorTransport(Transport[DocumentWords]):
         rows, offsets = stretches(records.keys[:, 0])
         order = np.lexsort((records.keys[:, 1], ~records.counts, records.keys[:, 0]))
         ids, counts = records.keys[order, 1], records.counts[order]
-        return DocumentWords(Vocabulary(records.words), rows.astype(np.int64), offsets, ids, counts)
+        return DocumentWords(records.vocabulary, rows.astype(np.int64), offsets, ids, counts)
 
 
 @dataclass(frozen=True)

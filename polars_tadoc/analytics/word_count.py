@@ -76,7 +76,7 @@ class WordTransport(Transport[WordCounts]):
         assert records.counts is not None
         counts = np.zeros(len(records.words), np.uint64)
         counts[records.keys[:, 0]] = records.counts
-        return WordCounts(Vocabulary(records.words), counts, CPU)
+        return WordCounts(records.vocabulary, counts, CPU)
 
 
 class CountsWords(Analytic[WordCounts, Selection]):
@@ -130,7 +130,7 @@ class WordCountRequest(TopRequest, CountsWords):
     def ranged(self, records: Records, labels: Labels) -> Selection:
         """Return the words in their order."""
         assert records.counts is not None
-        return Selection(Vocabulary(records.words), records.keys[:, 0], records.counts)
+        return Selection(records.vocabulary, records.keys[:, 0], records.counts)
 
     def result(self, total: WordCounts, labels: Labels) -> Selection:
         """Select the words."""

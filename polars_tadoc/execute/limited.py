@@ -9,11 +9,11 @@ import polars as pl
 
 from polars_tadoc.runtime.io_source import Source, sources_of
 
-ROW_BYTES = 1 << 10
-"""Share of the limit per row of a row group, for each of Polars' threads: a sink encodes one row group per thread
-(237 MB for rows of three words with 16 threads, 98 MB in groups of 16,000 rows)."""
+WORD_BYTES = 768
+"""Share of the limit per word or row number of each row of a row group, for each of Polars' threads: a sink encodes one
+row group per thread (237 MB for rows of three words with 16 threads, 98 MB in groups of 16,000 rows)."""
 
-MIN_ROWS, MAX_ROWS = 1 << 13, 1 << 16
+MIN_ROWS, MAX_ROWS = 1 << 12, 1 << 16
 """Minimum and maximum rows of a row group; above the maximum, Polars chooses."""
 
 
@@ -25,6 +25,8 @@ class Limited:
     """Yields the frames."""
     limit: int | None
     """Bytes; None: no limit."""
+    width: int = 2
+    """Words and row numbers of a row of the result."""
 
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
@@ -49,8 +51,9 @@ class Limited:
 
 def row_groups(plan: pl.LazyFrame) -> dict[str, int]:
     """Return options of Polars' ``sink_parquet`` for the lowest ``memory_limit=`` of the calls in a plan."""
-    limits = [one.limit for one in sources_of(plan) if isinstance(one, Limited) and one.limit is not None]
-    if not limits:
+    limited = [one for one in sources_of(plan) if isinstance(one, Limited)]
+    shares = [one.limit // (WORD_BYTES * one.width) for one in limited if one.limit is not None]
+    if not shares:
         return {}
-    rows = max(MIN_ROWS, min(limits) // (ROW_BYTES * pl.thread_pool_size()))
+    rows = max(MIN_ROWS, min(shares) // pl.thread_pool_size())
     return {"row_group_size": rows} if rows <= MAX_ROWS else {}

@@ -166,7 +166,7 @@ def stream_columns(
             yield from stream_result(plan_windows(plan, column, others, room, analytic.reads_gaps), own, labels, room)
 
     key = (id(plan), analytic, column, labels, limit)  # the node keeps the plan alive, so its id is unique
-    return _node(key, Limited(source, limit), analytic.name, None, schema)
+    return _node(key, Limited(source, limit, len(analytic.layout.columns)), analytic.name, None, schema)
 
 
 def ask_packed(
@@ -196,7 +196,7 @@ def ask_packed(
             yield from stream_result(windows, own, labels, room, opened)
 
     key = (*question.key, analytic, labels, limit, checkpoint)
-    return _node(key, Limited(source, limit), analytic.name, question.shown, schema)
+    return _node(key, Limited(source, limit, len(analytic.layout.columns)), analytic.name, question.shown, schema)
 
 
 def _answer_packed(

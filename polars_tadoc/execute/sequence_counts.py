@@ -61,7 +61,7 @@ class SequenceTransport(Transport[Counts]):
         """Sort sequences by their counts."""
         assert records.counts is not None
         order = count_order(records.counts)
-        return self.made(Vocabulary(records.words), records.keys[order], records.counts[order])
+        return self.made(records.vocabulary, records.keys[order], records.counts[order])
 
 
 class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
@@ -125,7 +125,7 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
 
     def ranged(self, records: Records, labels: Labels) -> Counts:
         """Keep the order of the sequences."""
-        made: Counts = self.made(Vocabulary(records.words), records.keys, records.counts)
+        made: Counts = self.made(records.vocabulary, records.keys, records.counts)
         return made
 
     def result(self, total: Counts, labels: Labels) -> Counts:

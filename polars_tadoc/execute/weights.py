@@ -96,7 +96,7 @@ class WeightTransport(Transport[Terms]):
         assert records.rows is not None
         assert records.counts is not None
         offsets = np.searchsorted(records.keys[:, 0], np.append(records.rows, np.uint64(1 << 32)))
-        words, ids = Vocabulary(records.words), records.keys[:, 1].copy()
+        words, ids = records.vocabulary, records.keys[:, 1].copy()
         return Terms(CPU, words, True, records.rows.astype(np.int64), offsets, ids, records.counts, records.lengths)
 
 

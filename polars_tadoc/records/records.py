@@ -82,9 +82,16 @@ class Records:
     """uint32, ascending: existing rows; None unless ``Layout.documents``."""
     lengths: UInt64 | None = None
     """uint64 by entry of ``rows``: its number of words, including words without records."""
+    shared: Vocabulary | None = None
+    """The words as a vocabulary that all batches of a merge share; None: each use makes its own."""
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words as a vocabulary."""
+        return self.shared or Vocabulary(self.words)
 
     @property
     def nbytes(self) -> int:
@@ -245,11 +252,8 @@ def decode(layout: Layout, data: bytes | memoryview | pa.Buffer) -> Records:
     words, keys, counts, rows, lengths = (_values(batch.column(k)) for k in range(batch.num_columns))
     if words is None or keys is None or len(keys) % columns:
         raise InvalidRecordsError("the records lack words or have incomplete keys")
-    records = Records(
-        words,
-        _numbers(keys).reshape(-1, columns),
-        *(None if array is None else _numbers(array) for array in (counts, rows, lengths)),
-    )
+    others = [None if array is None else _numbers(array) for array in (counts, rows, lengths)]
+    records = Records(words, _numbers(keys).reshape(-1, columns), others[0], others[1], others[2])
     _require_sound(layout, records)
     return records
 
@@ -270,7 +274,7 @@ def _numbers(array: pa.Array) -> npt.NDArray[Any]:
 
 def _require_sound(layout: Layout, records: Records) -> None:
     """Raise ``InvalidRecordsError`` unless records satisfy their class's definition."""
-    words, keys = Vocabulary(records.words), records.keys
+    words, keys = records.vocabulary, records.keys
     if (records.counts is not None) != layout.counted or (records.rows is not None) != layout.documents:
         raise InvalidRecordsError("the records have other counts or rows than their layout")
     if (records.lengths is None) != (records.rows is None):

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm, unpack
+from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.key_ranges import Range, Source, read_ranges, record_bytes
 from polars_tadoc.records.packed_records import ROW_FORM, Packed, form_of
 from polars_tadoc.records.records import Layout
@@ -91,7 +91,7 @@ class InMemory:
 
     def __init__(self, layout: Layout, packed: Packed) -> None:
         self.form = packed.form
-        self._layout, self._packed = layout, packed
+        self._layout, self._packed, self._words = layout, packed, Vocabulary(packed.words)
 
     def ranges(self) -> Iterator[Range]:
         """Yield the records."""
@@ -102,9 +102,9 @@ class InMemory:
         if self._packed.rows is not None:
             yield Range(*self._packed.rows, None)
 
-    def unpack(self, keys: UInt64) -> tuple[pa.LargeStringArray, UInt32]:
+    def unpack(self, keys: UInt64) -> tuple[Vocabulary, UInt32]:
         """Return the words, and keys of word numbers."""
-        return self._packed.words, unpack(keys, self.form)
+        return self._words, unpack(keys, self.form)
 
 
 class Merging:
@@ -155,7 +155,8 @@ class Merging:
             self.form = form_of(layout, len(self._words), widest.tolist())
             with folder.writing():
                 self._sources = self._in_one_numbering(files, numbers)
-            self._all = self._words.read_all() if words_bytes <= room // WORDS_SHARE and words_path is None else None
+            is_small = words_bytes <= room // WORDS_SHARE and words_path is None
+            self._all = Vocabulary(self._words.read_all()) if is_small else None
         except BaseException:
             self.close()
             raise
@@ -202,7 +203,7 @@ class Merging:
         mask, room = ROW_FORM.first_limb_mask(1), self._room // (8 * RANGES_SHARE)
         return read_ranges([Source(file, None) for file in files], ROW_FORM, [False], mask, room, self._call)
 
-    def unpack(self, keys: UInt64) -> tuple[pa.LargeStringArray, UInt32]:
+    def unpack(self, keys: UInt64) -> tuple[Vocabulary, UInt32]:
         """Return words, and keys of word numbers."""
         unpacked = unpack(keys, self.form)
         if self._all is not None:
@@ -210,7 +211,7 @@ class Merging:
         columns = [place for place, word in enumerate(self._layout.are_words) if word]
         used = np.unique(unpacked[:, columns])
         unpacked[:, columns] = np.searchsorted(used, unpacked[:, columns])
-        return self._words.take(used), unpacked
+        return Vocabulary(self._words.take(used)), unpacked
 
     def close(self) -> None:
         """Close all files."""

@@ -220,7 +220,7 @@ class Spill:
             for keys, counts in order.read(batch):
                 for first in range(0, len(counts), batch):
                     words, numbers = found.unpack(keys[:, first : first + batch])
-                    yield Records(words, numbers, counts[first : first + batch])
+                    yield Records(words.strings, numbers, counts[first : first + batch], shared=words)
             return
         rows = Rows(found.rows()) if self._layout.documents else None
         mask = found.form.first_limb_mask(self._layout.group)
@@ -228,9 +228,9 @@ class Spill:
             words, numbers = found.unpack(keys)
             if rows is not None:
                 row = None if below is None else int(below) >> found.form.shift[0]
-                yield Records(words, numbers, totals, *rows.take(row))
+                yield Records(words.strings, numbers, totals, *rows.take(row), shared=words)
             elif len(numbers):
-                yield Records(words, numbers, totals)
+                yield Records(words.strings, numbers, totals, shared=words)
 
     def _reduce(self) -> None:
         """Merge runs until few enough remain to be read together."""

@@ -261,7 +261,8 @@ def test_one_grammar_does_not_fit(call: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "threads", "rows"), [("300MB", 16, 18_310), ("300MB", 64, 1 << 13), ("1GB", 2, None)]
+    ("limit", "threads", "rows"),
+    [("300MB", 16, 24_414), ("300MB", 64, 6_103), ("100MB", 64, 1 << 12), ("1GB", 2, None)],
 )
 def test_row_groups_of_a_result_keep_to_the_least_limit_of_a_plan(limit: str, threads: int, rows: int | None) -> None:
     lf = pl.LazyFrame({"text": COLUMN})
@@ -273,13 +274,20 @@ def test_row_groups_of_a_result_keep_to_the_least_limit_of_a_plan(limit: str, th
         assert row_groups(lf.tadoc.word_count("text")) == row_groups(lf) == {}
 
 
+def test_row_groups_of_wide_results_are_smaller() -> None:
+    lf = pl.LazyFrame({"text": COLUMN})
+    wide = pl.concat([lf.tadoc.sequence_count("text", n=5, memory_limit="300MB"), lf.tadoc.sequence_count("text", n=2)])
+    with patch.object(pl, "thread_pool_size", lambda: 16):
+        assert row_groups(wide) == {"row_group_size": 4_882}
+
+
 def test_sink_writes_small_row_groups_under_a_small_limit(tmp_path: Path) -> None:
     words = pl.LazyFrame({"text": tadoc.compress(pl.Series([" ".join(f"w{k}" for k in range(20_000))]))})
     limited = words.tadoc.word_count("text", memory_limit="100MB")
     with patch.object(pl, "thread_pool_size", lambda: 64):
         limited.tadoc.sink_parquet(tmp_path / "few.parquet")
         limited.tadoc.sink_parquet(tmp_path / "chosen.parquet", row_group_size=20_000)
-    assert pq.ParquetFile(tmp_path / "few.parquet").metadata.num_row_groups == 3
+    assert pq.ParquetFile(tmp_path / "few.parquet").metadata.num_row_groups == 5
     assert pq.ParquetFile(tmp_path / "chosen.parquet").metadata.num_row_groups == 1
     assert_frame_equal(pl.read_parquet(tmp_path / "few.parquet"), limited.collect())
 

@@ -184,6 +184,7 @@ def test_words_are_shared_while_they_fit(tiny: Path) -> None:
         assert [row for part in found for row in named(layout, part)] == expected(layout, parts)
         assert len(found) > 1
         assert all((part.words is found[0].words) == shared for part in found[1:])
+        assert all((part.vocabulary is found[0].vocabulary) == shared for part in found[1:])
 
 
 def test_runs_are_written_again_where_their_numbers_of_words_do_not_fit(
