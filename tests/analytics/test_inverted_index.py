@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -13,19 +12,7 @@ from hypothesis import given
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError, NotCompressedError
 from tests import handmade, oracle
-from tests.analytic_cases import (
-    COLUMN,
-    LABELS,
-    NOTHING,
-    STRATEGIES,
-    Case,
-    cases,
-    labels,
-    least,
-    same_by_every_call,
-    strategies,
-    with_labels,
-)
+from tests.analytic_cases import COLUMN, LABELS, STRATEGIES, Case, cases, labels, least, strategies, with_labels
 
 ROW = pl.get_index_type()
 SCHEMA = {"word": pl.String, "documents": pl.List(ROW)}
@@ -37,20 +24,6 @@ def test_inverted_index(engine: str, case: Case, id_: pl.Series | None, min_coun
     got = frame.tadoc.inverted_index("text", **named, min_count=min_count, strategy=strategy, engine=engine)
     assert got.schema == {**SCHEMA, "documents": pl.List(ROW if id_ is None else id_.dtype)}
     assert got.rows() == oracle.inverted_index(case.documents, values, min_count)
-
-
-@given(case=cases(normalised=True), strategy=strategies)
-def test_normalised(engine: str, case: Case, strategy: str) -> None:
-    """Words with one image share the documents, each listed once."""
-    got = case.column.tadoc.inverted_index(strategy=strategy, engine=engine, **case.arguments)
-    assert got.rows() == oracle.inverted_index(case.documents)
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_all_calls_agree(engine: str, strategy: str) -> None:
-    frame = COLUMN.to_frame().with_columns(LABELS["dates"].head(len(COLUMN)).alias("day"))
-    for arguments in ({}, {"min_count": 2}, {"id": "day"}, {"id": "day", "lowercase": True, "stopwords": ["the"]}):
-        same_by_every_call("inverted_index", frame, {**arguments, "strategy": strategy, "engine": engine})
 
 
 def test_null_rows_count_as_rows(engine: str) -> None:
@@ -81,51 +54,10 @@ def test_many_documents_of_one_symbol(engine: str) -> None:
         assert got == [("a", list(range(1025))), ("b", list(range(1026)))]
 
 
-@pytest.mark.parametrize("rows", NOTHING, ids=repr)
-@pytest.mark.parametrize("id_", [None, *LABELS])
-def test_nothing_to_index(engine: str, rows: list[str | None], id_: str | None) -> None:
-    frame = tadoc.compress(pl.Series("text", rows, pl.String)).to_frame()
-    dtype, arguments = ROW, {}
-    if id_:
-        frame = frame.with_columns(LABELS[id_].head(len(frame)).alias("label"))
-        dtype, arguments = LABELS[id_].dtype, {"id": "label"}
-    for got in (
-        frame.tadoc.inverted_index("text", **arguments, engine=engine),
-        frame.lazy().tadoc.inverted_index("text", **arguments, engine=engine).collect(),
-    ):
-        assert got.schema == {"word": pl.String, "documents": pl.List(dtype)}
-        assert got.is_empty()
-
-
-@pytest.mark.parametrize("arguments", [{}, {"min_count": 3}, {"min_count": 99}])
-def test_arrow_types(engine: str, arguments: dict[str, Any]) -> None:
+def test_arrow_type_of_labels(engine: str) -> None:
     for column in (COLUMN, COLUMN.clear()):
-        table = tadoc.inverted_index(column, engine=engine, **arguments)
-        table.validate(full=True)
-        assert table.column_names == ["word", "documents"]
-        word, documents = table.schema.types
-        assert pa.types.is_dictionary(word)
-        assert word.value_type == pa.large_string()
-        assert documents == pa.large_list(pa.uint32())
-        named = tadoc.inverted_index(column, id=LABELS["dates"].head(len(column)), engine=engine, **arguments)
-        assert named.schema.field("documents").type == pa.large_list(pa.date32())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"id": pl.Series([1, 2])}, ValueError, r"2.*5|5.*2"),
-        ({"id": [1, 2, 3, 4, 5]}, TypeError, "id"),
-        ({"id": "day"}, TypeError, "id"),
-        ({"min_count": 2.5}, TypeError, "min_count=2.5 must be an integer"),
-        ({"strategy": "sideways"}, ValueError, "sideways"),
-    ],
-    ids=repr,
-)
-def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
-    for call in (lambda: tadoc.inverted_index(COLUMN, **arguments), lambda: COLUMN.tadoc.inverted_index(**arguments)):
-        with pytest.raises(error, match=message):
-            call()
+        table = tadoc.inverted_index(column, id=LABELS["dates"].head(len(column)), engine=engine)
+        assert table.schema.field("documents").type == pa.large_list(pa.date32())
 
 
 @pytest.mark.parametrize("call", ["inverted_index", "term_vector", "ranked_inverted_index"])

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
-import pyarrow as pa
-import pytest
 from hypothesis import given
 
 import polars_tadoc as tadoc
 from tests import handmade, oracle
-from tests.analytic_cases import (
-    COLUMN,
-    LABELS,
-    NOTHING,
-    STRATEGIES,
-    Case,
-    cases,
-    labels,
-    least,
-    same_by_every_call,
-    strategies,
-    tops,
-    with_labels,
-)
+from tests.analytic_cases import STRATEGIES, Case, cases, labels, least, strategies, tops, with_labels
 
 ROW = pl.get_index_type()
 SCHEMA = {"id": ROW, "word": pl.String, "count": pl.UInt64}
@@ -38,19 +21,6 @@ def test_term_vector(
     got = frame.tadoc.term_vector("text", **named, top=top, min_count=min_count, strategy=strategy, engine=engine)
     assert got.schema == {**SCHEMA, "id": ROW if id_ is None else id_.dtype}
     assert got.rows() == oracle.term_vector(case.documents, values, top, min_count)
-
-
-@given(case=cases(normalised=True), top=tops, strategy=strategies)
-def test_normalised(engine: str, case: Case, top: int | None, strategy: str) -> None:
-    got = case.column.tadoc.term_vector(top=top, strategy=strategy, engine=engine, **case.arguments)
-    assert got.rows() == oracle.term_vector(case.documents, top=top)
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_all_calls_agree(engine: str, strategy: str) -> None:
-    frame = COLUMN.to_frame().with_columns(LABELS["strings"].head(len(COLUMN)).alias("name"))
-    for arguments in ({}, {"top": 2, "min_count": 2}, {"id": "name", "top": 1}, {"id": "name", "lowercase": True}):
-        same_by_every_call("term_vector", frame, {**arguments, "strategy": strategy, "engine": engine})
 
 
 def test_ties_are_in_code_point_order(engine: str) -> None:
@@ -90,56 +60,3 @@ def test_counts_beyond_32_bits(engine: str) -> None:
                 (1, "b", 1),
                 (3, "c", 1),
             ]
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_limits_beyond_64_bits(engine: str, strategy: str) -> None:
-    got = COLUMN.tadoc.term_vector(top=10**30, strategy=strategy, engine=engine)
-    assert got.equals(COLUMN.tadoc.term_vector(min_count=-(10**30), strategy=strategy, engine=engine))
-    assert COLUMN.tadoc.term_vector(min_count=10**30, strategy=strategy, engine=engine).is_empty()
-
-
-@pytest.mark.parametrize("rows", NOTHING, ids=repr)
-@pytest.mark.parametrize("id_", [None, *LABELS])
-def test_nothing_to_count(engine: str, rows: list[str | None], id_: str | None) -> None:
-    frame = tadoc.compress(pl.Series("text", rows, pl.String)).to_frame()
-    dtype, arguments = ROW, {}
-    if id_:
-        frame = frame.with_columns(LABELS[id_].head(len(frame)).alias("label"))
-        dtype, arguments = LABELS[id_].dtype, {"id": "label"}
-    for got in (
-        frame.tadoc.term_vector("text", **arguments, engine=engine),
-        frame.lazy().tadoc.term_vector("text", **arguments, engine=engine).collect(),
-    ):
-        assert got.schema == {**SCHEMA, "id": dtype}
-        assert got.is_empty()
-
-
-@pytest.mark.parametrize("arguments", [{}, {"top": 1}, {"min_count": 99}])
-def test_arrow_types(engine: str, arguments: dict[str, Any]) -> None:
-    for column in (COLUMN, COLUMN.clear()):
-        table = tadoc.term_vector(column, engine=engine, **arguments)
-        table.validate(full=True)
-        assert table.column_names == ["id", "word", "count"]
-        row, word, count = table.schema.types
-        assert row == pa.uint32()
-        assert pa.types.is_dictionary(word)
-        assert word.value_type == pa.large_string()
-        assert count == pa.uint64()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"id": pl.Series([1, 2])}, ValueError, r"2.*5|5.*2"),
-        ({"id": "name"}, TypeError, "id"),
-        ({"top": -1}, ValueError, "top=-1 must be at least 0"),
-        ({"top": 1.5}, TypeError, "top=1.5 must be an integer"),
-        ({"strategy": "sideways"}, ValueError, "sideways"),
-    ],
-    ids=repr,
-)
-def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
-    for call in (lambda: tadoc.term_vector(COLUMN, **arguments), lambda: COLUMN.tadoc.term_vector(**arguments)):
-        with pytest.raises(error, match=message):
-            call()

@@ -14,19 +14,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from tests import ROOT, oracle
 from tests import weights_oracle as weighed
-from tests.analytic_cases import (
-    COLUMN,
-    LABELS,
-    NOTHING,
-    STRATEGIES,
-    Case,
-    cases,
-    labels,
-    same_by_every_call,
-    strategies,
-    tops,
-    with_labels,
-)
+from tests.analytic_cases import COLUMN, NOTHING, Case, cases, labels, strategies, tops, with_labels
 from tests.strategies import columns, columns_without_nulls
 from tests.weights_oracle import ROW, SCHEMA
 
@@ -76,13 +64,6 @@ def test_text(engine: str, rows: list[str | None], top: int | None, given_: dict
     weighed.close(got.rows(), weighed.tfidf(oracle.tokenize(rows), top=top, **given_), top)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_all_calls_agree(engine: str, strategy: str) -> None:
-    frame = COLUMN.to_frame().with_columns(LABELS["strings"].head(len(COLUMN)).alias("name"))
-    for arguments in ({}, {"top": 2, "norm": "l1"}, {"id": "name", "top": 1}, {"id": "name", "lowercase": True}):
-        same_by_every_call("tfidf", frame, {**arguments, "strategy": strategy, "engine": engine})
-
-
 @pytest.mark.parametrize("rows", NOTHING, ids=repr)
 def test_nothing_to_weigh(engine: str, rows: list[str | None]) -> None:
     text = pl.Series("text", rows, pl.String)
@@ -91,23 +72,6 @@ def test_nothing_to_weigh(engine: str, rows: list[str | None]) -> None:
             got = column.tadoc.tfidf(engine=engine, **given_)
             assert got.schema == SCHEMA
             assert got.is_empty()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"norm": "max"}, ValueError, 'norm=\'max\': use "l1", "l2" or None'),
-        ({"use_idf": "yes"}, TypeError, "use_idf='yes' must be True or False"),
-        ({"top": -1}, ValueError, "top=-1 must be at least 0"),
-        ({"tokenizer": "nonsense"}, ValueError, "tokenizer='nonsense'"),
-        ({"dictionary": "words"}, TypeError, "tfidf: dictionary= takes a tadoc.Dictionary, not str; make one"),
-    ],
-    ids=repr,
-)
-def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
-    for column in (COLUMN, COLUMN.tadoc.decompress()):
-        with pytest.raises(error, match=message):
-            tadoc.tfidf(column, **arguments)
 
 
 class TestMatrices:
