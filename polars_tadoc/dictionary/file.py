@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.errors import InvalidDictionaryError, NotAFileError
-from polars_tadoc.runtime.regular_file import open_regular
+from polars_tadoc.errors import InvalidDictionaryError
+from polars_tadoc.runtime.regular_file import naming_file, open_regular
 from polars_tadoc.storage.atomic_write import atomic_file, target
 
 MAGIC = b"TADOCDIC"
@@ -82,16 +82,9 @@ def read(path: Path, verify: bool) -> tuple[dict[str, Any], Arrays]:
         As for :func:`parse`, or it is a folder, a FIFO, a device or a socket.
 
     """
-    try:
-        with open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-    except FileNotFoundError:
-        raise FileNotFoundError(f"Dictionary.load: file {path} does not exist") from None
-    except IsADirectoryError:
-        raise InvalidDictionaryError(f"Dictionary.load: {path} is a folder; a dictionary is one file") from None
-    except NotAFileError as error:
-        raise InvalidDictionaryError(f"Dictionary.load: {error}") from None
+    with naming_file(path, "Dictionary.load", InvalidDictionaryError, "a dictionary is"), open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
     return parse(data, verify, str(path))
 
 

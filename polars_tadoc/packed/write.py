@@ -43,20 +43,8 @@ def write_packed(
 ) -> None:
     """Write packed rows, one row group each, as an atomic write: the file appears only when it is complete.
 
-    Parameters
-    ----------
-    rows
-        Frames of packed rows.
-    schema
-        Their columns.
-    column
-        The packed one.
-    place
-        A file: an existing one is replaced and keeps its mode, a link is followed. Or an object, or an open file.
-    call
-        Start of messages.
-    access
-        Access to object stores.
+    ``schema`` has the columns of ``rows``, ``column`` is the packed one. An existing file is replaced and keeps its
+    mode, a link is followed. Messages start with ``call``.
 
     Raises
     ------

@@ -119,17 +119,8 @@ def sort_records(
 ) -> Records:
     """Make records from unsorted keys; the counts of equal keys are added.
 
-    Parameters
-    ----------
-    layout
-        Layout of the keys.
-    words
-        Words by id, in any order; unused words are dropped.
-    keys
-        uint32[m, columns]: as in :class:`Records`, but unsorted, and with ids of words.
-    counts, rows, lengths
-        As in :class:`Records`.
-
+    ``words`` are in any order, unused ones are dropped; other arguments as in :class:`Records`, but ``keys`` is
+    unsorted and holds ids of words.
     """
     used = np.zeros(len(words), np.bool_)
     mark(keys, layout.are_words, used)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -47,6 +48,28 @@ def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
 
     """
     return os.fdopen(descriptor_of(path, follow=follow), "rb")
+
+
+@contextmanager
+def naming_file(path: Path, call: str, error: type[Exception], what: str) -> Iterator[None]:
+    """Name the call and the file in errors of opening it.
+
+    Raises
+    ------
+    FileNotFoundError
+        The file does not exist.
+    error
+        The path is a folder, where ``what`` are one file, or something else that is not a file.
+
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{call}: file {path} does not exist") from None
+    except IsADirectoryError:
+        raise error(f"{call}: {path} is a folder; {what} one file") from None
+    except NotAFileError as found:
+        raise error(f"{call}: {found}") from None
 
 
 def is_regular(path: Path) -> bool:

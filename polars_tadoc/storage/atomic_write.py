@@ -74,14 +74,8 @@ def atomic_file(path: Path, call: str, private: bool = False) -> Iterator[Path]:
 
     The temporary file exists already and is empty: write to it.
 
-    Parameters
-    ----------
-    path
-        The value of :func:`target`.
-    call
-        Start of messages.
-    private
-        Make a new file readable by its owner only.
+    ``path`` comes from :func:`target`. Only the owner can read a new file if it is ``private``. Messages start with
+    ``call``.
 
     Raises
     ------

@@ -35,15 +35,6 @@ class Found:
 def find(source: Source, call: str, access: Access | None = None) -> list[Found]:
     """List files; those of a folder or a pattern in the order of their names.
 
-    Parameters
-    ----------
-    source
-        The files.
-    call
-        Start of messages.
-    access
-        Access to object stores.
-
     Raises
     ------
     FileNotFoundError

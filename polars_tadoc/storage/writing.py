@@ -142,16 +142,7 @@ def downloaded_folder(
 ) -> Iterator[Path]:
     """Yield a local copy of a saved index in an object store; removed on exit.
 
-    Parameters
-    ----------
-    address
-        Its folder.
-    header
-        The file that lists the others.
-    sizes
-        Reads from the header the size of each file.
-    call, access
-        As for :func:`writing`.
+    ``header`` is the file that lists the others, ``sizes`` reads from it the size of each.
 
     Raises
     ------

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from polars_tadoc.errors import InvalidTwigSetError, NotAFileError
-from polars_tadoc.runtime.regular_file import read_json_text
+from polars_tadoc.errors import InvalidTwigSetError
+from polars_tadoc.runtime.regular_file import naming_file, read_json_text
 from polars_tadoc.storage.atomic_write import atomic_file, target
 
 FORMAT = "polars_tadoc twigs"
@@ -41,13 +41,8 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 
     """
     try:
-        text = read_json_text(path, "TwigSet.load").decode()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"TwigSet.load: {path} does not exist") from None
-    except IsADirectoryError:
-        raise InvalidTwigSetError(f"TwigSet.load: {path} is a folder; saved twigs are one file") from None
-    except NotAFileError as error:
-        raise InvalidTwigSetError(f"TwigSet.load: {error}") from None
+        with naming_file(path, "TwigSet.load", InvalidTwigSetError, "saved twigs are"):
+            text = read_json_text(path, "TwigSet.load").decode()
     except UnicodeDecodeError as error:
         raise _damaged(path, f"it is not UTF-8 ({error.reason} at byte {error.start:,})") from None
     try:

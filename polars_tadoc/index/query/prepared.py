@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,7 @@ POSTINGS_SHARE = 0.75
 _lock = threading.Lock()
 
 
-@dataclass(frozen=True, eq=False)
-class _Kept:
+class _Kept(NamedTuple):
     """Arrays of an engine, with their bytes for the cache."""
 
     value: Any

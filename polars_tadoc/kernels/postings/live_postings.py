@@ -22,21 +22,7 @@ DELETED = np.uint32(0xFFFFFFFF)
 
 
 def live_frequencies(postings: Postings, numbers: UInt32) -> UInt32:
-    """Count the documents of each list that stay.
-
-    Parameters
-    ----------
-    postings
-        The lists.
-    numbers
-        uint32 by document: ``DELETED`` for those that go.
-
-    Returns
-    -------
-    uint32 array
-        By list.
-
-    """
+    """Count the documents of each list that stay; ``numbers`` is uint32 by document, ``DELETED`` for those that go."""
     frequencies = np.empty(len(postings.frequencies), np.uint32)
     addresses = addresses_of(postings)
     map_parallel(lambda chunk: _count(addresses, numbers, *chunk, frequencies), _chunks(postings))

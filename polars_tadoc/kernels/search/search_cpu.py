@@ -748,20 +748,9 @@ def _bound_blocks(
 
 
 def block_bounds(postings: Postings, norms: Float32) -> Float32:
-    """Return what each block adds at most to a score, for a weight of 1.
+    """Return what each block adds at most to a score, for a weight of 1: the largest ``count / (count + norm)``.
 
-    Parameters
-    ----------
-    postings
-        The lists.
-    norms
-        float32 by document.
-
-    Returns
-    -------
-    float32 array
-        By block: the largest count / (count + norm) of its postings.
-
+    ``norms`` is float32 by document, at least 0.
     """
     bounds = np.empty(len(postings.heads), np.float32)
     addresses = addresses_of(postings)

@@ -16,14 +16,7 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 
 def count_row_words(text: pl.Series, tokenizer: Tokenizer) -> UInt64:
-    """Return the number of words of each row, uint64; 0 for null rows.
-
-    Raises
-    ------
-    ValueError
-        A row is not UTF-8.
-
-    """
+    """Return the number of words of each row, uint64; 0 for null rows; errors as of :func:`find_row_words`."""
     require_utf8(text)
     if not tokenizer.has_classes:
         return np.diff(found_words(text, tokenizer).ends, prepend=0).astype(np.uint64)

@@ -92,21 +92,8 @@ def rule_weights(rules: Rules, roots: UInt32) -> UInt64:
 def terminal_counts(rules: Rules, roots: UInt32, strategy: str) -> UInt64:
     """Count each terminal over all documents.
 
-    Parameters
-    ----------
-    rules
-        The rules.
-    roots
-        uint32: top-level symbols of the rows that are there.
-    strategy
-        "top_down" pushes weights from the roots to the terminals, "bottom_up" merges the rules' tables upward
-        (G-TADOC, ICDE 2021, algorithms 1 and 2).
-
-    Returns
-    -------
-    uint64 array
-        Count by terminal.
-
+    ``roots`` are the top-level symbols of the rows that are there. "top_down" pushes weights from the roots to the
+    terminals, "bottom_up" merges the rules' tables upward (G-TADOC, ICDE 2021, algorithms 1 and 2).
     """
     if strategy == "top_down":
         return rule_weights(rules, roots)[: rules.terminals]

@@ -135,21 +135,7 @@ def spell(trie: Trie, ids: UInt32) -> tuple[Int64, UInt8]:
 
 
 def common_prefixes(trie: Trie, text: bytes) -> UInt32:
-    """List the words that a text begins with.
-
-    Parameters
-    ----------
-    trie
-        The dictionary.
-    text
-        Any bytes.
-
-    Returns
-    -------
-    uint32 array
-        Ids, the shortest word first.
-
-    """
+    """Return the ids of the words that a text begins with, the shortest word first."""
     data = np.frombuffer(text + bytes(8), np.uint8)
     found = np.empty(min(len(text), trie.words), np.uint32)
     start = np.uint64(data.ctypes.data)
