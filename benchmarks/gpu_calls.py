@@ -42,7 +42,7 @@ STAGES = {
     "split": ["model.column.split"],
     "grammar": ["engine.cuda.load_rules", "engine.cuda.load_grammar"],
     "upload": ["engine.cuda.load_array", "engine.cuda.load_symbols"],
-    "cost model": ["traversal.selector.choose_strategy"],
+    "cost model": ["traversal.selector.choose_strategy", "traversal.selector.settle"],
     "kernels": [
         f"engine.cuda.{name}"
         for name in (

@@ -23,7 +23,6 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from benchmarks.word_ids import uncompressed
 from polars_tadoc.engine import cpu
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.kernels.keys import keys_cuda as window_keys
@@ -32,6 +31,7 @@ from polars_tadoc.kernels.sequences import sequences_cuda as sequences
 from polars_tadoc.kernels.sequences import window_counts_cuda as window_counts
 from polars_tadoc.kernels.sequences import window_postings_cuda as window_postings
 from polars_tadoc.kernels.sequences import windows_cuda as windows
+from polars_tadoc.kernels.traverse.expand_words_cpu import expand_words
 from polars_tadoc.runtime.device import with_headers
 from polars_tadoc.traversal.source import Source, prepare
 
@@ -69,7 +69,7 @@ class Words:
     """The ranks of all words on the device, and where documents start."""
 
     def __init__(self, host: Source) -> None:
-        offsets, words = uncompressed(host.rules, host.root_offsets, host.roots)
+        offsets, words = expand_words(host.rules, host.root_offsets, host.roots)
         starts = np.zeros(len(words) + 32, np.uint8)
         starts[offsets] = 1
         rank = host.rank

@@ -23,8 +23,8 @@ from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, ratio, times
 from polars_tadoc.engine import cpu
 from polars_tadoc.kernels.documents.order_cpu import COUNTERS, FEW, order_documents
+from polars_tadoc.kernels.traverse.expand_words_cpu import expand_words
 from polars_tadoc.kernels.traverse.kept_tables_cpu import kept
-from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.column import split
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
@@ -32,36 +32,6 @@ UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 STRATEGIES = ("top_down", "bottom_up")
-
-
-@nb.njit(nogil=True, cache=True)
-def expand(rules_from: int, rule_offsets: Int64, symbols: UInt32, starts: Int64, words: UInt32) -> None:
-    """Write each rule's words from its start on."""
-    for r in range(len(rule_offsets) - 1):
-        at = starts[r]
-        for i in range(rule_offsets[r], rule_offsets[r + 1]):
-            if symbols[i] < rules_from:
-                words[at] = symbols[i]
-                at += 1
-            else:
-                rule = nb.int64(symbols[i]) - rules_from
-                for j in range(starts[rule], starts[rule + 1]):
-                    words[at] = words[j]
-                    at += 1
-
-
-def uncompressed(rules: Rules, root_offsets: Int64, roots: UInt32) -> tuple[Int64, UInt32]:
-    """Return where each document's words start, and the words: the rows are one more rule each."""
-    offsets = np.concatenate([rules.rule_offsets, rules.rule_offsets[-1] + root_offsets[1:]])
-    symbols = np.concatenate([rules.symbols, roots])
-    lengths = np.ones(rules.terminals + rules.rule_count, np.int64)
-    lengths[rules.terminals :] = rules.lengths
-    before = np.concatenate([[0], np.cumsum(lengths[symbols])])
-    starts = before[offsets]
-    words = np.empty(starts[-1], np.uint32)
-    expand(rules.terminals, offsets, symbols, starts, words)
-    documents = starts[rules.rule_count :]
-    return documents - documents[0], words[documents[0] :].copy()
 
 
 @nb.njit(nogil=True, cache=True)
@@ -231,7 +201,7 @@ def contenders(given: str) -> tuple[str, dict[str, dict[str, Callable[[], Any]]]
     (corpus,) = split(text.tadoc.compress())
     rules, rank = cpu.load_rules(corpus.grammar), corpus.grammar.words.rank
     size, root_offsets, roots = rules.terminals, corpus.root_offsets, corpus.roots
-    offsets, words = uncompressed(rules, root_offsets, roots)
+    offsets, words = expand_words(rules, root_offsets, roots)
     by_rank = np.argsort(rank)
 
     def in_order(counts: UInt64) -> Any:

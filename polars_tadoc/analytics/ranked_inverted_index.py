@@ -29,7 +29,7 @@ from polars_tadoc.traversal.options import (
     RunOptions,
     RunRequest,
 )
-from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.selector import settle
 from polars_tadoc.traversal.source import prepare
 
 
@@ -111,7 +111,7 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
         """Index one corpus."""
         source = prepare(corpus, engine, self.options.morphism)
         kernels = engine.kernels
-        strategy = choose_strategy(self.options.strategy, source, "ranked_inverted_index", self.n)
+        source, strategy = settle(self.options.strategy, source, "ranked_inverted_index", self.n)
         ids, offsets, documents, counts = (
             kernels.to_host(array)
             for array in kernels.sequence_postings(

@@ -30,6 +30,7 @@ from polars_tadoc.kernels.traverse.counts_cpu import load_grammar as load_gramma
 from polars_tadoc.kernels.traverse.counts_cpu import map_counts as map_counts
 from polars_tadoc.kernels.traverse.counts_cpu import select as select
 from polars_tadoc.kernels.traverse.counts_cpu import top_down_weights as top_down_weights
+from polars_tadoc.kernels.traverse.expand_words_cpu import expand_words as expand_words
 from polars_tadoc.kernels.traverse.results_cpu import count_by_document as count_by_document
 from polars_tadoc.kernels.traverse.results_cpu import count_by_terminal as count_by_terminal
 from polars_tadoc.kernels.traverse.results_cpu import load_rules as load_rules

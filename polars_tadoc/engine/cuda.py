@@ -34,6 +34,7 @@ from polars_tadoc.kernels.traverse.counts_cuda import load_grammar as load_gramm
 from polars_tadoc.kernels.traverse.counts_cuda import map_counts as map_counts
 from polars_tadoc.kernels.traverse.counts_cuda import select as select
 from polars_tadoc.kernels.traverse.counts_cuda import top_down_weights as top_down_weights
+from polars_tadoc.kernels.traverse.expand_words_cuda import expand_words as expand_words
 from polars_tadoc.kernels.traverse.load_rules_cuda import load_rules as load_rules
 from polars_tadoc.kernels.traverse.tables_cuda import terminal_counts as terminal_counts
 from polars_tadoc.kernels.trie.trie_cuda import GATHERS_SPELLED as GATHERS_SPELLED

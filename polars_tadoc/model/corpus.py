@@ -13,6 +13,7 @@ from polars_tadoc.kernels.traverse import counts_cpu as kernels
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.cached_property import cached_property
 
 TEXT = "text "
 """Start of the keys of plain text."""
@@ -75,6 +76,11 @@ class Corpus:
             gaps=self.gaps[first:stop],
             identity=None,
         )
+
+    @cached_property
+    def known_word_total(self) -> int:
+        """:meth:`word_total`, computed once."""
+        return self.word_total()
 
     def word_total(self) -> int:
         """Number of words in all documents.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polars_tadoc.traversal.costs import COSTS
+from polars_tadoc.config import settings
+from polars_tadoc.traversal.costs import COSTS, EXPANDED_COSTS
 from polars_tadoc.traversal.source import Source
 
 FAMILIES = {
@@ -19,6 +20,15 @@ FAMILIES = {
     "tfidf": "term_vector",
 }
 """Cost model of each analytic."""
+
+MAX_EXPANDED = 1 << 30
+"""Words that are expanded on a device are fewer: so many are sorted at once."""
+
+EXPANDED_SHARE = 4
+"""Of the device's cache the words of one column take at most so small a share."""
+
+EXPANDED_SPAN = 8
+"""Words that a sequence or a window spans at most, for its keys to be written for expanded words."""
 
 STRATEGIES = ("top_down", "bottom_up")
 
@@ -43,6 +53,31 @@ def choose_strategy(asked: str, source: Source, analytic: str, n: int = 1) -> st
     if is_settled(analytic):
         return "top_down"
     return weigh(source, analytic, n).strategy
+
+
+def settle(asked: str, source: Source, analytic: str, n: int = 1) -> tuple[Source, str]:
+    """Return what a call reads, and its strategy.
+
+    With "auto", a device reads the words themselves, expanded once and kept with the rows, where rules are estimated to
+    save less than they cost.
+    """
+    if asked != "auto":
+        return source, asked
+    choice, plain = weigh(source, analytic, n), expanded_milliseconds(source, analytic, n)
+    if plain is not None and plain < choice.milliseconds[choice.strategy]:
+        return source.expanded(), "top_down"
+    return source, choice.strategy
+
+
+def expanded_milliseconds(source: Source, analytic: str, n: int) -> float | None:
+    """Estimate a call on expanded words; None if they are not kept, or would be too many to keep."""
+    costs, words = EXPANDED_COSTS.get(FAMILIES[analytic]), source.word_total
+    if costs is None or words is None or n > EXPANDED_SPAN:
+        return None
+    if words >= MAX_EXPANDED or EXPANDED_SHARE * 4 * words > settings().device_cache_bytes:
+        return None
+    each = costs["words"] * (n if analytic == "cooccurrence" else 1)
+    return (costs["calls"] + each * words) / 1e6
 
 
 def is_settled(analytic: str) -> bool:

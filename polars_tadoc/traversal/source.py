@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,27 @@ class Source(PreparedRows):
     """Key of the words in the engine's cache; None if a morphism made them, or for plain text."""
     host: tuple[Rules, Int64, UInt32]
     """Rules, offsets and symbols in host memory."""
+    corpus: Corpus | None = None
+    """The corpus, if its words are as they are stored."""
+
+    @property
+    def word_total(self) -> int | None:
+        """Words of all documents, if the rows stay on a device while they are kept; otherwise None."""
+        kept = self.engine.resident is not None and self.corpus is not None and self.corpus.identity is not None
+        return self.corpus.known_word_total if kept and self.corpus is not None else None
+
+    def expanded(self) -> Source:
+        """Return the same documents without rules: their words, which stay on the device with the rows."""
+        corpus, kernels = self.corpus, self.engine.kernels
+        assert corpus is not None
+
+        def expand() -> ExpandedRows:
+            nothing, start = np.zeros(0, np.uint64), np.zeros(1, np.int64)
+            plain = Rules(self.rules.terminals, start, nothing.astype(np.uint32), start, nothing)
+            return ExpandedRows(plain.loaded(kernels.load_array), *kernels.expand_words(*self.symbols))
+
+        made: ExpandedRows = self.engine.keep(f"{corpus.identity}:words", expand, owner=corpus)
+        return replace(self, rules=made.rules, root_offsets=made.offsets, roots=made.words)
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -97,7 +118,24 @@ def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) ->
         rules = mapped.loaded(kernels.load_array)
         words, key, host = image.words, None, (mapped, offsets, roots)
         return Source(engine, words, rules, *_load_rows(engine, *host[1:]).arrays, corpus.rows, key, host)
-    return Source(engine, words, rules, *resident_rows(corpus, engine).arrays, corpus.rows, key, host)
+    return Source(engine, words, rules, *resident_rows(corpus, engine).arrays, corpus.rows, key, host, corpus)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpandedRows:
+    """Documents as words."""
+
+    rules: Rules
+    """None, over the words."""
+    offsets: Any
+    """int64, documents + 1: start of each document's words, an array of the engine."""
+    words: Any
+    """uint32, an array of the engine."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.rules.nbytes + int(self.offsets.nbytes + self.words.nbytes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,8 @@ from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.kept_columns import split_and_keep
 from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.traversal import selector
+from polars_tadoc.traversal.source import Source
 
 ROWS = st.lists(st.none() | st.lists(st.sampled_from(["a", "b", "c", "d", "ü"]), max_size=12).map(" ".join), max_size=6)
 
@@ -125,8 +127,16 @@ class Pretended(Engine):
         return "pretended:0"
 
 
+@pytest.mark.parametrize("expands", [False, True])
 @pytest.mark.parametrize(("call", "options"), CALLS)
-def test_calls_on_joined_grammars_agree(call: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_on_joined_grammars_agree(
+    call: str, options: dict[str, Any], expands: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def milliseconds(source: Source, *_: Any) -> float | None:
+        return -1.0 if expands and source.word_total is not None else None
+
+    monkeypatch.setattr(selector, "expanded_milliseconds", milliseconds)
     column = column_of(
         ["to be or not to be to be or", None, "be or not B b"], ["or not to be", "", "zoo b b"], [None, "a b a b a b"]
     )
@@ -136,6 +146,9 @@ def test_calls_on_joined_grammars_agree(call: str, options: dict[str, Any], monk
     monkeypatch.setattr(Stages, "find_on", None)  # called for each grammar that stays apart
     for _ in range(2):
         assert getattr(tadoc, call)(column, **options).to_pylist() == expected
+    if expands and call in ("ranked_inverted_index", "cooccurrence", "sequence_count") and "stopwords" not in options:
+        (rows,) = [key for key in device.resident._values if key.endswith(":words")]  # type: ignore[union-attr]
+        assert rows.startswith("pretended:0:")
 
 
 @pytest.mark.parametrize(("call", "options"), CALLS)

@@ -30,7 +30,7 @@ from tests.handmade import cut, flatten
 from tests.kernels.documents import test_document_kernels
 from tests.kernels.search import test_search_kernels
 from tests.kernels.sequences import test_sequence_kernels
-from tests.kernels.traverse import test_kernels
+from tests.kernels.traverse import test_expand_words, test_kernels
 from tests.kernels.trie import test_trie
 from tests.kernels.twigs import test_twig_matches, test_twig_rule_matches
 from tests.kernels.weights import test_weight_kernels
@@ -263,6 +263,7 @@ COMPARISONS: dict[str, Callable[..., None]] = {
     "map_counts": test_kernels.test_map_counts,
     "select": test_kernels.test_select,
     "load_rules": test_document_kernels.test_any_grammar,
+    "expand_words": test_expand_words.test_any_grammar,
     "terminal_counts": test_document_kernels.test_any_grammar,
     "count_by_document": test_document_kernels.test_any_grammar,
     "count_by_terminal": test_document_kernels.test_any_grammar,

@@ -17,6 +17,7 @@ from polars_tadoc.kernels.keys.keys_cuda import (
     sum_entries,
     words_by_rank,
 )
+from polars_tadoc.kernels.keys.plain_windows_cuda import count_plain, is_plain
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, radix_sort
 from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
 from polars_tadoc.kernels.sequences.rule_occurrences_cuda import rule_weights
@@ -42,6 +43,9 @@ def count_windows(
         possible = possible_kind(kind, rules, root_offsets, roots)
         if possible is None or top == 0 or min_count >= 1 << 64:
             return no_windows(kind.words)
+        if is_plain(possible, rules, roots):
+            packing, keys, counts = count_plain(possible, rules, root_offsets, roots, rank)
+            return ranked([_chosen(keys, counts, min_count if min_count > 1 else 0, top)], packing, rank, top)
         texts = make_texts(possible, rules, root_offsets, roots, rank)
         weights = rule_weights(possible, rules, *texts, strategy)
         packing, found = _count_batches(possible, texts, weights, spare_memory(rules, *texts), max(min_count, 1), top)

@@ -17,6 +17,7 @@ from polars_tadoc.kernels.keys.keys_cuda import (
     sum_runs,
     words_by_rank,
 )
+from polars_tadoc.kernels.keys.plain_windows_cuda import is_plain, list_plain
 from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_scan, radix_sort, segmented_sum
 from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
 from polars_tadoc.kernels.sequences.rule_occurrences_cuda import rule_documents
@@ -42,6 +43,10 @@ def list_windows(
         if possible is None:
             no_words, no_counts = no_windows(kind.words)
             return no_words, cupy.zeros(1, np.int64), cupy.empty(0, np.uint32), no_counts
+        if is_plain(possible, rules, roots, documents=True):
+            packing, (keys, offsets, lists, documents, counts) = list_plain(possible, rules, root_offsets, roots, rank)
+            made = _limited(keys, offsets, lists, documents, counts, min_count, top)
+            return _joined([made], packing, words_by_rank(rank))
         texts = make_texts(possible, rules, root_offsets, roots, rank)
         codes = _write_codes(possible, rules, texts, strategy)
         found = _list_batches(possible, texts, codes, spare_memory(rules, *texts), min_count, top)
@@ -170,6 +175,19 @@ def _make_lists(columns: list[Any], packing: Packing, min_count: int, top: int |
         *(offsets, documents),
     )
     del pairs
+    return _limited(keys, offsets, lists, documents, counts, min_count, top)
+
+
+def _limited(
+    keys: Any, offsets: Any, lists: Any, documents: Any, counts: Any, min_count: int, top: int | None
+) -> _Lists:
+    """Order lists of ascending documents by count falling, less what the result leaves out.
+
+    ``lists`` is cupy uint32: the list of each document.
+    """
+    import cupy
+
+    list_count = len(offsets) - 1
     order_lists(lists, list_count, documents, counts)
     if top is None and min_count <= 1:
         return _Lists(keys, offsets, documents, counts)
@@ -178,7 +196,9 @@ def _make_lists(columns: list[Any], packing: Packing, min_count: int, top: int |
         wanted = segmented_sum(counts, offsets) >= np.uint64(min(min_count, (1 << 64) - 1))
     keep = cupy.empty(len(lists), np.uint8)
     most = (1 << 64) - 1 if top is None else top
-    launch_each("window_postings", "keep_first", len(lists), lists, offsets, wanted.view(np.uint8), size, most, keep)
+    launch_each(
+        "window_postings", "keep_first", len(lists), lists, offsets, wanted.view(np.uint8), len(lists), most, keep
+    )
     del lists
     kept_sizes = compact(segmented_sum(keep, offsets), wanted)
     kept = [compact(column, wanted) for column in keys]

@@ -24,6 +24,24 @@ class TraverseKernels(Protocol):
     def terminal_counts(self, rules: Rules, roots: Any, strategy: str) -> Any:
         """Count each terminal over all documents: uint64 by terminal."""
 
+    def expand_words(self, rules: Rules, root_offsets: Any, roots: Any) -> tuple[Any, Any]:
+        """Expand documents.
+
+        Parameters
+        ----------
+        rules
+            The rules.
+        root_offsets, roots
+            int64, documents + 1, and uint32: the documents' symbols.
+
+        Returns
+        -------
+        (int64[documents + 1], uint32 array)
+            Where each document's words start, and the words.
+
+        """
+        ...
+
     def map_counts(self, counts: Any, image: UInt32, size: int) -> Any:
         """Sum counts by image, which is in host memory: uint64 by new id."""
 

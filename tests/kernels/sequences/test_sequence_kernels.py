@@ -84,13 +84,22 @@ class Case:
             rows.append(words)
         return rows
 
+    def loaded(self, engine: str) -> Rules:
+        load = choose(engine, 0).kernels.load_array
+        return Rules(
+            self.terminals, load(self.rule_offsets), load(self.symbols), self.level_offsets, load(self.lengths)
+        )
+
+    def expand(self, engine: str) -> list[Any]:
+        """Where each document's words start, and the words, in host memory."""
+        kernels = choose(engine, 0).kernels
+        documents = kernels.load_array(self.root_offsets), kernels.load_array(self.roots)
+        return [kernels.to_host(array) for array in kernels.expand_words(self.loaded(engine), *documents)]
+
     def run(self, engine: str, name: str, *arguments: Any, **options: Any) -> list[Any]:
         """Results of a kernel of an engine, in host memory."""
         kernels = choose(engine, 0).kernels
-        load = kernels.load_array
-        rules = Rules(
-            self.terminals, load(self.rule_offsets), load(self.symbols), self.level_offsets, load(self.lengths)
-        )
+        load, rules = kernels.load_array, self.loaded(engine)
         rank = None if self.rank is None else load(np.array(self.rank, np.uint32))
         size, strategy = arguments
         got = getattr(kernels, name)(rules, load(self.root_offsets), load(self.roots), size, rank, strategy, **options)
@@ -117,6 +126,14 @@ class Case:
         return list(zip(map(tuple, words.tolist()), lists, strict=True))
 
 
+@st.composite
+def plain_rows(draw: st.DrawFn) -> Made:
+    """Documents of words alone, some empty or shorter than a window."""
+    terminals = draw(st.integers(1, 40))
+    rows = draw(st.lists(st.lists(st.integers(0, terminals - 1), max_size=30), max_size=6))
+    return terminals, [], [0], rows
+
+
 def drawn(made: Made, data: st.DataObject) -> Case:
     return Case(made, data.draw(st.one_of(st.none(), st.permutations(range(made[0])))))
 
@@ -127,6 +144,17 @@ def test_sequence_counts(engine: str, strategy: str, made: Made, n: int, data: A
     case = drawn(made, data)
     expected = reference.sequence_counts(case.rows, n, case.rank, **options)
     assert case.counted(engine, "sequence_counts", n, strategy, **options) == expected
+
+
+@given(made=plain_rows(), size=st.integers(1, 20), data=st.data(), **limits)
+def test_documents_without_rules(engine: str, made: Made, size: int, data: Any, **options: Any) -> None:
+    case = drawn(made, data)
+    given_ = (case.rows, size, case.rank)
+    expected = reference.sequence_counts(*given_, **options)
+    assert case.counted(engine, "sequence_counts", size, "top_down", **options) == expected
+    expected_postings = reference.sequence_postings(*given_, **options)
+    assert case.postings(engine, size, "top_down", **options) == expected_postings
+    assert case.counted(engine, "pair_counts", size, "top_down", **options) == reference.pair_counts(*given_, **options)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

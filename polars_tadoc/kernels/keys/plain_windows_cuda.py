@@ -1,0 +1,111 @@
+"""Windows of documents without rules: each word is read once, and all keys are sorted at once."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.keys.keys_cuda import Packing, pack, sum_entries, sum_runs
+from polars_tadoc.kernels.primitives import primitives_cuda as primitives
+from polars_tadoc.kernels.sequences.windows_cuda import Kind
+from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.device import launch_each
+
+MEMORY_SHARE = 8
+"""Of device memory keys take at most so small a share; where they would take more, they are counted in ranges."""
+
+MAX_REACH = 16
+"""Words between two of a pair up to which all pairs are written."""
+
+_WITH_DOCUMENT = Packing(2, 32, 1, 2, 32, 32)
+"""A key of one column, and a document above a weight of one."""
+
+
+def is_plain(kind: Kind, rules: Rules, words: Any, documents: bool = False) -> bool:
+    """Tell whether there are no rules, and memory for all keys at once, with documents if asked."""
+    if rules.rule_count or kind.reach > MAX_REACH:
+        return False
+    columns = pack(kind, rules.terminals, 1).columns
+    if columns > 1 and (documents or kind.name == "pairs"):
+        return False
+    entries = len(words) * (kind.reach if kind.name == "pairs" else 1)
+    return entries < 1 << 30 and MEMORY_SHARE * entries * (40 * columns + 24) <= _device_memory()
+
+
+def _device_memory() -> int:
+    import cupy
+
+    total = _total(cupy.cuda.runtime.getDevice())
+    return min(total, cupy.get_default_memory_pool().get_limit() or total)
+
+
+@cache
+def _total(device: int) -> int:
+    import cupy
+
+    with cupy.cuda.Device(device):
+        return int(cupy.cuda.runtime.memGetInfo()[1])
+
+
+def count_plain(kind: Kind, rules: Rules, offsets: Any, words: Any, rank: Any) -> tuple[Packing, Any, Any]:
+    """Return how keys are packed, each distinct key, and how often it occurs."""
+    import cupy
+
+    packing = pack(kind, rules.terminals, 1)
+    columns = [_keys(kind, packing, offsets, words, rank)[0]]
+    if columns[0].shape[1] == 0:
+        return packing, *columns, cupy.empty(0, np.uint64)
+    return packing, *sum_entries(columns, packing)
+
+
+def list_plain(kind: Kind, rules: Rules, offsets: Any, words: Any, rank: Any) -> tuple[Packing, tuple[Any, ...]]:
+    """List the documents of each window.
+
+    Returns
+    -------
+    (Packing, (keys, offsets, lists, documents, counts))
+        How keys are packed; keys, one column; where each one's documents start; the key of each document; documents,
+        ascending; and how often each holds the window.
+
+    """
+    import cupy
+
+    packing = pack(kind, rules.terminals, 1)
+    keys, owners = _keys(kind, packing, offsets, words, rank)
+    bits, first_bit = packing.sorted_bits(0)
+    ordered, documents = primitives.radix_sort(keys[0], owners, bits, first_bit, overwrite=True)  # documents ascend
+    del keys, owners
+    ordered >>= np.uint64(packing.spare)
+    columns = cupy.stack([ordered, documents.astype(np.uint64) << np.uint64(32) | np.uint64(1)])
+    del ordered, documents
+    pairs, counts = sum_runs(columns, None, _WITH_DOCUMENT)
+    del columns
+    documents = pairs[1].astype(np.uint32)
+    distinct, sizes = primitives.sum_runs(pairs[0], cupy.ones(len(counts), np.uint64))
+    starts = primitives.exclusive_scan(sizes)
+    return packing, (distinct.reshape(1, -1), starts, primitives.expand(starts, len(counts)), documents, counts)
+
+
+def _keys(kind: Kind, packing: Packing, offsets: Any, words: Any, rank: Any) -> tuple[Any, Any]:
+    """Return the keys of all windows, cupy uint64 by column, and, of runs of words, the document of each."""
+    import cupy
+
+    lengths = offsets[1:] - offsets[:-1]
+    distances = [kind.reach] if kind.name == "windows" else range(1, kind.reach + 1)
+    before = [primitives.exclusive_scan(cupy.maximum(lengths - distance, 0)) for distance in distances]
+    sizes = [int(own[-1]) for own in before]  # synchronize!
+    keys = cupy.empty((packing.columns, sum(sizes)), np.uint64)
+    first, owners = 0, cupy.empty(0, np.uint32)
+    for distance, own, size in zip(distances, before, sizes, strict=True):
+        owners = primitives.expand(own, size)
+        given = (words, rank, offsets, own, owners, size)
+        if kind.name == "windows":
+            layout = (kind.words, packing.bits, packing.per_column, packing.columns, packing.spare)
+            launch_each("plain_windows", "pack_windows", size, *given, *layout, keys)
+        else:
+            target = keys[0, first : first + size]
+            launch_each("plain_windows", "pack_pairs", size, *given, distance, packing.bits, packing.spare, target)
+        first += size
+    return keys, owners
