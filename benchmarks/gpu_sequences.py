@@ -32,10 +32,17 @@ from polars_tadoc.kernels.sequences import window_counts_cuda as window_counts
 from polars_tadoc.kernels.sequences import window_postings_cuda as window_postings
 from polars_tadoc.kernels.sequences import windows_cuda as windows
 from polars_tadoc.kernels.traverse.expand_words_cpu import expand_words
+from polars_tadoc.model.kept_columns import split_and_keep
 from polars_tadoc.runtime.device import with_headers
+from polars_tadoc.traversal.selector import settle
 from polars_tadoc.traversal.source import Source, prepare
 
 STRATEGIES = ("top_down", "bottom_up")
+ANALYTICS = {
+    "sequence_counts": "sequence_count",
+    "sequence_postings": "ranked_inverted_index",
+    "pair_counts": "cooccurrence",
+}
 CALLS = [
     ("sequence_counts", 2),
     ("sequence_counts", 3),
@@ -182,7 +189,8 @@ def wall_ms(run: Callable[[], Any], repeat: int) -> float:
 
 def measure(name: str, text: pl.Series, repeat: int, cpu_repeat: int) -> list[dict[str, Any]]:
     """Time every call on one corpus."""
-    (corpus,) = tadoc.column.split(tadoc.compress(text, lossless=False, engine="gpu"))
+    column = tadoc.compress(text, lossless=False, engine="gpu")
+    (corpus,) = split_and_keep(column, column)
     source, host = prepare(corpus, choose("gpu", 0)), prepare(corpus, choose("cpu", 0))
     words = Words(host)
     print(
@@ -200,9 +208,12 @@ def measure_call(
     def run(kernels: Any, given: Source, strategy: str) -> Any:
         return getattr(kernels, call)(given.rules, given.root_offsets, given.roots, size, given.rank, strategy)
 
+    chosen, strategy = settle("auto", source, ANALYTICS[call], size)
+    told = "words" if chosen is not source else strategy
     runs = {
         "top_down": partial(run, sequences, source, "top_down"),
         "bottom_up": partial(run, sequences, source, "bottom_up"),
+        "auto": partial(run, sequences, chosen, strategy),
         "plain": partial(getattr(words, call), size, source.rank),
     }
     expected = [array.get() for array in runs["plain"]()]
@@ -218,11 +229,14 @@ def measure_call(
             raise SystemExit(f"{call} {size} {strategy}: WRONG")
         del got
     times = device_ms(runs, repeat)
-    best = min(times[strategy] for strategy in STRATEGIES)
+    if not all(np.array_equal(array.get(), right) for array, right in zip(runs["auto"](), expected, strict=True)):
+        raise SystemExit(f"{call} {size} auto: WRONG")
+    best = times["auto"]
     on_cpu = [wall_ms(partial(run, cpu, host, strategy), cpu_repeat) for strategy in STRATEGIES if cpu_repeat]
     print(
         f"  {call:18}{size:2}{len(expected[0]):>10,} rows  top_down {times['top_down']:8.2f}  "
-        f"bottom_up {times['bottom_up']:8.2f}  plain {times['plain']:8.2f} ({times['plain'] / best:5.2f} times)  "
+        f"bottom_up {times['bottom_up']:8.2f}  auto {times['auto']:8.2f} ({told})  "
+        f"plain {times['plain']:8.2f} ({times['plain'] / best:5.2f} times)  "
         f"cpu {min(on_cpu, default=0):8.1f} ({min(on_cpu, default=0) / best:6.1f} times)  "
         f"peak {peaks['top_down']:.2f} {peaks['bottom_up']:.2f}",
         flush=True,

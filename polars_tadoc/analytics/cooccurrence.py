@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypedDict, Unpack
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.records.labelled_results import dictionary, numbers, to_arrow
 from polars_tadoc.runtime.arguments import require_integer
+from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.traversal.options import Options, TokenizerOption, TopOnWorkers, require_min_count, require_top
@@ -28,12 +28,12 @@ class Pairs(SequenceCounts):
 
     def to_arrow(self) -> pa.Table:
         """Return a table with dictionary-encoded words."""
-        word, other = (dictionary(self.words, np.ascontiguousarray(self.ids[:, k])) for k in range(2))
+        word, other = (dictionary(self.words, to_arrow(self.ids[:, k])) for k in range(2))
         return pa.table({"word": word, "other": other, "count": to_arrow(self.counts)})
 
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with the schema ``SCHEMA``."""
-        word, other = (self.words.take(self.ids[:, k]) for k in range(2))
+        word, other = (self.words.take(view(to_arrow(self.ids[:, k]))) for k in range(2))
         return pl.DataFrame([word.alias("word"), other.alias("other"), numbers("count", self.counts)])
 
 

@@ -21,7 +21,8 @@ from polars_tadoc.analytics import (
 from polars_tadoc.execute import weights
 from polars_tadoc.model.column import split
 from polars_tadoc.model.payload import short_name
-from polars_tadoc.traversal.selector import STRATEGIES, choose_strategy, is_settled, weigh
+from polars_tadoc.traversal.costs import EXPANDED_COSTS
+from polars_tadoc.traversal.selector import FAMILIES, STRATEGIES, choose_strategy, is_settled, weigh
 from polars_tadoc.traversal.source import Source, sources
 from polars_tadoc.traversal.text_corpus import require_text
 
@@ -111,4 +112,6 @@ def _lines(source: Source, analytic: str, n: int, asked: str) -> str:
     for strategy in STRATEGIES:
         parts = ", ".join(f"{name} {choice.features[name]:,.0f}" for name in choice.costs[strategy])
         lines.append(f"  {strategy}: {choice.milliseconds[strategy]:.2f} ms estimated from {parts}")
+    if asked == "auto" and source.engine.name == "gpu" and FAMILIES[analytic] in EXPANDED_COSTS:
+        lines.append("  a column that stays on the GPU: the words themselves, expanded once, where that is faster")
     return "\n".join(lines)
