@@ -2,8 +2,9 @@
 
 ``python -m tests.interrupts --moments 50`` prints a table: call, moments, how often the target was the old or the new
 one, violations, and how long after an interrupt it was told and the process had ended. Each moment is a process of its
-own: it imports, warms up, makes its input, says so and makes the call; the moment is drawn over the time that an
-undisturbed call took. ``--calls`` and ``--seconds`` bound the run.
+own, forked from one that has imported everything and loaded the machine code of the call, and has computed nothing. It
+reads its input, makes a small call, says so and makes the call; the moment is drawn over the time that an undisturbed
+call took. ``--calls`` and ``--moments`` bound the run.
 
 What has to hold: the target is the old or the new one, whole; an interrupt is told as ``KeyboardInterrupt``, once and
 within a second; no temporary file, spill folder or process is left over. After a kill the next call on the target
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import os
 import queue
@@ -32,23 +34,33 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from numba.core.registry import cpu_target
 
 import polars_tadoc as tadoc
 import polars_tadoc.distributed
+from polars_tadoc.runtime.machine_code import signatures
 from tests import ROOT
 
 CORPUS = Path(os.environ.get("TADOC_CORPORA", ROOT.parent / "shared" / "corpora")) / "docs_tldr.parquet"
 PLAYS = ROOT / "examples" / "data" / "xml" / "plays.parquet"
 
 TOLD = 1.0
-"""Seconds after an interrupt in which it is told."""
+"""Seconds after an interrupt in which it is told, and in which its process has ended."""
 
 ENDED = 30.0
 """Seconds after which a process is taken for one that hangs."""
 
 LEFT = 5.0
 """Seconds that processes which belong to one that was killed have to notice it."""
+
+
+def _kept(folder: Path, make: Callable[[int], pl.DataFrame], rows: int) -> pl.DataFrame:
+    """Make a frame once, and read it in every later process."""
+    path = folder / f"{make.__name__}-{rows}.arrow"
+    if not path.exists():
+        made = path.with_suffix(".new")
+        make(rows).write_ipc(made)
+        made.rename(path)
+    return pl.read_ipc(path)
 
 
 def texts(rows: int) -> pl.DataFrame:
@@ -121,7 +133,7 @@ class Kind:
 
 
 def _lazy(folder: Path, rows: int) -> pl.LazyFrame:
-    return texts(rows).lazy().tadoc.compress("text", rows_per_grammar=1000)
+    return _kept(folder, texts, rows).lazy().tadoc.compress("text", rows_per_grammar=1000)
 
 
 def _scan(folder: Path, rows: int) -> pl.LazyFrame:
@@ -129,7 +141,7 @@ def _scan(folder: Path, rows: int) -> pl.LazyFrame:
 
 
 def _index(folder: Path, rows: int) -> Any:
-    df = compressed(rows)
+    df = _kept(folder, compressed, rows)
     return df.tadoc.build_index("text", id="id"), df
 
 
@@ -180,23 +192,25 @@ def _workers(made: Path, path: Path) -> None:
 
 
 CALLS: dict[str, Kind] = {
-    "compress": Kind(lambda f, n: texts(n), lambda df, _: df.tadoc.compress("text"), 200_000),
-    "recompress": Kind(lambda f, n: compressed(n), lambda df, _: df.tadoc.recompress(), 200_000),
+    "compress": Kind(lambda f, n: _kept(f, texts, n), lambda df, _: df.tadoc.compress("text"), 200_000),
+    "recompress": Kind(lambda f, n: _kept(f, compressed, n), lambda df, _: df.tadoc.recompress(), 200_000),
     "decompress": Kind(
-        lambda f, n: compressed(n), lambda df, _: _again(lambda: df.tadoc.decompress("text"), 8), 200_000
+        lambda f, n: _kept(f, compressed, n), lambda df, _: _again(lambda: df.tadoc.decompress("text"), 8), 200_000
     ),
     "sink_packed": Kind(_lazy, lambda lf, path: lf.tadoc.sink_packed(path), 60_000, _of_packed),
     "sink_index": Kind(_lazy, lambda lf, path: lf.tadoc.sink_index(path, overwrite=True), 60_000, _of_index),
     "sink_parquet": Kind(_lazy, lambda lf, path: lf.tadoc.sink_parquet(path), 100_000, _of_parquet),
     "sink_parquet(partition_by)": Kind(
-        lambda f, n: texts(n).with_columns(part=pl.col("id") % 12),
+        lambda f, n: _kept(f, texts, n).with_columns(part=pl.col("id") % 12),
         lambda df, path: df.lazy().tadoc.compress("text").tadoc.sink_parquet(path, partition_by="part"),
         60_000,
         _of_partitions,
     ),
-    "write_packed": Kind(lambda f, n: compressed(n), lambda df, path: df.tadoc.write_packed(path), 400_000, _of_packed),
+    "write_packed": Kind(
+        lambda f, n: _kept(f, compressed, n), lambda df, path: df.tadoc.write_packed(path), 400_000, _of_packed
+    ),
     "build_index, save": Kind(
-        lambda f, n: compressed(n),
+        lambda f, n: _kept(f, compressed, n),
         lambda df, path: df.tadoc.build_index("text", id="id").save(path, overwrite=True),
         250_000,
         _of_index,
@@ -224,7 +238,7 @@ CALLS: dict[str, Kind] = {
         _of_parquet,
     ),
     "Dictionary.save": Kind(
-        lambda f, n: texts(n),
+        lambda f, n: _kept(f, texts, n),
         lambda df, path: tadoc.Dictionary.from_words(df["text"] + pl.Series(range(len(df))).cast(pl.String)).save(path),
         15_000,
         _of_bytes,
@@ -236,26 +250,53 @@ CALLS: dict[str, Kind] = {
         _of_bytes,
     ),
     "twig_filter": Kind(_plays, lambda made, _: _again(lambda: made[0].tadoc.twig_filter("text", made[1]), 100), 2000),
-    "to_csr": Kind(lambda f, n: compressed(n), lambda df, _: tadoc.to_csr(df["text"]), 100_000),
+    "to_csr": Kind(lambda f, n: _kept(f, compressed, n), lambda df, _: tadoc.to_csr(df["text"]), 100_000),
     "content_hash": Kind(
-        lambda f, n: compressed(n), lambda df, _: _again(lambda: tadoc.content_hash(df["text"]), 20), 100_000
+        lambda f, n: _kept(f, compressed, n), lambda df, _: _again(lambda: tadoc.content_hash(df["text"]), 20), 100_000
     ),
     "equals": Kind(
-        lambda f, n: compressed(n),
+        lambda f, n: _kept(f, compressed, n),
         lambda df, _: _again(lambda: tadoc.equals(df["text"], df["text"].shift(1)), 20),
         50_000,
     ),
-    "extract": Kind(lambda f, n: compressed(n), lambda df, _: _again(lambda: tadoc.tail(df["text"], 9), 20), 100_000),
+    "extract": Kind(
+        lambda f, n: _kept(f, compressed, n), lambda df, _: _again(lambda: tadoc.tail(df["text"], 9), 20), 100_000
+    ),
     "count_phrase": Kind(
-        lambda f, n: compressed(n),
+        lambda f, n: _kept(f, compressed, n),
         lambda df, _: _again(lambda: tadoc.count_phrase(df["text"], "the file"), 20),
         100_000,
     ),
     "bm25": Kind(
-        lambda f, n: compressed(n), lambda df, _: _again(lambda: tadoc.bm25(df["text"], "the file list"), 20), 100_000
+        lambda f, n: _kept(f, compressed, n),
+        lambda df, _: _again(lambda: tadoc.bm25(df["text"], "the file list"), 20),
+        100_000,
     ),
     "Workers": Kind(lambda f, n: _packed(f / f"input-{n}.parquet", n), _workers, 60_000, _of_parquet),
 }
+
+
+def _loaded() -> dict[str, Any]:
+    """Name the modules and the machine code that this process has loaded."""
+    kernels = [(name, one) for name, found in signatures.kernels().items() for one in found]
+    forms = []
+    for name, one in kernels:
+        for form in getattr(one, "overloads", ()):
+            with contextlib.suppress(signatures.UnknownTypeError):
+                forms.append((name, [signatures.encode(kind) for kind in form]))
+    return {"modules": sorted(sys.modules), "kernels": forms}
+
+
+def _load(loaded: dict[str, Any]) -> None:
+    """Load the same, without running any of it."""
+    for name in loaded["modules"]:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    known = signatures.kernels()
+    for name, form in loaded["kernels"]:
+        for one in known[name]:
+            with contextlib.suppress(Exception):  # of two kernels with one name, the other
+                one.compile(tuple(signatures.decode(kind) for kind in form))
 
 
 def child(name: str, folder: Path, rows: int) -> None:
@@ -291,6 +332,8 @@ def child(name: str, folder: Path, rows: int) -> None:
             while time.monotonic() < until:  # of the same interrupt, Python may tell again
                 pass
         print("done", took, flush=True)
+        if not (folder / "loaded.json").exists():
+            (folder / "loaded.json").write_text(json.dumps(_loaded()), "utf-8")
     except KeyboardInterrupt as error:
         if not is_told:  # it came before the call, or after it
             print("told", time.monotonic(), flush=True)
@@ -397,9 +440,12 @@ class Child:
 
 def warm() -> None:
     """Fork a process for each line that comes, and say when it ended; a forked one returns, to make its call."""
-    for context in (cpu_target.typing_context, cpu_target.target_context):
-        context.refresh()  # as the first kernel would, 0.7 s of CPU time, and without threads
+    loaded = set()
     for line in sys.stdin:
+        name, folder, rows = json.loads(line)
+        if name not in loaded and (path := Path(folder) / "loaded.json").exists():
+            loaded.add(name)
+            _load(json.loads(path.read_text("utf-8")))
         if pid := os.fork():
             _, status = os.waitpid(pid, 0)
             at = time.monotonic()
@@ -408,7 +454,6 @@ def warm() -> None:
             continue
         os.setsid()
         print("pid", os.getpid(), flush=True)
-        name, folder, rows = json.loads(line)
         child(name, Path(folder), rows)
         return
 
@@ -467,6 +512,8 @@ def _moment(
     is_done = "done " in said
     if how == signal.SIGINT and not is_done:
         found.ended.append(ended - sent)
+        if ended - sent > TOLD:
+            found.violations.append(f"{where}: its process ended after {ended - sent:.2f} s")
         last = problem.strip().splitlines()[-1:]
         if "told " not in said or last != ["KeyboardInterrupt"] or status not in (-signal.SIGINT, 130):
             found.violations.append(f"{where}: it ended with {status}, {problem[-600:]}")
@@ -517,7 +564,7 @@ def run(
     return seconds, found
 
 
-MOMENTS_AT_ONCE = 10
+MOMENTS_AT_ONCE = 25
 """Moments by signal that one job takes, of a call's."""
 
 

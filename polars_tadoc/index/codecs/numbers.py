@@ -18,6 +18,7 @@ import numpy.typing as npt
 from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.kernels.postings import packed_numbers as kernels
 from polars_tadoc.runtime.array_types import UInt8, UInt64
+from polars_tadoc.runtime.interrupts import check
 
 _HEADER = struct.Struct("<BQ")
 """Width; number of exceptions."""
@@ -111,6 +112,7 @@ def unpack_numbers(data: UInt8, size: int) -> UInt64:
 def _pieces(numbers: UInt64, depth: int) -> list[bytes]:
     if not len(numbers):
         return []
+    check()
     lengths = np.zeros(65, np.int64)
     kernels.count_lengths(numbers, lengths)
     width = _width(lengths) if depth < _DEEPEST else max(1, int(np.flatnonzero(lengths)[-1]))

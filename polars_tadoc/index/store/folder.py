@@ -29,6 +29,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError, NotAFileError
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of
+from polars_tadoc.runtime.interrupts import check
 from polars_tadoc.runtime.regular_file import open_regular, read_json_text
 from polars_tadoc.storage.atomic_write import atomic_folder
 from polars_tadoc.untrusted import arrow_sizes, parquet_sizes
@@ -66,10 +67,7 @@ class Writer:
         values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
         data = values.view(np.uint8).data
         start = _array_header(values.dtype, len(values))
-        with (self._folder / f"{name}.npy").open("wb") as file:
-            file.write(start)
-            file.write(data)
-        checksum = zlib.crc32(data, zlib.crc32(start))
+        checksum = self._write(f"{name}.npy", memoryview(start), data)
         size = len(start) + values.nbytes
         self._files[f"{name}.npy"] = {
             "bytes": size,
@@ -127,8 +125,22 @@ class Writer:
         (self._folder / HEADER).write_text(_header_text(header), encoding="utf-8")
 
     def _bytes(self, name: str, data: memoryview) -> None:
-        (self._folder / name).write_bytes(data)
-        self._files[name] = {"bytes": len(data), "crc32": zlib.crc32(data)}
+        self._files[name] = {"bytes": len(data), "crc32": self._write(name, data)}
+
+    def _write(self, name: str, *parts: memoryview) -> int:
+        """Write a file, and return its checksum; an interrupt ends it after the next 16 MB."""
+        checksum = 0
+        with (self._folder / name).open("wb") as file:
+            for part in parts:
+                for first in range(0, len(part), _AT_ONCE):
+                    check()
+                    piece = part[first : first + _AT_ONCE]
+                    file.write(piece)
+                    checksum = zlib.crc32(piece, checksum)
+        return checksum
+
+
+_AT_ONCE = 16 << 20
 
 
 def strings_writer(file: Any, name: str) -> pq.ParquetWriter:
