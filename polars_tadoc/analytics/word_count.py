@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
@@ -11,9 +11,12 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.engine.choose import CPU, Engine
+from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.merge_counts import add_counts
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow
@@ -26,6 +29,7 @@ from polars_tadoc.traversal.options import (
     TopRequest,
 )
 from polars_tadoc.traversal.source import resident_rows
+from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, TEXT_BYTES, WORDS, naming_rows
 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
 
@@ -83,6 +87,7 @@ class CountsWords(Analytic[WordCounts, Selection]):
     """Shared steps of counting words."""
 
     min_count: int
+    takes_text = True
     transport = WordTransport(Layout(("word",), 1))
     joins_grammars_on: ClassVar[tuple[str, ...]] = ("gpu",)
 
@@ -98,6 +103,36 @@ class CountsWords(Analytic[WordCounts, Selection]):
             return WordCounts(grammar.words, counts, engine)
         image = options.morphism.apply(grammar.words.series)
         return WordCounts(image.words, kernels.map_counts(counts, image.ids, len(image.words)), engine)
+
+    def text_partials(self, text: pl.Series, first: int, batches: DeviceBatches) -> Iterator[WordCounts]:
+        """Count the words of a String column without holding their sequence; ``first`` is its first row's number.
+
+        Raises
+        ------
+        ValueError
+            A row is not UTF-8.
+        EngineUnavailableError
+            ``engine="gpu"`` cannot run here.
+
+        """
+        tokenizer, morphism = self.options.tokenizer or WORDS, self.options.morphism
+
+        def count(start: int, stop: int, engine: Engine) -> WordCounts:
+            strings, counts = engine.kernels.count_text_words(text[start:stop], tokenizer)
+            words = Vocabulary(strings)
+            if morphism is not None:
+                image = morphism.apply(words.series)
+                words, counts = image.words, engine.kernels.map_counts(counts, image.ids, len(image.words))
+            found = WordCounts(words, counts, engine)
+            return found if stop - start == len(text) else self.on_host(found)
+
+        sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+        engine = self.choose_engine(int(sizes.sum()) // BYTES_A_WORD)
+        before = running_sum(sizes)
+        with naming_rows(text, first):
+            for start, stop in cut_blocks(sizes, max(1, len(sizes)), TEXT_BYTES):
+                block = before[start : stop + 1]
+                yield from batches.each(engine, block, lambda a, b, own: count(start + a, start + b, own), "bytes")  # noqa: B023
 
     def on_host(self, part: WordCounts) -> WordCounts:
         """Copy the counts to host memory."""

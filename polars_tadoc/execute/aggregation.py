@@ -35,7 +35,7 @@ class Aggregation(ABC, Generic[Part]):
     gpu_repays_at: ClassVar[float] = GPU_REPAYS_AT
     """Minimum number of symbols for which ``engine="auto"`` chooses a GPU."""
     takes_text: ClassVar[bool] = False
-    """Whether String columns are counted without compressing them."""
+    """Whether it counts String columns itself, by ``text_partials``; others get their words as corpora."""
     joins_grammars_on: ClassVar[tuple[str, ...]] = ()
     """Engines on which several grammars are read as one (:mod:`polars_tadoc.execute.joined_grammars`)."""
     options: Options

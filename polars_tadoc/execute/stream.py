@@ -106,22 +106,26 @@ def _stream_groups(
     with KeptLabels(labels, analytic.name, limit) as kept, _Found(analytic, limit, checkpoint) as found:
         for partition, window in enumerate(windows, start=-1):  # the first window has no partition
             kept.keep(window.frame)
-            for corpus in _corpora(window, analytic):
-                if partition in found.covered:
-                    found.count(corpus)
-                else:
-                    found.add(corpus, partition)
+            for documents in window.documents:
+                if isinstance(documents, pl.Series) and analytic.takes_text:
+                    if partition not in found.covered:
+                        found.add_text(documents, window.first, partition)
+                    continue
+                for corpus in _corpora(documents, window.first, analytic):
+                    if partition in found.covered:
+                        found.count(corpus)
+                    else:
+                        found.add(corpus, partition)
             del window
         yield from found.frames(kept)
 
 
-def _corpora(window: Window, analytic: Analytic[Any, Any]) -> Iterator[Corpus]:
-    """Yield the corpora of a window, whose rows may be plain text."""
-    for documents in window.documents:
-        if isinstance(documents, Corpus):
-            yield documents
-        else:
-            yield from text_corpora(documents, analytic.options.tokenizer or WORDS, window.first)
+def _corpora(documents: Corpus | pl.Series, first: int, analytic: Analytic[Any, Any]) -> Iterator[Corpus]:
+    """Yield the corpora of documents of a window, which may be plain text; ``first`` is the number of its first row."""
+    if isinstance(documents, Corpus):
+        yield documents
+    else:
+        yield from text_corpora(documents, analytic.options.tokenizer or WORDS, first)
 
 
 class _Found(Generic[Part]):
@@ -164,6 +168,15 @@ class _Found(Generic[Part]):
             self.pieces.found = part.nbytes
         if partition is not None:
             self.unfinished.append(partition)
+        if self._is_much:
+            self._hand_over()
+
+    def add_text(self, text: pl.Series, first: int, partition: int) -> None:
+        """Count in plain text, a whole partition: the bytes of text bound each count far below 64 bits."""
+        if self._is_much:
+            self._merge()
+        self.fresh += self.stages.find(text, first)
+        self.unfinished.append(partition)
         if self._is_much:
             self._hand_over()
 

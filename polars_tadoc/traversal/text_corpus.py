@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,9 @@ BLOCK_BYTES = 1 << 28
 
 BYTES_A_WORD = 6
 """Average bytes of text per word in European languages, for the choice of the engine."""
+
+TEXT_BYTES = 1 << 30
+"""Text that is counted at a time where no sequence of words is held: places in it are numbered in 31 bits on a GPU."""
 
 WORDS = Tokenizer("words")
 """Default tokenizer."""
@@ -99,6 +103,16 @@ def require_tokenizer(corpus: Corpus, tokenizer: Tokenizer | None, call: str) ->
         )
 
 
+@contextmanager
+def naming_rows(text: pl.Series, first: int) -> Iterator[None]:
+    """Name the row of the whole column, whose first row has a number, in errors on text that is not UTF-8."""
+    try:
+        yield
+    except ValueError:
+        require_utf8(text, first)
+        raise
+
+
 def text_corpora(text: pl.Series, tokenizer: Tokenizer, first: int = 0, most: int = BLOCK_BYTES) -> Iterator[Corpus]:
     """Cut plain text into words block by block, in a fraction of the time of compressing.
 
@@ -129,11 +143,8 @@ def text_corpora(text: pl.Series, tokenizer: Tokenizer, first: int = 0, most: in
     """
     sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
     for start, stop in cut_blocks(sizes, max(1, len(sizes)), most):
-        try:
+        with naming_rows(text, first):
             corpus = _corpus(text[start:stop], tokenizer)
-        except ValueError:
-            require_utf8(text, first)  # names the row in the whole column
-            raise
         yield replace(corpus, rows=corpus.rows + (first + start))
 
 

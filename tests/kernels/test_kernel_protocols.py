@@ -30,6 +30,7 @@ from tests.handmade import cut, flatten
 from tests.kernels.documents import test_document_kernels
 from tests.kernels.search import test_search_kernels
 from tests.kernels.sequences import test_sequence_kernels
+from tests.kernels.tokenize import test_count_words
 from tests.kernels.traverse import test_expand_words, test_kernels
 from tests.kernels.trie import test_trie
 from tests.kernels.twigs import test_twig_matches, test_twig_rule_matches
@@ -293,6 +294,7 @@ COMPARISONS: dict[str, Callable[..., None]] = {
     "TwigMatcher": test_twig_matches.test_equals_the_definition,
     "load_events": test_twig_matches.test_equals_the_definition,
     "load_word_events": test_twig_rule_matches.test_equals_the_definition,
+    "count_text_words": test_count_words.test_counts_the_words_of_all_rows,
     "number_words": test_text_weights.test_source_is_the_words_of_the_rows_that_are_there,
     "RULE_METHODS": build_rules,
     "build_rules": build_rules,
@@ -312,6 +314,7 @@ OPTIONS: dict[str, list[dict[str, str]]] = {
     "sequence_counts": [{"strategy": one} for one in STRATEGIES],
     "sequence_postings": [{"strategy": one} for one in STRATEGIES],
     "pair_counts": [{"strategy": one} for one in STRATEGIES],
+    "count_text_words": [{"tokenizer": "words"}, {"tokenizer": "whitespace"}],
     "number_words": [{"tokenizer": "words"}, {"tokenizer": "whitespace"}],
 }
 """By member: the parameters of its comparison beside the engine, one call for each."""

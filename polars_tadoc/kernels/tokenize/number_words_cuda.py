@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.bitmap_cuda import rank
 from polars_tadoc.kernels.primitives.codes import DELETED, UNKNOWN
@@ -87,6 +88,26 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice, mapping:
         ids = cupy.asarray(np.append(numbers, np.uint32(DELETED)))[found.ids]  # never empty
         lengths = segmented_sum(ids != np.uint32(DELETED), offsets)
         return NumberedWords(words, *_keep(offsets, ids), lengths)
+
+
+def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStringArray, Any]:
+    """Count the words of all rows; parameters and errors as above.
+
+    Returns
+    -------
+    (LargeStringArray, cupy uint64 array)
+        The distinct words in code point order, in host memory, and how often each occurs.
+
+    """
+    import cupy
+
+    cut = cut_words(text, tokenizer)
+    with device_errors(f"counting {len(cut.starts):,} words"):
+        found = _number_by_hash(cut.text, cut.starts, cut.stops)
+        counts = cupy.zeros(len(found.distinct), np.uint64)
+        if len(found.ids):
+            counts += cupy.bincount(found.ids, minlength=len(counts)).astype(np.uint64)
+        return found.distinct, counts
 
 
 def cut_words(text: pl.Series, tokenizer: Tokenizer) -> Words:

@@ -20,6 +20,7 @@ from polars_tadoc.runtime.addresses import (
     prefetch_address,
     range_bits,
     store_u8,
+    store_u32,
     store_u64,
     trailing_zeros,
 )
@@ -47,7 +48,22 @@ BATCH = 128
 MAX_PAIR_BYTES = 10
 """Bytes that a gap may take while scanning."""
 
-_SPANS = 256
+SPANS = 512
+"""Edges of words found before the words between them are put into a batch."""
+
+EDGES = SPANS + 4 * BLOCK
+"""Room for edges."""
+
+BATCH_WORDS = BATCH + EDGES // 2
+"""Room for words of a batch."""
+
+WORD_FIELDS = 5
+"""Numbers of 64 bits for each word of a batch."""
+
+WORK_BYTES = BLOCK + 8 * WORD_FIELDS * BATCH_WORDS
+"""Work space of a thread: a block at the end of a row, and a batch. Not a kernel's own array: Numba frees such an array
+after the last use of its name, while its address is still used."""
+
 _RECENT_GAPS = 1024
 _K1, _K2, _K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(0xC2B2AE3D27D4EB4F)
 
@@ -95,24 +111,34 @@ class Table(NamedTuple):
     """
 
     slots: UInt64
-    """Two for each place: ``low``; length << 32 | id + 1, or 0 where the place is free."""
-    hot: UInt64
-    """Two for each id: ``high``; the tally."""
-    cold: UInt64
-    """Three for each id: ``low``; address; length."""
+    """Four for each place: ``low``; ``high``; length << 32 | id + 1, or 0 where the place is free; the tally.
+
+    All that a known string of up to 16 bytes needs is in one cache line."""
+    strings: UInt64
+    """Four for each id: ``low``; ``high``; address; length."""
 
 
 @njit
-def rehash(table: Table, distinct: int) -> None:
-    """Fill empty slots from what the ids' fields say."""
-    mask = len(table.slots) // 2 - 1
-    for own in range(distinct):
-        low, high, length = table.cold[3 * own], table.hot[2 * own], table.cold[3 * own + 2]
+def rehash(table: Table, tallies: UInt64) -> None:
+    """Fill empty slots from the strings' fields and, by id, tallies."""
+    mask = len(table.slots) // 4 - 1
+    for own in range(len(tallies)):
+        low, high, length = table.strings[4 * own], table.strings[4 * own + 1], table.strings[4 * own + 3]
         p = nb.int64(_place(low, high, length, mask))
-        while table.slots[2 * p + 1] != 0:
+        while table.slots[4 * p + 2] != 0:
             p = (p + 1) & mask
-        table.slots[2 * p] = low
-        table.slots[2 * p + 1] = (length << nb.uint64(32)) | nb.uint64(own + 1)
+        table.slots[4 * p], table.slots[4 * p + 1] = low, high
+        table.slots[4 * p + 2] = (length << nb.uint64(32)) | nb.uint64(own + 1)
+        table.slots[4 * p + 3] = tallies[own]
+
+
+@njit
+def read_tallies(table: Table, tallies: UInt64) -> None:
+    """Fill the tally of each id."""
+    for p in range(0, len(table.slots), 4):
+        own = table.slots[p + 2] & nb.uint64(0xFFFFFFFF)
+        if own != 0:
+            tallies[own - nb.uint64(1)] = table.slots[p + 3]
 
 
 @njit
@@ -164,43 +190,130 @@ def _find_or_add(
     place: int,
     slots: int,
     mask: int,
-    hot: int,
-    cold: int,
+    strings: int,
     distinct: int,
     low: int,
     high: int,
     length: int,
     address: int,
 ) -> Any:
-    """Return the string's id, which is ``distinct`` where it is new; the table's arrays are given by address."""
+    """Return the string's id, which is ``distinct`` where it is new, and its slot; arrays are given by address."""
     place = nb.uint64(place)
     while True:
-        slot = slots + place * nb.uint64(16)
-        described = load_u64(slot + nb.uint64(8))
+        slot = slots + place * nb.uint64(32)
+        described = load_u64(slot + nb.uint64(16))
         if described == 0:
             break
-        if load_u64(slot) == low and (described >> nb.uint64(32)) == nb.uint64(length):
+        if (
+            load_u64(slot) == low
+            and load_u64(slot + nb.uint64(8)) == high
+            and (described >> nb.uint64(32)) == nb.uint64(length)
+        ):
             known = (described & nb.uint64(0xFFFFFFFF)) - nb.uint64(1)
-            if load_u64(hot + known * nb.uint64(16)) == high and (
-                length <= 16 or equal_bytes(load_u64(cold + known * nb.uint64(24) + nb.uint64(8)), address, length)
-            ):
-                return nb.int64(known)
+            if length <= 16 or equal_bytes(load_u64(strings + known * nb.uint64(32) + nb.uint64(16)), address, length):
+                return nb.int64(known), slot
         place = (place + nb.uint64(1)) & nb.uint64(mask)
     own = nb.uint64(distinct)
     store_u64(slot, low)
-    store_u64(slot + nb.uint64(8), (nb.uint64(length) << nb.uint64(32)) | (own + nb.uint64(1)))
-    store_u64(hot + own * nb.uint64(16), high)
-    store_u64(hot + own * nb.uint64(16) + nb.uint64(8), nb.uint64(0))
-    store_u64(cold + own * nb.uint64(24), low)
-    store_u64(cold + own * nb.uint64(24) + nb.uint64(8), nb.uint64(address))
-    store_u64(cold + own * nb.uint64(24) + nb.uint64(16), nb.uint64(length))
-    return nb.int64(own)
+    store_u64(slot + nb.uint64(8), high)
+    store_u64(slot + nb.uint64(16), (nb.uint64(length) << nb.uint64(32)) | (own + nb.uint64(1)))
+    store_u64(slot + nb.uint64(24), nb.uint64(0))
+    fields = strings + own * nb.uint64(32)
+    store_u64(fields, low)
+    store_u64(fields + nb.uint64(8), high)
+    store_u64(fields + nb.uint64(16), nb.uint64(address))
+    store_u64(fields + nb.uint64(24), nb.uint64(length))
+    return nb.int64(own), slot
 
 
 @njit
-def _tally(hot: int, own: int, count: int) -> None:
-    at = nb.uint64(hot) + nb.uint64(own) * nb.uint64(16) + nb.uint64(8)
+def _tally(slot: int, count: int) -> None:
+    at = nb.uint64(slot) + nb.uint64(24)
     store_u64(at, load_u64(at) + nb.uint64(count))
+
+
+@njit
+def intern_batch(
+    batch: int, many: int, slots: int, mask: int, strings: int, distinct: int, ids: int, keeps: bool
+) -> int:
+    """Intern the words of a batch, whose slots were prefetched; returns how many strings the table has then.
+
+    Parameters
+    ----------
+    batch
+        Address of ``WORD_FIELDS`` for each word: ``low``, ``high``, length, slot, address.
+    many
+        Words.
+    slots, mask, strings, distinct
+        The table, with room for all of them, by addresses.
+    ids, keeps
+        Where to write ids, uint32, if at all.
+
+    """
+    at, to = nb.uint64(batch), nb.uint64(ids)
+    for _ in range(many):
+        low, high, length = load_u64(at), load_u64(at + nb.uint64(8)), load_u64(at + nb.uint64(16))
+        slot = load_u64(at + nb.uint64(24))
+        described = load_u64(slot + nb.uint64(16))
+        differs = (load_u64(slot) ^ low) | (load_u64(slot + nb.uint64(8)) ^ high)
+        differs |= (described >> nb.uint64(32)) ^ length
+        if differs == 0 and described != 0 and length <= nb.uint64(16):  # 97 of 100 words: without a call
+            own = nb.int64(described & nb.uint64(0xFFFFFFFF)) - 1
+        else:
+            place, address = (slot - nb.uint64(slots)) >> nb.uint64(5), load_u64(at + nb.uint64(32))
+            own, slot = _find_or_add(place, slots, mask, strings, distinct, low, high, nb.int64(length), address)
+            distinct = max(distinct, own + 1)
+        _tally(slot, 1)
+        if keeps:
+            store_u32(to, nb.uint32(own))
+            to += nb.uint64(4)
+        at += nb.uint64(8 * WORD_FIELDS)
+    return distinct
+
+
+@njit
+def add_to_batch(batch: int, many: int, word: int, length: int, room: int, slots: int, mask: int) -> None:
+    """Put a word at an address, whose row has ``room`` bytes from there on, into a batch, and prefetch its slot."""
+    if length <= 16 and room >= 16:
+        low = load_u64(word) & _LOW[nb.uint64(length)]
+        high = load_u64(word + nb.uint64(8)) & _HIGH[nb.uint64(length)]
+    else:
+        low, high = _key(word, length)
+    slot = slots + nb.uint64(32) * _place(low, high, length, mask)
+    prefetch_address(slot)
+    at = nb.uint64(batch) + nb.uint64(8 * WORD_FIELDS) * nb.uint64(many)
+    store_u64(at, low)
+    store_u64(at + nb.uint64(8), high)
+    store_u64(at + nb.uint64(16), nb.uint64(length))
+    store_u64(at + nb.uint64(24), slot)
+    store_u64(at + nb.uint64(32), nb.uint64(word))
+
+
+@njit
+def write_edges(edges: int, count: int, position: int, starts: int, ends: int) -> int:
+    """Write where words start and end in a block, in turns, behind ``count`` edges; returns how many there are then.
+
+    There is room for 136 more at the address: bits are read in groups of eight, without a branch on how many there are.
+    """
+    to = nb.uint64(edges) + nb.uint64(8 * count)
+    bits = starts | ends
+    if starts & ends == 0:
+        while bits != 0:
+            for j in range(8):
+                store_u64(to + nb.uint64(8 * j), nb.uint64(position + trailing_zeros(bits)))
+                bits &= bits - nb.uint64(1)
+            to += nb.uint64(64)
+        return int(count + count_ones(starts) + count_ones(ends))
+    while bits != 0:  # a word ends where the next one starts
+        one = bits & (~bits + nb.uint64(1))
+        at = nb.uint64(position + trailing_zeros(bits))
+        for edge in (ends, starts):
+            if edge & one:
+                store_u64(to, at)
+                to += nb.uint64(8)
+                count += 1
+        bits ^= one
+    return count
 
 
 @njit
@@ -397,7 +510,7 @@ def scan(
     pairs
         Room for ``MAX_PAIR_BYTES`` for each id.
     tail
-        Work space, ``BLOCK`` bytes.
+        Work space, ``WORK_BYTES`` bytes.
 
     Returns
     -------
@@ -409,15 +522,13 @@ def scan(
     by_class = len(matches.ends) == 0
     match = nb.int64(matches.ends[piece.first_row - 1]) if not by_class and piece.first_row > 0 else 0
     tables, pairs_at = tables_of(classes, tail), nb.uint64(pairs.ctypes.data)
-    slots, hot, cold = _addresses(words)
-    gap_slots, gap_hot, gap_cold = _addresses(gaps)
-    mask, gap_mask = nb.uint64(len(words.slots) // 2 - 1), nb.uint64(len(gaps.slots) // 2 - 1)
-    span_starts, span_ends = np.empty(_SPANS + BLOCK, np.int64), np.empty(_SPANS + BLOCK, np.int64)
-    room = BATCH + _SPANS + BLOCK
-    low, high, where = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint64)
-    place = np.empty(room, np.uint64)
-    size_of = np.empty(room, np.int64)
+    slots, strings = addresses_of(words)
+    gap_slots, gap_strings = addresses_of(gaps)
+    mask, gap_mask = nb.uint64(len(words.slots) // 4 - 1), nb.uint64(len(gaps.slots) // 4 - 1)
+    edges = np.empty(EDGES, np.int64)
+    edges_at, batch_at = nb.uint64(edges.ctypes.data), nb.uint64(tail.ctypes.data) + nb.uint64(BLOCK)
     recent, recent_ids = np.full(_RECENT_GAPS, ~np.uint64(0)), np.zeros(_RECENT_GAPS, np.int64)
+    recent_slots, ids_at = np.zeros(_RECENT_GAPS, np.uint64), nb.uint64(sequence.ctypes.data)
     at = written = many = skipped = row_pairs = 0
     final_row = piece.last_row if piece.last_byte > 0 else piece.last_row - 1
     for row in range(piece.first_row, final_row + 1):
@@ -428,43 +539,33 @@ def scan(
         gap_start = position
         assumed = EMPTY_ID if position == 0 else SPACE_ID
         in_word, single_end = 0, -1
-        started = ended = 0
-        skipped = row_pairs = 0
+        count = skipped = row_pairs = 0
         more = True
         while more:
             if by_class:
-                while position < stop and started < _SPANS:
+                while position < stop and count < SPANS:
                     starts, ends, size, in_word, single_end = cut_block(
                         base + nb.uint64(position), stop - position, in_word, single_end, *tables
                     )
-                    while starts != 0:
-                        span_starts[started] = position + trailing_zeros(starts)
-                        starts &= starts - nb.uint64(1)
-                        started += 1
-                    while ends != 0:
-                        span_ends[ended] = position + trailing_zeros(ends)
-                        ends &= ends - nb.uint64(1)
-                        ended += 1
+                    count = write_edges(edges_at, count, position, starts, ends)
                     position += size
                 more = position < stop
                 if not more and in_word:
-                    span_ends[ended] = stop
-                    ended += 1
+                    edges[count] = stop
+                    count += 1
             else:
-                while match < matches.ends[row] and started < _SPANS:
-                    span_starts[started] = nb.int64(matches.starts[match])
-                    span_ends[started] = span_starts[started] + nb.int64(matches.lengths[match])
-                    started += 1
+                while match < matches.ends[row] and count < SPANS:
+                    edges[count] = nb.int64(matches.starts[match])
+                    edges[count + 1] = edges[count] + nb.int64(matches.lengths[match])
+                    count += 2
                     match += 1
                 more = match < matches.ends[row]
-                ended = started
             if not more and ends_here:  # the row's end counts as a word of no bytes, the separator
-                span_starts[ended] = span_ends[ended] = stop
-                started += 1
-                ended += 1
-            for k in range(ended):
-                start = span_starts[k]
-                length = span_ends[k] - start
+                edges[count] = edges[count + 1] = stop
+                count += 2
+            for k in range(0, count - 1, 2):
+                start = edges[nb.uint64(k)]
+                length = edges[nb.uint64(k + 1)] - start
                 if lossless:
                     if length == 0:
                         assumed = EMPTY_ID
@@ -476,17 +577,19 @@ def scan(
                         packed |= nb.uint64(gap) << nb.uint64(56)
                     r = (packed * _K1) >> nb.uint64(54)
                     g = recent_ids[r]
+                    gap_slot = recent_slots[r]
                     if gap >= 8 or recent[r] != packed:
-                        low_, high_ = _key(from_, gap)
-                        p = _place(low_, high_, gap, gap_mask)
-                        g = _find_or_add(
-                            p, gap_slots, gap_mask, gap_hot, gap_cold, distinct_gaps, low_, high_, gap, from_
+                        low, high = _key(from_, gap)
+                        p = _place(low, high, gap, gap_mask)
+                        g, gap_slot = _find_or_add(
+                            p, gap_slots, gap_mask, gap_strings, distinct_gaps, low, high, gap, from_
                         )
                         distinct_gaps = max(distinct_gaps, g + 1)
                         recent[r] = packed
                         recent_ids[r] = g
+                        recent_slots[r] = gap_slot
                     differs = nb.int64(g != assumed)
-                    _tally(gap_hot, g, differs)
+                    _tally(gap_slot, differs)
                     if skipped < 0x80 and g < 0x4000:  # without a branch on what is rarely foreseen
                         two = nb.int64(g >= 0x80)
                         pairs[at] = skipped
@@ -500,40 +603,14 @@ def scan(
                     row_pairs |= differs
                     gap_start = start + length
                     assumed = SPACE_ID
-                word = base + nb.uint64(start)
-                if length <= 16 and start + 16 <= stop:
-                    low[many] = load_u64(word) & _LOW[length]
-                    high[many] = load_u64(word + nb.uint64(8)) & _HIGH[length]
-                else:
-                    low[many], high[many] = _key(word, length)
-                where[many] = word
-                size_of[many] = length
-                place[many] = _place(low[many], high[many], length, mask)
-                prefetch_address(slots + nb.uint64(16) * place[many])
+                add_to_batch(batch_at, many, base + nb.uint64(start), length, stop - start, slots, mask)
                 many += 1
-            if started > ended:
-                span_starts[0] = span_starts[ended]
-            started -= ended
-            ended = 0
+            if count & 1:
+                edges[0] = edges[count - 1]
+            count &= 1
             if many >= BATCH or (row == final_row and not more):
-                for k in range(many):
-                    described = load_u64(slots + nb.uint64(16) * place[k] + nb.uint64(8))
-                    prefetch_address(hot + nb.uint64(16) * ((described & nb.uint64(0xFFFFFFFF)) - nb.uint64(1)))
-                for k in range(many):
-                    slot = slots + nb.uint64(16) * place[k]
-                    described = load_u64(slot + nb.uint64(8))
-                    known = (described & nb.uint64(0xFFFFFFFF)) - nb.uint64(described != 0)
-                    differs = (load_u64(slot) ^ low[k]) | (load_u64(hot + nb.uint64(16) * known) ^ high[k])
-                    differs |= (described >> nb.uint64(32)) ^ nb.uint64(size_of[k])
-                    if differs == 0 and described != 0 and size_of[k] <= 16:  # 97 of 100 words: without a call
-                        w = nb.int64(known)
-                    else:
-                        w = _find_or_add(
-                            place[k], slots, mask, hot, cold, distinct_words, low[k], high[k], size_of[k], where[k]
-                        )
-                        distinct_words = max(distinct_words, w + 1)
-                    _tally(hot, w, 1)
-                    sequence[written + k] = w
+                ids = ids_at + nb.uint64(4 * written)
+                distinct_words = intern_batch(batch_at, many, slots, mask, strings, distinct_words, ids, True)
                 written += many
                 many = 0
         if ends_here and lossless:
@@ -542,8 +619,9 @@ def scan(
 
 
 @njit
-def _addresses(table: Table) -> Any:
-    return (nb.uint64(table.slots.ctypes.data), nb.uint64(table.hot.ctypes.data), nb.uint64(table.cold.ctypes.data))
+def addresses_of(table: Table) -> Any:
+    """Return the addresses of a table's arrays."""
+    return nb.uint64(table.slots.ctypes.data), nb.uint64(table.strings.ctypes.data)
 
 
 @njit
@@ -571,20 +649,20 @@ def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32
 
 
 @njit
-def merge(table: Table, distinct: int, other: Table, ids: UInt32) -> int:
+def merge(table: Table, distinct: int, other: Table, tallies: UInt64, ids: UInt32) -> int:
     """Intern another table's strings, ``len(ids)`` of them, with their tallies into a table with room for all.
 
     ``ids`` becomes this table's ids by the other's. Returns how many strings the table has then.
     """
-    slots, hot, cold = _addresses(table)
-    mask = nb.uint64(len(table.slots) // 2 - 1)
+    slots, strings = addresses_of(table)
+    mask = nb.uint64(len(table.slots) // 4 - 1)
     for i in range(len(ids)):
-        low, high = other.cold[3 * i], other.hot[2 * i]
-        address, length = other.cold[3 * i + 1], nb.int64(other.cold[3 * i + 2])
+        low, high = other.strings[4 * i], other.strings[4 * i + 1]
+        address, length = other.strings[4 * i + 2], nb.int64(other.strings[4 * i + 3])
         place = _place(low, high, length, mask)
-        own = _find_or_add(place, slots, mask, hot, cold, distinct, low, high, length, address)
+        own, slot = _find_or_add(place, slots, mask, strings, distinct, low, high, length, address)
         distinct = max(distinct, own + 1)
-        _tally(hot, own, nb.int64(other.hot[2 * i + 1]))
+        _tally(slot, nb.int64(tallies[i]))
         ids[i] = own
     return distinct
 
@@ -594,9 +672,9 @@ def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
     """Return the first and the second eight bytes of each string as numbers that compare like them."""
     first, second = np.empty(distinct, np.uint64), np.empty(distinct, np.uint64)
     for i in range(distinct):
-        low, high = table.cold[3 * i], table.hot[2 * i]
-        if table.cold[3 * i + 2] > 16:
-            address = table.cold[3 * i + 1]
+        low, high = table.strings[4 * i], table.strings[4 * i + 1]
+        if table.strings[4 * i + 3] > 16:
+            address = table.strings[4 * i + 2]
             low, high = load_u64(address), load_u64(address + nb.uint64(8))
         first[i], second[i] = byte_swapped(low), byte_swapped(high)
     return first, second
@@ -638,10 +716,10 @@ def copy_strings(table: Table, order: UInt32, offsets: Int64, data: UInt8) -> No
     to = nb.uint64(data.ctypes.data)
     for i in range(len(order)):
         own = nb.int64(order[i])
-        length = nb.int64(table.cold[3 * own + 2])
+        length = nb.int64(table.strings[4 * own + 3])
         at = to + nb.uint64(offsets[i])
         if length <= 16:
-            low, high = table.cold[3 * own], table.hot[2 * own]
+            low, high = table.strings[4 * own], table.strings[4 * own + 1]
             if offsets[i] + 16 <= len(data):  # the next strings overwrite what is too much
                 store_u64(at, low)
                 store_u64(at + nb.uint64(8), high)
@@ -650,7 +728,7 @@ def copy_strings(table: Table, order: UInt32, offsets: Int64, data: UInt8) -> No
                     byte = low >> nb.uint64(8 * j) if j < 8 else high >> nb.uint64(8 * (j - 8))
                     store_u8(at + nb.uint64(j), nb.uint8(byte))
         else:
-            address = table.cold[3 * own + 1]
+            address = table.strings[4 * own + 2]
             for j in range(0, length - 8, 8):
                 store_u64(at + nb.uint64(j), load_u64(address + nb.uint64(j)))
             last = nb.uint64(length - 8)

@@ -97,47 +97,84 @@ class Tokens:
 
 
 @dataclass
-class _Table:
+class Interned:
     """Interned strings as the kernels take them."""
 
     arrays: kernels.Table
     distinct: int
 
     @classmethod
-    def of(cls, strings: list[bytes]) -> _Table:
+    def of(cls, strings: list[bytes]) -> Interned:
         """Make a table that holds some short strings."""
         table = cls(_new_arrays(len(strings)), len(strings))
         for own, string in enumerate(strings):
-            table.arrays.hot[2 * own : 2 * own + 2] = 0
-            table.arrays.cold[3 * own : 3 * own + 3] = int.from_bytes(string, "little"), 0, len(string)
-        kernels.rehash(table.arrays, table.distinct)
+            table.arrays.strings[4 * own : 4 * own + 4] = int.from_bytes(string, "little"), 0, 0, len(string)
+        kernels.rehash(table.arrays, np.zeros(len(strings), np.uint64))
         return table
 
     def reserve(self, strings: int) -> None:
         """Make room for so many strings more."""
-        if 3 * (self.distinct + strings) < len(self.arrays.slots):  # two for each place
+        if 6 * (self.distinct + strings) < len(self.arrays.slots):  # four for each place
             return
         larger = _new_arrays(self.distinct + strings)
-        larger.hot[: 2 * self.distinct] = self.arrays.hot[: 2 * self.distinct]
-        larger.cold[: 3 * self.distinct] = self.arrays.cold[: 3 * self.distinct]
-        kernels.rehash(larger, self.distinct)
+        larger.strings[: 4 * self.distinct] = self.arrays.strings[: 4 * self.distinct]
+        kernels.rehash(larger, self.tallies)
         self.arrays = larger
+
+    @property
+    def tallies(self) -> UInt64:
+        """How often each string occurs, uint64 by id."""
+        tallies = np.empty(self.distinct, np.uint64)
+        kernels.read_tallies(self.arrays, tallies)
+        return tallies
+
+    def ordered(self, by_count: bool) -> tuple[UInt32, UInt64]:
+        """Return the ids of strings that occur, in code point order, ``by_count`` by falling tally before; tallies."""
+        tallies = self.tallies
+        first, second = kernels.sort_keys(self.arrays, self.distinct)
+        sorted_by = (second, first, tallies.max(initial=0) - tallies) if by_count else (second, first)
+        order = np.flatnonzero(tallies).astype(np.uint32)
+        for keys in sorted_by:
+            order = kernels.sort_stably(order, keys)
+        equal = np.ones(max(len(order) - 1, 0), np.bool_)
+        for keys in sorted_by:
+            equal &= keys[order[1:]] == keys[order[:-1]]
+        if equal.any():
+            self._sort_ties(order, equal)
+        return order, tallies
+
+    def _sort_ties(self, order: UInt32, equal: Bools) -> None:
+        """Sort runs of strings that the sort keys do not tell apart; ``equal[i]``: string i + 1 goes with string i."""
+        run = np.concatenate([[0], np.cumsum(~equal)])
+        tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
+        # not by Polars: its threads may all be running expressions that wait for this thread
+        by_string = view(pc.array_sort_indices(self.strings_of(order[tied])))
+        order[tied] = order[tied][by_string[np.argsort(run[tied][by_string], kind="stable")]]
+
+    def strings_of(self, order: UInt32) -> pa.LargeStringArray:
+        """Copy the strings of the ids in ``order`` out of the text."""
+        offset_buffer, offsets = allocate(len(order) + 1, np.int64)
+        offsets[0] = 0
+        np.cumsum(self.arrays.strings[3::4][order], out=offsets[1:])
+        data_buffer, data = allocate(int(offsets[-1]), np.uint8)
+        kernels.copy_strings(self.arrays, order, offsets, data)
+        return pa.LargeStringArray.from_buffers(len(order), offset_buffer, data_buffer)
 
 
 def _new_arrays(strings: int) -> kernels.Table:
     places = 1 << max(10, (3 * strings // 2).bit_length())
     room = 2 * places // 3 + 1
-    return kernels.Table(np.zeros(2 * places, np.uint64), np.empty(2 * room, np.uint64), np.empty(3 * room, np.uint64))
+    return kernels.Table(np.zeros(4 * places, np.uint64), np.empty(4 * room, np.uint64))
 
 
 class _Thread:
     """What one thread interns into, and its work space."""
 
     def __init__(self) -> None:
-        self.words = _Table.of([b""])  # kernels.SEPARATOR_ID
-        self.gaps = _Table.of([b" ", b""])  # kernels.SPACE_ID, kernels.EMPTY_ID
+        self.words = Interned.of([b""])  # kernels.SEPARATOR_ID
+        self.gaps = Interned.of([b" ", b""])  # kernels.SPACE_ID, kernels.EMPTY_ID
         self.pairs = np.empty(0, np.uint8)
-        self.tail = np.empty(kernels.BLOCK, np.uint8)
+        self.tail = np.empty(kernels.WORK_BYTES, np.uint8)
 
     def reserve(self, count: int) -> None:
         """Make room for so many words and gaps."""
@@ -168,9 +205,9 @@ class Cut:
     """Each thread's own ids of words, ``SEPARATOR_ID`` after each row."""
     scanned: list[_Scanned]
     """By piece."""
-    words: list[_Table]
+    words: list[Interned]
     """By thread."""
-    gaps: list[_Table]
+    gaps: list[Interned]
     gap_offsets: Int64
     text: object
     """Owns the bytes at the tables' addresses."""
@@ -214,11 +251,11 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
     addresses, lengths, views = binary_views(text)
     before = running_sum(lengths)
     if tokenizer.has_classes:
-        classes, matches = characters.classes(tokenizer.name), _NO_MATCHES
-        pieces = _pieces(addresses, lengths, before, classes)
+        classes, matches = characters.classes(tokenizer.name), NO_MATCHES
+        pieces = cut_pieces(addresses, lengths, before, classes)
     else:
-        classes, matches = _NO_CLASSES, found_words(text, tokenizer)
-        pieces = _pieces(addresses, lengths, before, None)
+        classes, matches = NO_CLASSES, found_words(text, tokenizer)
+        pieces = cut_pieces(addresses, lengths, before, None)
     # ids are counted first so that each piece writes where its own will stay: one array, no copy
     places = np.zeros(len(pieces) + 1, np.int64)
     places[1:] = map_parallel(
@@ -250,8 +287,8 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
 
     scanned = map_parallel(scan, range(len(pieces)))
     words, gaps = [thread.words for thread in threads], [thread.gaps for thread in threads]
-    for table in words:
-        table.arrays.hot[2 * kernels.SEPARATOR_ID + 1] = 0  # it is no word
+    for table in words:  # the separator is no word
+        table.arrays.slots[3 + 4 * int(np.flatnonzero(table.arrays.slots[2::4] == kernels.SEPARATOR_ID + 1)[0])] = 0
     return Cut(pieces, places, sequence, scanned, words, gaps, gap_offsets, views)
 
 
@@ -272,7 +309,9 @@ def require_utf8(text: pl.Series, first: int = 0) -> None:
         raise
 
 
-def _pieces(addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.Classes | None) -> list[kernels.Piece]:
+def cut_pieces(
+    addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.Classes | None
+) -> list[kernels.Piece]:
     """Cut the text into pieces of about ``PIECE_BYTES``: between rows and, given classes, where a word ends."""
     rows, size = len(lengths), int(before[-1])
     tail = np.empty(kernels.BLOCK, np.uint8)
@@ -294,8 +333,8 @@ def _pieces(addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.
 REGEX_BYTES = 1 << 22
 """Text bytes that Polars' regex engine gets at once."""
 
-_NO_MATCHES = kernels.Matches(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
-_NO_CLASSES = kernels.Classes(np.zeros(0, np.uint16), np.zeros(0, np.uint8), np.uint32(0), np.uint32(0))
+NO_MATCHES = kernels.Matches(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
+NO_CLASSES = kernels.Classes(np.zeros(0, np.uint16), np.zeros(0, np.uint8), np.uint32(0), np.uint32(0))
 
 
 def found_words(text: pl.Series, tokenizer: Tokenizer) -> kernels.Matches:
@@ -350,51 +389,36 @@ def _match_spans(all_gaps: pl.Series, matches: pl.Series, pattern: str) -> kerne
     return kernels.Matches(starts[:kept], lengths[:kept], ends)
 
 
-def number(tables: list[_Table], *, by_count: bool = True) -> tuple[pa.LargeStringArray, list[UInt32]]:
+def number(tables: list[Interned], *, by_count: bool = True) -> tuple[pa.LargeStringArray, list[UInt32]]:
     """Merge the threads' strings; number them in code point order, ``by_count`` by falling frequency before.
 
     Strings with tally 0 (gaps that were only ever assumed) are left out. Returns the strings and, for
     each table, the final id by its own id.
     """
-    merged = tables[0]
-    ids = [np.arange(merged.distinct, dtype=np.uint32)]
-    for table in tables[1:]:
-        ids.append(np.empty(table.distinct, np.uint32))
-        merged.reserve(table.distinct)
-        merged.distinct = kernels.merge(merged.arrays, merged.distinct, table.arrays, ids[-1])
-    tallies = merged.arrays.hot[1 : 2 * merged.distinct : 2]
-    first, second = kernels.sort_keys(merged.arrays, merged.distinct)
-    sorted_by = (second, first, tallies.max() - tallies) if by_count else (second, first)
-    order = np.flatnonzero(tallies).astype(np.uint32)
-    for keys in sorted_by:
-        order = kernels.sort_stably(order, keys)
-    equal = np.ones(max(len(order) - 1, 0), np.bool_)
-    for keys in sorted_by:
-        equal &= keys[order[1:]] == keys[order[:-1]]
-    if equal.any():
-        _sort_ties(merged.arrays, order, equal)
+    merged, ids = merge_tables(tables)
+    order, _ = merged.ordered(by_count)
     final = np.zeros(merged.distinct, np.uint32)
     final[order] = np.arange(len(order), dtype=np.uint32)
-    return _strings(merged.arrays, order), [final[own] for own in ids]
+    return merged.strings_of(order), [final[own] for own in ids]
 
 
-def _sort_ties(table: kernels.Table, order: UInt32, equal: Bools) -> None:
-    """Sort runs of strings that the sort keys do not tell apart; ``equal[i]``: string i + 1 goes with string i."""
-    run = np.concatenate([[0], np.cumsum(~equal)])
-    tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
-    # not by Polars: its threads may all be running expressions that wait for this thread
-    by_string = view(pc.array_sort_indices(_strings(table, order[tied])))
-    order[tied] = order[tied][by_string[np.argsort(run[tied][by_string], kind="stable")]]
+def merge_tables(tables: list[Interned]) -> tuple[Interned, list[UInt32]]:
+    """Merge tables pair by pair, in parallel; returns one with all strings and tallies, and its ids by theirs."""
+    groups = [(table, [(place, np.arange(table.distinct, dtype=np.uint32))]) for place, table in enumerate(tables)]
 
+    def merge(pair: int) -> tuple[Interned, list[tuple[int, UInt32]]]:
+        (one, own), *more = groups[2 * pair : 2 * pair + 2]
+        for other, others in more:
+            ids = np.empty(other.distinct, np.uint32)
+            one.reserve(other.distinct)
+            one.distinct = kernels.merge(one.arrays, one.distinct, other.arrays, other.tallies, ids)
+            own = own + [(place, ids[known]) for place, known in others]
+        return one, own
 
-def _strings(table: kernels.Table, order: UInt32) -> pa.LargeStringArray:
-    """Copy the strings of the ids in ``order`` out of the text."""
-    offset_buffer, offsets = allocate(len(order) + 1, np.int64)
-    offsets[0] = 0
-    np.cumsum(table.cold[2::3][order], out=offsets[1:])
-    data_buffer, data = allocate(int(offsets[-1]), np.uint8)
-    kernels.copy_strings(table, order, offsets, data)
-    return pa.LargeStringArray.from_buffers(len(order), offset_buffer, data_buffer)
+    while len(groups) > 1:
+        groups = map_parallel(merge, range((len(groups) + 1) // 2))
+    merged, found = groups[0]
+    return merged, [ids for _, ids in sorted(found, key=lambda one: one[0])]
 
 
 def _encode_gaps(pieces: list[kernels.Piece], scanned: list[_Scanned], ids: list[UInt32], gap_offsets: Int64) -> UInt8:
