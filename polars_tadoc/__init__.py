@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from polars_tadoc.analytics.to_csr import to_csr
     from polars_tadoc.analytics.twig_filter import twig_filter
     from polars_tadoc.analytics.word_count import word_count
+    from polars_tadoc.calibration import calibrate
     from polars_tadoc.compress.compress import compress
     from polars_tadoc.compress.decompress import decompress
     from polars_tadoc.compress.recompress import recompress
@@ -77,6 +78,7 @@ _PLACES = {
     "TwigSet": "twig.twig_set",
     "bm25": "rows.bm25",
     "bm25_weights": "analytics.bm25_weights",
+    "calibrate": "calibration",
     "build_index": "index.construct.build",
     "compress": "compress.compress",
     "contains_any": "rows.phrases",
@@ -129,6 +131,7 @@ __all__ = [
     "bm25",
     "bm25_weights",
     "build_index",
+    "calibrate",
     "column",
     "compress",
     "contains_any",

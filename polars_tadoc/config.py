@@ -40,6 +40,10 @@ class Settings:
     spill_folder: str | None = None
     """Folder for data that exceeds ``memory_limit``; None: the system's folder for temporary files."""
 
+    calibration_file: str | None = None
+    """File of the costs that ``tadoc.calibrate()`` measures; None: ``polars_tadoc/calibration.json`` in the user's
+    cache folder."""
+
     column_type: ColumnType = "text"
     """Type of new compressed columns: ``tadoc.Text``, or the bare struct under it."""
 
@@ -54,10 +58,11 @@ class Settings:
             if field.name in named:
                 if value not in named[field.name]:
                     raise ValueError(f'{field.name}="{value}" is not one of {", ".join(named[field.name])}')
-            elif field.name == "spill_folder":
+            elif field.name in ("spill_folder", "calibration_file"):
                 path = os.fspath(value) if isinstance(value, os.PathLike) else value
                 if path is not None and (not isinstance(path, str) or not path or re.match(r"\w+://", path)):
-                    raise ValueError(f"spill_folder={value!r} must be the path of a local folder, or None")
+                    what = "folder" if field.name == "spill_folder" else "file"
+                    raise ValueError(f"{field.name}={value!r} must be the path of a local {what}, or None")
                 object.__setattr__(self, field.name, None if path is None else os.path.expanduser(path))
             elif not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
                 raise ValueError(f"{field.name}={value!r} must be an integer from 0 to 2^56")
@@ -148,6 +153,8 @@ class Config:
           larger than the GPU's; "auto", managed memory on a GPU that shares the host's, otherwise its own.
         - ``spill_folder``: path of a folder for data that exceeds ``memory_limit``; None: the system's folder for
           temporary files.
+        - ``calibration_file``: path of the file in which :func:`polars_tadoc.calibrate` keeps this machine's costs;
+          None: one in the user's cache folder.
         - ``column_type``: type of columns that ``compress``, ``unpack`` and ``scan_packed`` return: "text",
           ``tadoc.Text``, or "struct", ``tadoc.STORAGE``, for tools without extension types.
 

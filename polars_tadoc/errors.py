@@ -217,6 +217,10 @@ class KernelCacheWarning(UserWarning):
     """The machine code of kernels is cached in a temporary folder, or not at all; the message says what to do."""
 
 
+class CalibrationWarning(UserWarning):
+    """The file of ``tadoc.calibrate()`` cannot be read, or is broken: shipped costs hold; the message says why."""
+
+
 class KeptFilesWarning(UserWarning):
     """Another process wrote files into a folder while it was replaced; the message says where they are kept."""
 

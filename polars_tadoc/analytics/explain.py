@@ -18,6 +18,7 @@ from polars_tadoc.analytics import (
     tfidf,
     word_count,
 )
+from polars_tadoc.engine.machine_costs import described
 from polars_tadoc.execute import weights
 from polars_tadoc.model.column import split
 from polars_tadoc.model.payload import short_name
@@ -42,9 +43,10 @@ REQUESTS: dict[str, Any] = {
 def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     """Explain which strategy an analytic would choose for each grammar, with both cost estimates and their inputs.
 
-    Counts nothing. The estimates come from a cost model measured on one machine
-    (:mod:`polars_tadoc.traversal.costs`): only their comparison is meaningful. Their inputs are described in
-    :func:`polars_tadoc.traversal.selector.features_of`.
+    Counts nothing. The estimates come from a cost model that was measured on one machine
+    (:mod:`polars_tadoc.traversal.costs`); :func:`polars_tadoc.calibrate` fits it to this one, and observed times
+    correct it. The last line says which costs are in force. Only the comparison of estimates is meaningful. Their
+    inputs are described in :func:`polars_tadoc.traversal.selector.features_of`.
 
     Parameters
     ----------
@@ -95,7 +97,8 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     made = sources(column, analytic, request.reading, window)
     n = getattr(request, "n", window)
     lines = [_lines(source, analytic, n, request.options.strategy) for source in made]
-    return "\n".join(lines) if lines else f"{analytic}: no rows, nothing to do"
+    lines.append(described())
+    return "\n".join(lines) if made else f"{analytic}: no rows, nothing to do"
 
 
 def _lines(source: Source, analytic: str, n: int, asked: str) -> str:

@@ -25,7 +25,7 @@ from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import CountOptions, CountRequest
-from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.selector import timed_strategy
 from polars_tadoc.traversal.source import prepare
 
 
@@ -100,9 +100,9 @@ class InvertedIndexRequest(CountRequest, Analytic[Postings, InvertedIndex]):
         """Index one corpus."""
         source = prepare(corpus, engine, self.options.morphism)
         kernels = engine.kernels
-        strategy = choose_strategy(self.options.strategy, source, "inverted_index")
-        offsets, documents, _ = kernels.count_by_terminal(*source.symbols, strategy, counted=False)
-        return Postings(source.words, kernels.to_host(offsets), source.rows_of(kernels.to_host(documents)))
+        with timed_strategy(self.options.strategy, source, "inverted_index") as strategy:
+            offsets, documents, _ = kernels.count_by_terminal(*source.symbols, strategy, counted=False)
+            return Postings(source.words, kernels.to_host(offsets), source.rows_of(kernels.to_host(documents)))
 
     def merge(self, partials: Sequence[Postings]) -> Postings:
         """Merge the rows of several corpora, word by word."""

@@ -29,7 +29,7 @@ from polars_tadoc.traversal.options import (
     RunOptions,
     RunRequest,
 )
-from polars_tadoc.traversal.selector import settle
+from polars_tadoc.traversal.selector import timed_source
 from polars_tadoc.traversal.source import prepare
 
 
@@ -111,14 +111,14 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
         """Index one corpus."""
         source = prepare(corpus, engine, self.options.morphism)
         kernels = engine.kernels
-        source, strategy = settle(self.options.strategy, source, "ranked_inverted_index", self.n)
-        ids, offsets, documents, counts = (
-            kernels.to_host(array)
-            for array in kernels.sequence_postings(
-                *source.symbols, self.n, source.rank, strategy, self.min_count, self.top
+        with timed_source(self.options.strategy, source, "ranked_inverted_index", self.n) as (source, strategy):
+            ids, offsets, documents, counts = (
+                kernels.to_host(array)
+                for array in kernels.sequence_postings(
+                    *source.symbols, self.n, source.rank, strategy, self.min_count, self.top
+                )
             )
-        )
-        return Postings(source.words, ids, offsets, source.rows_of(documents), counts)
+            return Postings(source.words, ids, offsets, source.rows_of(documents), counts)
 
     def merge(self, partials: Sequence[Postings]) -> Postings:
         """Merge the rows of several corpora, sequence by sequence, in host memory."""

@@ -29,7 +29,7 @@ from polars_tadoc.traversal.options import (
     TopOptions,
     TopRequest,
 )
-from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.selector import timed_strategy
 from polars_tadoc.traversal.source import prepare
 
 
@@ -116,9 +116,9 @@ class TermVectorRequest(TopRequest, Analytic[DocumentWords, TermVectors]):
         """Count one corpus' words by document."""
         source = prepare(corpus, engine, self.options.morphism)
         kernels = engine.kernels
-        strategy = choose_strategy(self.options.strategy, source, "term_vector")
-        counted = kernels.count_by_document(*source.symbols, strategy, source.rank, self.min_count, self.top)
-        return DocumentWords(source.words, source.rows, *(kernels.to_host(array) for array in counted))
+        with timed_strategy(self.options.strategy, source, "term_vector") as strategy:
+            counted = kernels.count_by_document(*source.symbols, strategy, source.rank, self.min_count, self.top)
+            return DocumentWords(source.words, source.rows, *(kernels.to_host(array) for array in counted))
 
     def merge(self, partials: Sequence[DocumentWords]) -> DocumentWords:
         """Put the documents of several corpora in row order; counts do not change."""

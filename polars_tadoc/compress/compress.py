@@ -186,7 +186,7 @@ class Compression:
     def engine_for(self, size: int) -> Engine:
         """Choose the engine for a number of bytes; no other function chooses."""
         able = _rule_engines(self.engine, self.method)
-        return able[0] if len(able) == 1 else choose(self.engine, size, GPU_REPAYS_AT)
+        return able[0] if len(able) == 1 else choose(self.engine, size, GPU_REPAYS_AT, "text")
 
     def run(self, text: pl.Series) -> pl.Series:
         """Compress a String series."""

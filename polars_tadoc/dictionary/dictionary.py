@@ -300,7 +300,7 @@ class Dictionary:
 
         """
         text = as_strings(words, "Dictionary.ids")
-        chosen = choose(engine, len(text), GPU_REPAYS_AT)
+        chosen = choose(engine, len(text), GPU_REPAYS_AT, "words")
         (found,) = chosen.kernels.to_arrow([chosen.kernels.look_up_rows(self.on(chosen), text)])
         ids: Any = pl.from_arrow(found)
         if text.null_count():
@@ -341,7 +341,7 @@ class Dictionary:
 
         """
         numbers = self._require_ids(ids)
-        chosen = choose(engine, len(numbers), GPU_REPAYS_AT)
+        chosen = choose(engine, len(numbers), GPU_REPAYS_AT, "words")
         known = numbers < self.unknown
         all_known = bool(known.all())
         if chosen.kernels.GATHERS_SPELLED and len(numbers) > len(self):

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypedDict, get_args
 from polars_tadoc.config import EngineName, settings
 from polars_tadoc.engine import cpu, cuda
 from polars_tadoc.engine.kernels import Kernels
+from polars_tadoc.engine.machine_costs import repays_at
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.grammar import Grammar
@@ -132,11 +133,14 @@ def require_engine(engine: str | None) -> str:
     return asked
 
 
-def choose(engine: str | None, symbols: int, repays_at: float = GPU_REPAYS_AT) -> Engine:
-    """Choose the engine for a number of symbols, or of other units; errors as for :func:`require_engine`."""
+def choose(engine: str | None, symbols: int, shipped: float = GPU_REPAYS_AT, kind: str = "rows") -> Engine:
+    """Choose the engine for a number of symbols, or of other units of a kind; errors as for :func:`require_engine`.
+
+    ``shipped`` is the number from which a GPU is worth it on a machine that was not calibrated.
+    """
     asked = require_engine(engine)
     if asked == "auto":
-        return GPU if symbols >= repays_at and GPU.kernels.can_run() else CPU
+        return GPU if symbols >= repays_at(kind, shipped) and GPU.kernels.can_run() else CPU
     return engines_for(asked)[0]
 
 

@@ -33,7 +33,7 @@ from polars_tadoc.model.word_map import Image
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.option_signature import Default
 from polars_tadoc.traversal.options import Options, TraversalOptions
-from polars_tadoc.traversal.selector import choose_strategy
+from polars_tadoc.traversal.selector import timed_strategy
 from polars_tadoc.traversal.source import prepare
 from polars_tadoc.traversal.text_source import prepare_text
 
@@ -134,8 +134,8 @@ class Counting(Aggregation[Terms]):
         if self.options.morphism is not None:  # applied to the counts: terms with the same image merge
             image = self.options.morphism.apply(words.series)
             words, rank = image.words, kernels.load_array(_rank_by_image(image))
-        strategy = choose_strategy(self.options.strategy, source, "term_vector")
-        terms = kernels.terms_by_document(source.rules, source.root_offsets, source.roots, strategy, rank)
+        with timed_strategy(self.options.strategy, source, "term_vector") as strategy:
+            terms = kernels.terms_by_document(source.rules, source.root_offsets, source.roots, strategy, rank)
         if image is not None:
             terms, rank = kernels.merge_terms(*terms, kernels.load_array(image.ids)), None
         offsets, ids, counts = terms

@@ -14,6 +14,7 @@ import polars.selectors as cs
 
 from polars_tadoc.config import MOST
 from polars_tadoc.engine.host_memory import share_out, telling_share
+from polars_tadoc.engine.machine_costs import repays_at
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.fitting import require_row_numbers, suits_gpu
 from polars_tadoc.execute.labels import KeptLabels
@@ -219,7 +220,11 @@ def _shared_out(
 ) -> tuple[Analytic[Any, Any], int]:
     """Return the analytic with an engine that fits the limit, and the bytes left for its work."""
     engine, room = share_out(analytic.options.engine, limit, analytic.name)
-    if engine == "auto" and question is not None and not suits_gpu(question, room, analytic.gpu_repays_at):
+    if (
+        engine == "auto"
+        and question is not None
+        and not suits_gpu(question, room, repays_at("rows", analytic.gpu_repays_at))
+    ):
         engine, room = "cpu", limit
     return replace(analytic, options=replace(analytic.options, engine=engine)), room  # type: ignore[type-var]
 

@@ -22,7 +22,7 @@ from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, word_columns
 from polars_tadoc.runtime.array_types import UInt32, UInt64
-from polars_tadoc.traversal.selector import settle
+from polars_tadoc.traversal.selector import timed_source
 from polars_tadoc.traversal.source import prepare
 
 
@@ -93,12 +93,12 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
     def partial(self, corpus: Corpus, engine: Engine) -> Counts:
         """Count one corpus' sequences."""
         source, to_host = prepare(corpus, engine, self.options.morphism), engine.kernels.to_host
-        source, strategy = settle(self.options.strategy, source, self.name, self.span)
-        rules, offsets, roots, rank = source.rules, source.root_offsets, source.roots, source.rank
-        count = self.kernel(engine.kernels)
-        ids, counts = count(rules, offsets, roots, self.span, rank, strategy, self.min_count, self.top)
-        made: Counts = self.made(source.words, to_host(ids), to_host(counts))
-        return made
+        with timed_source(self.options.strategy, source, self.name, self.span) as (source, strategy):
+            rules, offsets, roots, rank = source.rules, source.root_offsets, source.roots, source.rank
+            count = self.kernel(engine.kernels)
+            ids, counts = count(rules, offsets, roots, self.span, rank, strategy, self.min_count, self.top)
+            made: Counts = self.made(source.words, to_host(ids), to_host(counts))
+            return made
 
     def merge(self, partials: Sequence[Counts]) -> Counts:
         """Add the counts of several corpora."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from polars_tadoc.config import settings
+from polars_tadoc.engine.machine_costs import factor, observe
 from polars_tadoc.traversal.costs import COSTS, EXPANDED_COSTS
 from polars_tadoc.traversal.source import Source
 
@@ -77,7 +81,35 @@ def expanded_milliseconds(source: Source, analytic: str, n: int) -> float | None
     if words >= MAX_EXPANDED or EXPANDED_SHARE * 4 * words > settings().device_cache_bytes:
         return None
     each = costs["words"] * (n if analytic == "cooccurrence" else 1)
-    return (costs["calls"] + each * words) / 1e6
+    return factor(f"{source.engine.name} {FAMILIES[analytic]} expanded") * (costs["calls"] + each * words) / 1e6
+
+
+@contextmanager
+def timed_source(asked: str, source: Source, analytic: str, n: int = 1) -> Iterator[tuple[Source, str]]:
+    """Yield :func:`settle`'s; the time of the block corrects further estimates."""
+    read, strategy = settle(asked, source, analytic, n)
+    start = time.perf_counter()
+    yield read, strategy
+    if asked == "auto":
+        _correct(source, analytic, n, strategy if read is source else "expanded", time.perf_counter() - start)
+
+
+@contextmanager
+def timed_strategy(asked: str, source: Source, analytic: str, n: int = 1) -> Iterator[str]:
+    """Yield :func:`choose_strategy`'s; the time of the block corrects further estimates."""
+    strategy = choose_strategy(asked, source, analytic, n)
+    start = time.perf_counter()
+    yield strategy
+    if asked == "auto" and not is_settled(analytic):
+        _correct(source, analytic, n, strategy, time.perf_counter() - start)
+
+
+def _correct(source: Source, analytic: str, n: int, strategy: str, taken: float) -> None:
+    if strategy == "expanded":
+        predicted = expanded_milliseconds(source, analytic, n) or 0.0
+    else:
+        predicted = weigh(source, analytic, n).milliseconds[strategy]
+    observe(f"{source.engine.name} {FAMILIES[analytic]} {strategy}", predicted / 1e3, taken)
 
 
 def is_settled(analytic: str) -> bool:
@@ -98,12 +130,22 @@ def weigh(source: Source, analytic: str, n: int = 1) -> Choice:
         Argument ``n`` or ``window`` of the call.
 
     """
-    features = features_of(source, n)
-    costs = COSTS[source.engine.name][FAMILIES[analytic]]
+    features, engine, family = features_of(source, n), source.engine.name, FAMILIES[analytic]
     milliseconds = {
+        strategy: factor(f"{engine} {family} {strategy}") * shipped
+        for strategy, shipped in shipped_milliseconds(engine, analytic, features).items()
+    }
+    return Choice(
+        min(STRATEGIES, key=lambda strategy: milliseconds[strategy]), milliseconds, features, COSTS[engine][family]
+    )
+
+
+def shipped_milliseconds(engine: str, analytic: str, features: dict[str, float]) -> dict[str, float]:
+    """Estimate the costs of both strategies by the shipped coefficients."""
+    costs = COSTS[engine][FAMILIES[analytic]]
+    return {
         strategy: sum(cost * features[name] for name, cost in costs[strategy].items()) / 1e6 for strategy in STRATEGIES
     }
-    return Choice(min(STRATEGIES, key=lambda strategy: milliseconds[strategy]), milliseconds, features, costs)
 
 
 def features_of(source: Source, n: int = 1) -> dict[str, float]:

@@ -213,7 +213,9 @@ def public_calls() -> list[str]:
     """Functions that take a compressed column, or a String one, first."""
     calls = [name for name in tadoc.__all__ if callable(getattr(tadoc, name)) and name.islower() and name != "explain"]
     return [
-        name for name in calls if next(iter(inspect.signature(getattr(tadoc, name)).parameters)) in ("column", "text")
+        name
+        for name in calls
+        if next(iter(inspect.signature(getattr(tadoc, name)).parameters), None) in ("column", "text")
     ]
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.engine.choose import Engine, runnable
+from polars_tadoc.engine.machine_costs import factor, observe, overhead
 from polars_tadoc.index.query.plan import Plan
 from polars_tadoc.index.query.request import Request
 from polars_tadoc.kernels.postings.coded import BLOCK
@@ -99,6 +100,7 @@ def predict(
     documents: int,
     k: int,
     moved: Float64 | float = 0.0,
+    is_shipped: bool = False,
 ) -> Float64:
     """Predict the seconds of each query, without an engine's overhead per batch.
 
@@ -113,6 +115,8 @@ def predict(
         fewer documents.
     moved
         Bytes to copy to a GPU first, by query.
+    is_shipped
+        Whether the shipped costs are asked for, not those of this machine.
 
     Returns
     -------
@@ -125,6 +129,7 @@ def predict(
     nanoseconds = np.zeros(len(offsets) - 1) + costs["all"].get("moved", 0.0) * moved
     for way in ("and", "or") if mode == "and_or" else (mode,):
         own = sum((cost * features[way][name] for name, cost in costs[way].items()), np.zeros(len(offsets) - 1))
+        own = own * (1.0 if is_shipped else factor(f"{engine} queries {way}"))
         if mode == "and_or" and way == "or":
             own[together(offsets, frequencies, documents) >= k] = 0.0
         nanoseconds += own
@@ -144,14 +149,27 @@ def choose_engine(asked: str, plan: Plan, documents: int, request: Request) -> E
     engines = runnable(asked)
     if len(engines) == 1:
         return engines[0]
-    frequencies = plan.frequencies[plan.items]
+    return min(engines, key=lambda engine: seconds_of(engine, plan, documents, request))
 
-    def seconds(engine: Engine) -> float:
-        own = predict(engine.name, request.mode, plan.offsets, frequencies, documents, request.k)
-        threads = thread_count() if engine.uses_cpu_threads else 1
-        return float(OVERHEADS[engine.name] + max(own.sum() / threads, own.max(initial=0.0)))
 
-    return min(engines, key=seconds)
+def seconds_of(engine: Engine, plan: Plan, documents: int, request: Request) -> float:
+    """Predict the seconds of a plan on an engine with the index resident."""
+    own = predict(engine.name, request.mode, plan.offsets, plan.frequencies[plan.items], documents, request.k)
+    threads = thread_count() if engine.uses_cpu_threads else 1
+    return float(overhead_of(engine.name) + max(own.sum() / threads, own.max(initial=0.0)))
+
+
+def overhead_of(engine: str) -> float:
+    """Return the seconds of a batch, whatever its size."""
+    return overhead(engine, OVERHEADS[engine])
+
+
+def correct(engine: Engine, plan: Plan, documents: int, request: Request, taken: float) -> None:
+    """Correct predictions by the seconds of a search, where there is a choice of engines."""
+    if request.mode != "and_or" and len(runnable("auto")) > 1:
+        own = overhead_of(engine.name)
+        predicted = seconds_of(engine, plan, documents, request) - own
+        observe(f"{engine.name} queries {request.mode}", predicted, taken - own)
 
 
 def edge_of(mode: str) -> Float64:
@@ -168,8 +186,12 @@ def edge_of(mode: str) -> Float64:
         return _NO_EDGE
     if mode == "and_or":
         return np.full(len(FEATURES), np.inf)
-    edge = np.array([COSTS["cpu"][mode].get(name, 0.0) - COSTS["gpu"][mode].get(name, 0.0) for name in FEATURES])
-    edge[0] += 1e9 * (OVERHEADS["cpu"] - OVERHEADS["gpu"])
+    costs = [
+        factor(f"{engine} queries {mode}") * np.array([COSTS[engine][mode].get(name, 0.0) for name in FEATURES])
+        for engine in ("cpu", "gpu")
+    ]
+    edge: Float64 = costs[0] - costs[1]
+    edge[0] += 1e9 * (overhead_of("cpu") - overhead_of("gpu"))
     return edge
 
 

@@ -7,6 +7,7 @@ documents.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import polars as pl
 
 from polars_tadoc.engine.choose import require_engine
 from polars_tadoc.index.collection import Collection
-from polars_tadoc.index.query.costs import choose_engine
+from polars_tadoc.index.query.costs import choose_engine, correct
 from polars_tadoc.index.query.filter import allowed_by_segment
 from polars_tadoc.index.query.find import find
 from polars_tadoc.index.query.one import find_one
@@ -57,4 +58,8 @@ def _best(
             return found
     planned = plan(index, texts, request.scoring, call)
     chosen = choose_engine(asked, planned, index.documents, request)
-    return find(index, planned, request, allowed, chosen)
+    start = time.perf_counter()
+    found = find(index, planned, request, allowed, chosen)
+    if asked == "auto":
+        correct(chosen, planned, index.documents, request, time.perf_counter() - start)
+    return found

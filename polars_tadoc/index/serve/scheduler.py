@@ -106,7 +106,6 @@ class Scheduler(Generic[Key]):
 
     def __init__(self, engines: Mapping[str, Traits]) -> None:
         self._engines = dict(engines)
-        self._only = next(iter(engines))
         self._waiting: dict[int, _Query[Key]] = {}
         self._groups = {name: _Group() for name in (*self._engines, EITHER, PUT_OFF)}
         self._by_latest_start: list[tuple[float, int]] = []
@@ -123,7 +122,8 @@ class Scheduler(Generic[Key]):
         key
             Identifies the query in results of :meth:`take` and :meth:`expire`.
         seconds
-            Predicted time by engine, without its overhead; infinite if the engine cannot run it.
+            Predicted time by engine, without its overhead; an engine that is left out, or with an infinite time, does
+            not run it.
         deadline
             Time by which it must be answered.
 
@@ -133,17 +133,16 @@ class Scheduler(Generic[Key]):
             A time is not positive, or no engine can run the query.
 
         """
-        if not min(seconds[name] for name in self._engines) < math.inf or min(seconds.values()) <= 0:
+        seconds = {name: own for name, own in seconds.items() if name in self._engines}
+        if not 0 < min(seconds.values()) < math.inf:
             raise ValueError(f"predicted seconds {dict(seconds)} must be positive, and finite for at least one engine")
         number = self._next
         self._next += 1
-        query = _Query(key, deadline, {name: seconds[name] for name in self._engines}, EITHER)
+        query = _Query(key, deadline, seconds, EITHER)
         self._waiting[number] = query
         self._put(number, query, self._group_of(query))
         if deadline < math.inf:
-            heapq.heappush(
-                self._by_latest_start, (max(self._latest_start(query, name) for name in self._engines), number)
-            )
+            heapq.heappush(self._by_latest_start, (max(self._latest_start(query, name) for name in seconds), number))
 
     def take(self, engine: str, now: float) -> Work[Key]:
         """Assign queries to an idle engine; none if no query suits it."""
@@ -217,17 +216,17 @@ class Scheduler(Generic[Key]):
         return [self._remove(number).key for number in sorted(self._waiting)]
 
     def _group_of(self, query: _Query[Key]) -> str:
-        if len(self._engines) == 1:
-            return self._only
+        if len(query.seconds) == 1:
+            return next(iter(query.seconds))
         fastest, second = sorted(self._engines, key=lambda name: self._share(query, name))[:2]
         return EITHER if self._share(query, second) < CLEARLY * self._share(query, fastest) else fastest
 
     def _share(self, query: _Query[Key], engine: str) -> float:
         """Return the time that a query adds to a large batch."""
-        return query.seconds[engine] / self._engines[engine].threads
+        return query.seconds.get(engine, math.inf) / self._engines[engine].threads
 
     def _latest_start(self, query: _Query[Key], engine: str) -> float:
-        return query.deadline - (self._engines[engine].overhead + query.seconds[engine])
+        return query.deadline - (self._engines[engine].overhead + query.seconds.get(engine, math.inf))
 
     def _put(self, number: int, query: _Query[Key], group: str) -> None:
         query.group = group

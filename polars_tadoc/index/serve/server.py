@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,7 +23,7 @@ from polars_tadoc.engine.choose import Engine, require_engine, runnable
 from polars_tadoc.errors import DeadlineMissedError
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.batches import join, select
-from polars_tadoc.index.query.costs import BATCH_SECONDS, CROWDING, OVERHEADS, predict
+from polars_tadoc.index.query.costs import BATCH_SECONDS, CROWDING, overhead_of, predict
 from polars_tadoc.index.query.filter import allowed_by_segment
 from polars_tadoc.index.query.find import find
 from polars_tadoc.index.query.plan import Plan, plan
@@ -77,6 +77,7 @@ _MAX_ADMITTED = 512  # queries tokenized at once: ``submit`` blocks meanwhile
 _PATIENCE = 0.005  # seconds after which another engine's thread tokenizes queries
 _SAMPLED, _TRIES = 32, 2  # queries by which engines are measured at the start, and how often
 _MOST_OFF = 16.0  # times that predictions are taken to be off at most
+_BETWEEN_WEIGHINGS = 16  # batches of queries that one engine takes until both are weighed again
 _SPARE = 2  # cores for client threads and the GPU's thread, if a GPU serves beside the CPU
 
 
@@ -136,6 +137,8 @@ class Server:
         traits = {name: self._traits(name) for name in self._engines}
         self._scheduler: Scheduler[_Request] = Scheduler(traits)
         self._team = Team({name: own.threads for name, own in traits.items()})
+        self._active = tuple(self._engines)  # engines for which the next queries' times are predicted
+        self._admissions = 0
         self._speeds = dict.fromkeys(self._engines, 1.0)  # observed by predicted seconds, by engine
         self._finished: SimpleQueue[tuple[list[_Request], list[int], pl.DataFrame] | None] = SimpleQueue()
         self._lock = threading.Lock()
@@ -153,7 +156,7 @@ class Server:
             self._prepare(name)
         if len(self._engines) > 1:
             sample = self._weigh(_sample(self._index))
-            self._team.weigh(_sums(self._predict(sample)), sample.size)
+            self._team.weigh(_sums(self._predict(sample, list(self._engines))), sample.size)
         self._working = len(self._engines)  # number of threads that may still finish queries
         self._threads = [
             threading.Thread(target=self._work, args=(name,), name=f"tadoc-serve-{name}", daemon=True)
@@ -193,7 +196,7 @@ class Server:
                 raise RuntimeError("serve: the server is closed; start another one with index.serve()")
             if isinstance(query, str):
                 self._inbox.append(_Request(query, future, submitted, submitted + self._deadline))
-                is_old = submitted - self._inbox[0].submitted > _PATIENCE
+                is_old = self._team.is_helped and submitted - self._inbox[0].submitted > _PATIENCE
                 self._wake(self._engines if is_old else (self._team.leader,))
                 return future
             self._failed += 1
@@ -275,13 +278,14 @@ class Server:
     def _traits(self, name: str) -> Traits:
         """Return the properties of an engine: one thread takes a batch; the CPU searches it with all threads."""
         threads = self._cpu_threads if self._engines[name].uses_cpu_threads else 1
-        return Traits(threads / CROWDING if threads > 1 else 1.0, OVERHEADS[name], BATCH_SECONDS[name])
+        return Traits(threads / CROWDING if threads > 1 else 1.0, overhead_of(name), BATCH_SECONDS[name])
 
-    def _predict(self, batch: Plan) -> list[dict[str, float]]:
+    def _predict(self, batch: Plan, names: Sequence[str]) -> list[dict[str, float]]:
         """Predict the seconds of each query on each engine."""
         frequencies = batch.frequencies[batch.items]
         predicted = []
-        for name, engine in self._engines.items():
+        for name in names:
+            engine = self._engines[name]
             missing = np.zeros(len(batch.items))
             for segment, numbers in zip(self._index.segments, batch.numbers, strict=True):
                 missing += missing_bytes(segment, numbers[batch.items], engine)
@@ -290,7 +294,7 @@ class Server:
                 name, self._request.mode, batch.offsets, frequencies, self._index.documents, self._request.k, moved
             )
             predicted.append((self._speeds[name] * own).tolist())
-        return [dict(zip(self._engines, seconds, strict=True)) for seconds in zip(*predicted, strict=True)]
+        return [dict(zip(names, seconds, strict=True)) for seconds in zip(*predicted, strict=True)]
 
     def _prepare(self, name: str) -> None:
         """Load what searches read, compile the kernels, and measure an engine, before the first query."""
@@ -299,7 +303,7 @@ class Server:
             self._find(engine, self._weigh(_named(segment.terms.series.head(_WARM_UP))))
         if len(self._engines) > 1 and (queries := _sample(self._index)):
             batch = self._weigh(queries)
-            own = [seconds[name] for seconds in self._predict(batch)]
+            own = [seconds[name] for seconds in self._predict(batch, [name])]
             taken = min(self._timed(engine, batch) for _ in range(_TRIES))
             self._correct(name, self._traits(name).lasts(sum(own), max(own)), taken, 1.0)
 
@@ -310,7 +314,7 @@ class Server:
 
     def _correct(self, name: str, predicted: float, taken: float, share: float = 0.1) -> None:
         """Correct an engine's predictions by the seconds of a batch; those of an overhead tell nothing."""
-        overhead = OVERHEADS[name]
+        overhead = overhead_of(name)
         if predicted > 2 * overhead:
             ratio = max(taken - overhead, 0.0) / (predicted - overhead)
             self._speeds[name] *= min(max(ratio, 1 / _MOST_OFF), _MOST_OFF) ** share
@@ -331,8 +335,9 @@ class Server:
 
         One engine does this at once, the others only if queries wait long: a batch costs little more than one query.
         """
+        team = self._team
         is_due = self._inbox and (
-            name == self._team.leader or now - self._inbox[0].submitted > _PATIENCE or self._is_closed
+            name == team.leader or self._is_closed or (team.is_helped and now - self._inbox[0].submitted > _PATIENCE)
         )
         arrived = self._inbox[:_MAX_ADMITTED] if is_due else []
         self._inbox = self._inbox[len(arrived) :]
@@ -377,20 +382,22 @@ class Server:
         """Tokenize queries, predict their times, and add them to the scheduler."""
         ready = self._cut(requests)
         with self._lock:
+            self._admissions += 1
             self._team.weigh(_sums([seconds for _, seconds in ready]), len(ready))
-            answered, waiting = sum(self._answered.values()), len(self._scheduler)
-            active = self._team.active(time.monotonic(), answered, waiting)
+            active = self._team.active(time.monotonic(), sum(self._answered.values()), len(self._scheduler))
             for request, seconds in ready:
-                own = {name: taken if name in active else math.inf for name, taken in seconds.items()}
-                self._scheduler.add(request, own, request.deadline)
+                own = {name: taken for name, taken in seconds.items() if name in active}
+                self._scheduler.add(request, own or seconds, request.deadline)
+            awake = {*active, *self._active}
+            self._active = tuple(self._engines) if self._admissions % _BETWEEN_WEIGHINGS == 0 else active
             self._admitting -= 1
-            self._wake(self._engines)
+            self._wake(awake)
 
     def _cut(self, requests: list[_Request]) -> list[tuple[_Request, dict[str, float]]]:
         """Tokenize queries together, or one by one if that fails, so that an invalid query affects no other."""
         try:
             batch = self._weigh([request.query for request in requests])
-            predicted = self._predict(batch)
+            predicted = self._predict(batch, self._active)
         except Exception as error:
             if len(requests) > 1:
                 return [ready for request in requests for ready in self._cut([request])]

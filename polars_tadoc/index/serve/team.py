@@ -61,7 +61,12 @@ class Team:
         self._windows, self._until_try = 0, FIRST_ALONE
 
     def weigh(self, seconds: Mapping[str, float], queries: int = 1) -> None:
-        """Take note of the predicted seconds of some queries by engine; the leader may change."""
+        """Take note of the predicted seconds of some queries by engine; the leader may change.
+
+        Queries that are not predicted for all engines tell nothing.
+        """
+        if len(seconds) < len(self._threads):
+            return
         self._weighed = _FADING * self._weighed + queries
         for name, own in seconds.items():
             self._loads[name] = _FADING * self._loads[name] + own / self._threads[name]
