@@ -39,18 +39,10 @@ template <typename Visit>
 __device__ __forceinline__ void visit_positions(
     const i64* __restrict__ offsets, u32 documents, u64 first_position, u64 total, Visit visit)
 {
-    // a warp's positions stand together: each thread takes every 32nd
-    const u64 warp = (static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x) / 32;
-    const u64 begin = first_position + warp * 32 * ITEMS + threadIdx.x % 32;
     const u64 stop = first_position + total;
-    if (begin >= stop)
-        return;
-    u32 owner = find_owner(offsets, 0u, documents, begin);
-    for (u64 position = begin; position < stop && position < begin + 32 * ITEMS; position += 32) {
-        while (static_cast<u64>(offsets[owner + 1]) <= position)
-            ++owner;
+    visit_owned<THREADS, ITEMS>(offsets, documents, first_position, stop, [&](u64 position, u32 owner) {
         visit(position - first_position, owner, position - static_cast<u64>(offsets[owner]));
-    }
+    });
 }
 
 // From keys sorted by document. own_offsets: where representatives stand. count_flip: as CountedKeys had it.

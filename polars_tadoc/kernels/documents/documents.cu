@@ -141,9 +141,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
                     add_rule(symbol - terminals, 1);
                 } else {
                     begin = static_cast<u64>(table_starts[symbol - terminals]);
-                    size = table_sizes[symbol - terminals];
-                    if (waiting.take(begin, size, 1))
-                        size = 0;
+                    size = waiting.untaken(begin, table_sizes[symbol - terminals], 1);
                 }
             }
             __syncwarp();
@@ -171,13 +169,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
                 if (has)
                     weight = rule_table.find(rule);
                 u64 begin = 0;
-                u32 size = 0;
-                if (weight != 0) {
-                    begin = static_cast<u64>(rule_offsets[rule]);
-                    size = static_cast<u32>(rule_offsets[rule + 1] - rule_offsets[rule]);
-                    if (waiting.take(begin, size, weight))
-                        size = 0;
-                }
+                const u32 size = weight != 0 ? waiting.body(rule_offsets, rule, weight, begin) : 0;
                 __syncwarp();
                 visit_spans(begin, size, weight, give);
             };

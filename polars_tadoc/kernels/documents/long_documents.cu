@@ -97,9 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_long_documents(
                     add(symbol, 1);
                 } else if (symbol != NONE) {
                     start = static_cast<u64>(table_starts[symbol - terminals]);
-                    size = table_sizes[symbol - terminals];
-                    if (waiting.take(start, size, 1))
-                        size = 0;
+                    size = waiting.untaken(start, table_sizes[symbol - terminals], 1);
                 }
                 __syncwarp();
                 if (!TOP_DOWN)

@@ -391,19 +391,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_equal_documents(
     const u32* __restrict__ places, const u32* __restrict__ symbol_starts, const u32* __restrict__ members,
     const i64* __restrict__ offsets, u64 total, u32* terminals, u64* counts)
 {
-    const u64 warp = (static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x) / 32;
-    const u64 begin = warp * 32 * ITEMS + threadIdx.x % 32;
-    if (begin >= total)
-        return;
-    u32 document = find_owner(offsets, 0u, documents, begin);
-    for (u64 position = begin; position < total && position < begin + 32 * ITEMS; position += 32) {
-        while (static_cast<u64>(offsets[document + 1]) <= position)
-            ++document;
+    visit_owned<THREADS, ITEMS>(offsets, documents, 0, total, [&](u64 position, u32 document) {
         const u32 source = counted_for(document, root_offsets, roots, places, symbol_starts, members);
         if (source != document) {
             const u64 from = position - static_cast<u64>(offsets[document]) + static_cast<u64>(offsets[source]);
             terminals[position] = terminals[from];
             counts[position] = counts[from];
         }
-    }
+    });
 }

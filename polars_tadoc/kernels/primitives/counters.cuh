@@ -22,6 +22,15 @@ __device__ __forceinline__ void add_held(u32* low, u64 amount, u64* whole)
         atomicAdd(whole, high << 32);
 }
 
+// Adds to a counter, of which the first `held` are held in shared memory.
+__device__ __forceinline__ void add_count(u32* low, u32 held, u64* whole, u32 id, u64 amount)
+{
+    if (id < held)
+        add_held(low + id, amount, whole + id);
+    else
+        atomicAdd(whole + id, amount);
+}
+
 // Adds the block's counters to the whole ones. Each block starts elsewhere, so that the blocks, which
 // all end together, do not queue at the same addresses.
 __device__ __forceinline__ void flush_held(const u32* low, u32 held, u64* whole)

@@ -86,6 +86,24 @@ __device__ __forceinline__ u32 block_before(u32 own, u32& all)
     return before + in_warp;
 }
 
+// Where a thread's entries begin in an array that all blocks append to; whether it has any. Every thread calls it, once.
+template <u32 BLOCK_THREADS>
+__device__ __forceinline__ bool append_entries(u32 entries, u64* taken, u64& start)
+{
+    __shared__ u64 block_start;
+    u32 all;
+    const u32 before = block_before<BLOCK_THREADS>(entries, all);
+    if (all == 0)
+        return false;
+    if (threadIdx.x == 0)
+        block_start = atomicAdd(taken, static_cast<u64>(all));
+    __syncthreads();
+    if (entries == 0)
+        return false;
+    start = block_start + before;
+    return true;
+}
+
 // Blocks take tiles in the order in which they start, so that nobody waits for a block that is yet to start.
 __device__ __forceinline__ u32 take_tile(u32* taken)
 {

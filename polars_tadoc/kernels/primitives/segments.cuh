@@ -38,4 +38,22 @@ __device__ __forceinline__ Number find_owner(const i64* __restrict__ offsets, Nu
     return last_with(low, high, [&](Number i) { return static_cast<u64>(offsets[i]) <= position; });
 }
 
+// Calls visit(position, segment) for a thread's positions from `first` to `stop` - 1. A warp's positions stand together:
+// each thread takes every 32nd.
+template <u32 BLOCK_THREADS, u32 EACH, typename Visit>
+__device__ __forceinline__ void visit_owned(
+    const i64* __restrict__ offsets, u32 segments, u64 first, u64 stop, Visit visit)
+{
+    const u64 warp = (static_cast<u64>(blockIdx.x) * BLOCK_THREADS + threadIdx.x) / 32;
+    const u64 begin = first + warp * 32 * EACH + threadIdx.x % 32;
+    if (begin >= stop)
+        return;
+    u32 owner = find_owner(offsets, 0u, segments, begin);
+    for (u64 position = begin; position < stop && position < begin + 32 * EACH; position += 32) {
+        while (static_cast<u64>(offsets[owner + 1]) <= position)
+            ++owner;
+        visit(position, owner);
+    }
+}
+
 #endif

@@ -20,19 +20,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_entries(
     const Text text, const Packing packing, u64* columns, u64 capacity, u64* taken, const u64* __restrict__ places,
     u32* slots)
 {
-    __shared__ u64 block_start;
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     const u32 entries = position < text.size ? KIND::count(text, position) : 0;
-    u32 all;
-    const u32 before = block_before<THREADS>(entries, all);
-    if (all == 0)
+    u64 start;
+    if (!append_entries<THREADS>(entries, taken, start))
         return;
-    if (threadIdx.x == 0)
-        block_start = atomicAdd(taken, static_cast<u64>(all));
-    __syncthreads();
-    if (entries == 0)
-        return;
-    const u64 start = block_start + before;
     for (u32 column = 0; column < packing.columns; ++column) {
         u64* at = columns + column * capacity + start;
         const bool last = column + 1 == packing.columns;

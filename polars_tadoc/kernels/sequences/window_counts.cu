@@ -40,23 +40,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_entries(
     const Text text, const Packing packing, u64 low, u64 last, const u64* __restrict__ weights,
     const i64* __restrict__ offsets, u32 owners, u64* columns, u64 capacity, u64* taken)
 {
-    __shared__ u64 block_start;
     const Range range = {low, last};
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     Held<KIND> own;
     own.read(text, position, packing, range);
     const u64 weight = own.count == 0 ? 0 : Weights{weights, offsets, owners}.at(position);
     const u32 entries = own.count * digits_in(weight, packing.digit_bits);
-    u32 all;
-    const u32 before = block_before<THREADS>(entries, all);
-    if (all == 0)
+    u64 start;
+    if (!append_entries<THREADS>(entries, taken, start))
         return;
-    if (threadIdx.x == 0)
-        block_start = atomicAdd(taken, static_cast<u64>(all));
-    __syncthreads();
-    if (entries == 0)
-        return;
-    const u64 start = block_start + before;
     for (u32 column = min(packing.columns - 1, 1u); column < packing.columns; ++column) {
         const bool is_last = column + 1 == packing.columns;
         u64* at_first = columns + start;

@@ -16,10 +16,7 @@ extern "C" __global__ void map_counts(
         const u64 count = id == NONE ? 0 : __ldg(counts + word);
         if (count == 0)
             continue;
-        if (id < held)
-            add_held(low + id, count, sums + id);
-        else
-            atomicAdd(sums + id, count);
+        add_count(low, held, sums, id, count);
     }
     __syncthreads();
     flush_held(low, held, sums);

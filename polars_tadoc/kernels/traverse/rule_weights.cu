@@ -22,12 +22,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rule_weights(
         waiting.clear();
     __syncthreads();
 
-    const auto add = [&](u32 symbol, u64 amount) {
-        if (symbol < held)
-            add_held(low + symbol, amount, weights + symbol);
-        else
-            atomicAdd(weights + symbol, amount);
-    };
+    const auto add = [&](u32 symbol, u64 amount) { add_count(low, held, weights, symbol, amount); };
     const u64 threads = static_cast<u64>(gridDim.x) * THREADS;
     for (u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x; i < root_count; i += threads)
         add(roots[i], 1);
@@ -44,13 +39,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rule_weights(
             const i64 rule = first + lane;
             const u64 weight = rule < stop ? __ldcg(weights + terminals + rule) : 0;
             u64 start = 0;
-            u32 size = 0;
-            if (weight != 0) {
-                start = static_cast<u64>(rule_offsets[rule]);
-                size = static_cast<u32>(rule_offsets[rule + 1] - rule_offsets[rule]);
-                if (waiting.take(start, size, weight))
-                    size = 0;
-            }
+            const u32 size = weight != 0 ? waiting.body(rule_offsets, rule, weight, start) : 0;
             __syncwarp();
             visit_spans(start, size, weight, give);
         }

@@ -77,6 +77,20 @@ struct LongSpans {
         return true;
     }
 
+    // What is left of the range for the lane: nothing if it was taken.
+    __device__ __forceinline__ u32 untaken(u64 start, u32 size, Count weight)
+    {
+        return take(start, size, weight) ? 0 : size;
+    }
+
+    // Where a rule's body starts, and what is left of it for the lane.
+    template <typename Rule>
+    __device__ __forceinline__ u32 body(const i64* __restrict__ rule_offsets, Rule rule, Count weight, u64& start)
+    {
+        start = static_cast<u64>(rule_offsets[rule]);
+        return untaken(start, static_cast<u32>(rule_offsets[rule + 1] - rule_offsets[rule]), weight);
+    }
+
     // All threads of the block call it. Barriers before and after, and one inside.
     template <typename Visit>
     __device__ __forceinline__ void visit(Visit visit)

@@ -258,10 +258,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_tables(
         for (u32 i = threadIdx.x % 32; i < sizes[rule]; i += 32) {
             const u32 terminal = table_terminals[start + i];
             const u64 amount = used * table_counts[start + i];
-            if (terminal < held)
-                add_held(low + terminal, amount, counts + terminal);
-            else
-                atomicAdd(counts + terminal, amount);
+            add_count(low, held, counts, terminal, amount);
         }
     }
     __syncthreads();
