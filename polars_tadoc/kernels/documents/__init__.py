@@ -1,1 +1,1 @@
-"""Kernels: documents."""
+"""Kernels that count terminals by document and list documents by terminal."""

@@ -1,5 +1,5 @@
-// Puts counted terminals into the order of a result. A key holds a terminal (or its rank), its document and, where
-// they all fit, its count.
+// Puts counted terminals in result order. A key has a terminal (or its rank), its document and, if they all fit, its
+// count.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 
@@ -11,10 +11,11 @@ constexpr u32 THREADS = 256;
 
 using Key = KEY;
 
-constexpr u32 ITEMS = 8;  // neighbours, of a thread
+constexpr u32 ITEMS = 8; // adjacent items per thread
 
-// sizes: of each document, its representative's, at most `top`. own_sizes: of representatives, 0 of all others.
-// total: of sizes, zero.
+// sizes: of each document, its representative's, at most `top`. own_sizes: of representatives, 0 for all others. total:
+// sum of
+// sizes, initially zero.
 extern "C" __global__ void __launch_bounds__(THREADS) size_documents(
     const u32* __restrict__ representatives, const u32* __restrict__ counted, u32 first, u32 stop, u32 top,
     u32* sizes, u32* own_sizes, u64* total)
@@ -33,8 +34,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) size_documents(
         atomicAdd(total, size);
 }
 
-// Calls visit(position, document, place) for a thread's positions in the documents' order; place is within the
-// document. offsets: of these documents, the first of which has position `first_position` there and 0 here.
+// Calls visit(position, document, place) for a thread's positions in document order; place is within the document.
+// offsets: of
+// these documents, the first of which has position `first_position` there and 0 here.
 template <typename Visit>
 __device__ __forceinline__ void visit_positions(
     const i64* __restrict__ offsets, u32 documents, u64 first_position, u64 total, Visit visit)
@@ -45,7 +47,7 @@ __device__ __forceinline__ void visit_positions(
     });
 }
 
-// From keys sorted by document. own_offsets: where representatives stand. count_flip: as CountedKeys had it.
+// From keys sorted by document. own_offsets: offsets of representatives. count_flip: as in CountedKeys.
 extern "C" __global__ void __launch_bounds__(THREADS) write_by_document(
     const u64* __restrict__ keys, const u64* __restrict__ key_counts, const i64* __restrict__ offsets,
     const i64* __restrict__ own_offsets, const u32* __restrict__ representatives, u32 first, u32 documents,
@@ -61,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_by_document(
     });
 }
 
-// Lays each document's keys out, in the order of the documents, with their own document in them.
+// Copies each document's keys, in document order, with the document's own number in them.
 extern "C" __global__ void __launch_bounds__(THREADS) gather_documents(
     const Key* __restrict__ keys, const u64* __restrict__ key_counts, const i64* __restrict__ offsets,
     const u32* __restrict__ starts, const u32* __restrict__ representatives, u32 first, u32 documents,
@@ -88,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_terminals(
         first_without(u64{0}, total, [&](u64 i) { return keys[i] >> terminal_shift < terminal; }));
 }
 
-// Adds to each terminal's number of documents. counts: terminals.
+// Adds to each terminal's number of documents. counts: by terminal.
 extern "C" __global__ void __launch_bounds__(THREADS) count_terminals(
     const Key* __restrict__ keys, u64 total, u32 terminal_shift, u64* counts)
 {
@@ -97,8 +99,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_terminals(
         atomicAdd(counts + (keys[position] >> terminal_shift), 1ull);
 }
 
-// From keys sorted by terminal. offsets: of each terminal among them. places: where each terminal's documents go,
-// or null where they are all here.
+// From keys sorted by terminal. offsets: of each terminal among them. places: positions of each terminal's documents,
+// or null if all
+// are here.
 extern "C" __global__ void __launch_bounds__(THREADS) write_by_terminal(
     const Key* __restrict__ keys, const u64* __restrict__ key_counts, u64 total, u32 terminal_shift,
     u32 document_shift, u64 count_mask, const i64* __restrict__ offsets, const i64* __restrict__ places,
@@ -115,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_by_terminal(
         counts[target] = key_counts != nullptr ? key_counts[position] : key & count_mask;
 }
 
-// places: moved on by what each terminal has among the keys whose offsets these are.
+// places: advanced by each terminal's number of keys with these offsets.
 extern "C" __global__ void __launch_bounds__(THREADS) advance_places(
     const i64* __restrict__ offsets, u32 terminals, i64* places)
 {

@@ -1,4 +1,4 @@
-// Sorts documents by how many terminals they can have, so that each is counted by as many threads as it needs.
+// Groups documents by the maximum number of their terminals, so that each is counted by a suitable number of threads.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "primitives/segments.cuh"
@@ -9,12 +9,13 @@ constexpr u32 CLASSES = 5;
 
 struct Report {
     u64 longest;  // document or rule
-    u64 bounds;  // of all documents that are counted, together
-    u64 classes[CLASSES];  // documents in each
+    u64 bounds; // sum over all counted documents
+    u64 classes[CLASSES]; // number of documents in each
 };
 
-// Adds up, for each document, the terminals of its symbols and those in its symbols' tables. items: neighbours that a
-// thread takes. entries, lengths: zeros.
+// Computes for each document the total length of its symbols and the entries in its symbols' tables. items: adjacent
+// symbols per
+// thread. entries, lengths: zeros.
 extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
     u32 terminals, const u64* __restrict__ rule_lengths, u32 rules, const u32* __restrict__ table_sizes,
     const i64* __restrict__ root_offsets, u64 documents, const u32* __restrict__ roots, u64 root_count, u32 items,
@@ -32,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
         return;
     u64 document = find_owner(root_offsets, u64{0}, documents, begin);
     u64 length = 0;
-    u64 entry_count = 0;  // without tables, every symbol is one
+    u64 entry_count = 0; // without tables, every symbol counts 1
     const auto flush = [&] {
         if (length != 0) {
             atomicAdd(lengths + document, length);
@@ -50,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
         length += symbol < terminals ? 1 : rule_lengths[symbol - terminals];
         entry_count += symbol < terminals || table_sizes == nullptr ? 1 : table_sizes[symbol - terminals];
     }
-    // where a whole warp is in one document, it adds once
+    // a whole warp inside one document adds once
     __syncwarp();
     if (__all_sync(ALL_LANES, document == __shfl_sync(ALL_LANES, document, 0))) {
         length = lanes_sum(length);
@@ -61,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
     flush();
 }
 
-// Documents of one symbol that are equal are counted once. first_with, by symbol: all ones.
+// Equal documents of one symbol are counted once. first_with, by symbol: all ones.
 extern "C" __global__ void __launch_bounds__(THREADS) find_equal(
     const i64* __restrict__ root_offsets, const u32* __restrict__ roots, u32 first, u32 stop, u32* first_with)
 {
@@ -70,8 +71,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_equal(
         atomicMin(first_with + roots[root_offsets[document]], static_cast<u32>(document));
 }
 
-// Sizes are lengths, or how many terminals there can be. first_most and so on: sizes, at most, of all classes but the
-// last. representatives: of each document, the one that is counted for it. lists: CLASSES x (stop - first).
+// Sizes are lengths, or maximum numbers of terminals. first_most and so on: maximum sizes of all classes but the last.
+// representatives: by document, the one that is counted for it. lists: CLASSES x (stop - first).
 extern "C" __global__ void __launch_bounds__(THREADS) class_documents(
     u32 terminals, const i64* __restrict__ root_offsets, const u32* __restrict__ roots, u32 first, u32 stop,
     const u32* __restrict__ first_with, const u64* __restrict__ entries, const u64* __restrict__ lengths, u32 by_length,

@@ -1,4 +1,4 @@
-"""Finds documents of equal symbols: what is counted of one holds for all of its class."""
+"""Finds documents with equal symbols: results of one hold for its whole class."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 
 LONGEST = 16
-"""Symbols up to which a document is compared with others: longer ones are seldom equal and cost more to hash."""
+"""Maximum symbols of a document that is compared with others: longer ones are rarely equal and cost more to hash."""
 
 
 PROBES = 32
-"""Places looked at for a document: half of all are free, so more are hardly ever needed."""
+"""Probes per document: half of the slots are free, so more are hardly ever needed."""
 
 _KEY = np.uint64(secrets.randbits(64))
 _0, _1, _32, _LONGEST, _ODD = (np.uint64(number) for number in (0, 1, 32, LONGEST, 0x9E3779B97F4A7C15))
@@ -25,7 +25,7 @@ _0, _1, _32, _LONGEST, _ODD = (np.uint64(number) for number in (0, 1, 32, LONGES
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Classes of equal documents, numbered by their first members."""
+    """Classes of equal documents, numbered by first occurrence."""
 
     of: UInt32
     """uint32 by document: its class."""
@@ -37,11 +37,13 @@ class Classes:
 def classify(
     root_offsets: Int64, roots: UInt32, key: Any, single: UInt32, slots: UInt32, of: UInt32, members: Int64
 ) -> Any:
-    """Number the classes; returns how many there are.
+    """Number the classes; return their number.
 
-    ``single`` has a place by symbol for documents of that symbol alone, ``slots`` places for others, a power of two
-    above the documents; both are zero, and hold 1 + a class. What hashes alike stands in the slots after. The hash has
-    a random key, and a document that finds no place among ``PROBES`` is a class of its own: no rows take long.
+    ``single`` has an entry by symbol for documents of that symbol alone, ``slots`` for others, a power of two above the
+    number of
+    documents; both are initially zero, and have 1 + a class. Open addressing with linear probing. The hash has a random
+    key, and
+    a document that finds no slot in ``PROBES`` is a class of its own, so crafted rows cannot make this slow.
     """
     count = nb.int64(0)
     mask = nb.uint64(len(slots) - 1)
@@ -81,16 +83,16 @@ def classify(
 
 
 def classes_of(root_offsets: Int64, roots: UInt32, symbols: int) -> Classes:
-    """Find the classes of equal documents among those of few symbols; any other is a class of its own.
+    """Find the classes of equal documents among short ones; any other document is a class of its own.
 
     Parameters
     ----------
     root_offsets
-        int64, documents + 1: where each document's symbols start in ``roots``.
+        int64, documents + 1: offsets of each document's symbols in ``roots``.
     roots
         uint32: the documents' symbols.
     symbols
-        One more than the largest symbol may be.
+        One more than the largest symbol.
 
     """
     documents = len(root_offsets) - 1

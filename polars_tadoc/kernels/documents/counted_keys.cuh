@@ -1,4 +1,4 @@
-// What is counted, as keys that a sort puts in order. Include after spans.cuh.
+// Counted terminals as sort keys. Include after spans.cuh.
 #ifndef POLARS_TADOC_COUNTED_KEYS
 #define POLARS_TADOC_COUNTED_KEYS
 
@@ -6,7 +6,7 @@
 #define TOP_DOWN 0
 #endif
 
-// Whether tables count in 64 bits.
+// Whether tables have 64-bit counts.
 #ifndef WIDE_TABLES
 #define WIDE_TABLES WIDE
 #endif
@@ -23,15 +23,15 @@ using TableCount = u32;
 
 using Key = KEY;
 
-// Passed by parts: where a terminal, its document and its count stand in a key.
+// Passed as separate arguments: positions of a terminal, its document and its count in a key.
 struct CountedKeys {
-    const u32* rank;  // of a terminal, or null for its own order
+    const u32* rank; // of a terminal, or null for its own order
     u32 terminal_shift;
     u32 document_shift;
-    u32 count_shift;  // 64 where counts have an array of their own or are not asked for
-    u32 count_flip;  // all ones of a count's bits where high counts come first, else 0
+    u32 count_shift; // 64 if counts have an array of their own or are not requested
+    u32 count_flip; // all ones of a count's bits if high counts come first, otherwise 0
     Key* keys;
-    u64* counts;  // null where counts are in the keys or not asked for
+    u64* counts; // null if counts are in the keys or not requested
 
     __device__ __forceinline__ void write(u64 place, u32 terminal, u32 document, Count count) const
     {

@@ -1,9 +1,10 @@
-"""Terminals of documents counted on the device, as keys that a radix sort puts in order.
+"""Counts terminals of documents on the device, as keys for a radix sort.
 
-Each document is counted by a block in shared memory: in a hash table where it can only hold few of all terminals,
-else with a counter for each; those for which it has no room are counted by all blocks together, in global memory.
-Equal documents of one symbol are counted once. Documents whose results are more than the scratch memory holds are
-taken in batches.
+A block counts each document in shared memory: in a hash table if the document can only contain few of the terminals,
+otherwise
+with a counter per terminal; documents that do not fit are counted by all blocks together, in global memory. Equal
+documents of
+one symbol are counted once. If results exceed the scratch memory, documents are processed in batches.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.device import launch_each, launch_resident
 
 SCRATCH = 26 << 20
-"""Bytes of device memory that are taken beside grammar, rows and result, however small these are."""
+"""Minimum bytes of device memory in addition to grammar, rows and result."""
 
-_MAX_ROOTS = 16  # of a thread of classes.cu
-_NEITHER = 1 << 32  # no more than 32 bits
+_MAX_ROOTS = 16  # per thread of classes.cu
+_NEITHER = 1 << 32  # exclusive limit of 32 bits
 
 
 @dataclass(frozen=True)
 class Class:
-    """How documents of one class are counted."""
+    """How documents of a class are counted."""
 
     threads: int
     slots: int = 0
-    """Of a hash table in shared memory; 0 for all the shared memory that a block can have."""
+    """Slots of a hash table in shared memory; 0 for all shared memory of a block."""
     rule_slots: int = 0
-    """Of a hash table of rules' weights in shared memory (top-down)."""
+    """Slots of a hash table of rules' weights in shared memory (top-down)."""
     words: int = 0
-    """That a document has at most (top-down); bottom-up its distinct ones are at most two thirds of the slots."""
+    """Maximum words of a document (top-down); bottom-up, its distinct words are at most two thirds of the slots."""
 
 
-# Tables may turn out too small for a document of so many words, most of them distinct: the next class takes it then.
+# Tables may turn out too small for a document with that many words, if most are distinct: the next class processes it.
 _TOP_DOWN = (
     Class(128, 1 << 10, 1 << 9, 1 << 11),
     Class(256, 1 << 11, 1 << 10, 1 << 12),
@@ -50,44 +51,44 @@ _TOP_DOWN = (
 )
 _BOTTOM_UP = (Class(32, 1 << 8), Class(128, 1 << 11), Class(512, 1 << 13), Class(1024))
 _FEW = 1 << 14
-"""Documents for which small ones have no class of their own, bottom-up."""
+"""Minimum number of documents for a separate class of small ones, bottom-up."""
 _LONG_THREADS, _GROUP = 512, 64  # of long_documents.cu
 _HOT = 1 << 12
-"""Terminals, the first ones, that each block counts in shared memory for a long document."""
+"""Number of first terminals that each block counts in shared memory for a long document."""
 _MARKED = 1 << 18
-"""Rules, at most, that have a bit each in shared memory."""
+"""Maximum number of rules with a bit each in shared memory."""
 _STATIC_SHARED = 2 << 10
-"""Bytes of shared memory, at most, that a block takes whatever its class."""
+"""Maximum static bytes of shared memory per block, in any class."""
 _MIN_ROWS = 4 << 20
-"""Bytes, at least, for counters in global memory."""
+"""Minimum bytes for counters in global memory."""
 
 
 class Slice(NamedTuple):
-    """Documents from ``first`` to ``stop``, whose terminals are sorted at once."""
+    """Documents ``first`` to ``stop``, whose terminals are sorted together."""
 
     first: int
     stop: int
     before: int
-    """Terminals of those documents counted together with them that stand before them."""
+    """Number of terminals, among those counted together, of the documents before these."""
     total: int
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a terminal (or its rank), its document and its count stand in a key."""
+    """Positions of a terminal (or its rank), its document and its count in a key."""
 
     counted: bool
-    """Whether counts are asked for."""
+    """Whether counts are requested."""
     terminal_bits: int
     document_bits: int
     count_bits: int
-    """0 where counts have an array of their own or are not asked for."""
+    """0 if counts have an array of their own or are not requested."""
     terminal_shift: int
     document_shift: int
     count_shift: int
-    """64 where counts are not in the key."""
+    """64 if counts are not in the key."""
     count_flip: int
-    """All ones of a count's bits where high counts come first."""
+    """All ones of a count's bits if high counts come first."""
 
     @property
     def bits(self) -> int:
@@ -96,52 +97,52 @@ class Layout:
 
     @property
     def key_type(self) -> type[np.unsignedinteger[Any]]:
-        """Type of a key: 32 bits where they hold all that is asked for, else 64."""
+        """Type of a key: 32 bits if everything fits, otherwise 64."""
         return np.uint32 if not self.counted and self.bits <= 32 else np.uint64
 
     @property
     def defines(self) -> tuple[str, ...]:
-        """What compiles a kernel for such keys."""
+        """Compiler definitions of kernels for such keys."""
         return (f"-DKEY={'u32' if self.key_type is np.uint32 else 'u64'}",)
 
 
 @dataclass(eq=False)
 class Counted:
-    """Documents from ``first`` to ``stop``, counted."""
+    """Documents ``first`` to ``stop``, counted."""
 
     first: int
     stop: int
     fits: bool
-    """Whether there was room for keys: else only the sizes are right."""
+    """Whether there was room for keys: otherwise only the sizes are valid."""
     total: int
-    """Terminals of all these documents."""
+    """Number of terminals of all these documents."""
     offsets: Any
-    """cupy int64: where the terminals of each will stand among theirs."""
+    """cupy int64: offsets of each document's terminals among these."""
     sizes: Any
-    """cupy uint32 by document, of all documents: terminals of those that are their own representatives."""
+    """cupy uint32 by document, of all documents: number of terminals of representatives."""
     own_sizes: Any
-    """cupy uint32: terminals of those that are their own representatives, 0 of all others."""
+    """cupy uint32: number of terminals of representatives, 0 for all others."""
     representatives: Any
-    """cupy uint32 by document, of all documents: the one that was counted for it."""
+    """cupy uint32 by document, of all documents: its representative."""
     starts: Any
-    """cupy uint32 by document, of all documents: where its keys are, if it is its own representative."""
+    """cupy uint32 by document, of all documents: position of a representative's keys."""
     keys: Any
     counts: Any
     batch_pairs: int
-    """Terminals of a batch, at most, unless one document has more."""
+    """Maximum terminals of a batch, except for a single document with more."""
     sort_pairs: int
-    """Terminals of a slice that is sorted while all keys are there, at most, unless one document has more."""
+    """Maximum terminals of a slice sorted while all keys are in memory, except for a single document with more."""
     sorts_at_once: bool
-    """Whether all terminals can be sorted by terminal, if these keys are given back first."""
+    """Whether all terminals can be sorted by terminal if these keys are freed first."""
 
     def batches(self) -> list[tuple[int, int]]:
-        """Cut documents so that each batch has room; all of them are counted again."""
+        """Split documents into batches that fit; all of them are counted again."""
         self.release()
         sizes = self.sizes.get()[self.representatives.get()]  # synchronize!
         return _cut(np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]), self.batch_pairs)
 
     def slices(self) -> list[Slice]:
-        """Cut documents so that each slice can be sorted."""
+        """Split documents into slices that can be sorted."""
         before = self.offsets.get()  # synchronize!
         return [
             Slice(self.first + first, self.first + stop, int(before[first]), int(before[stop] - before[first]))
@@ -149,12 +150,12 @@ class Counted:
         ]
 
     def release(self) -> None:
-        """Give the keys' memory back."""
+        """Free the keys' memory."""
         self.keys = self.counts = None
 
 
 class Work:
-    """One call's documents, ready to be counted."""
+    """A call's documents, prepared for counting."""
 
     def __init__(self, rules: Rules, tables: Tables | None, root_offsets: Any, roots: Any) -> None:
         import cupy
@@ -174,13 +175,13 @@ class Work:
         )
         self.entries = self.lengths if self.tables is None else entries
         self.classified = self._classify(0, self.documents, report)
-        # what the host makes before it waits does not keep the device waiting
+        # this host work overlaps with the device's
         self.given = self._given()
         self.fresh: tuple[Any, Any, Any] | None = self._fresh()
         self.longest, self.bound, *self.class_sizes = (int(number) for number in report.get())  # synchronize!
 
     def layout(self, order: Literal["terminal", "document", "rank"], counted: bool = True) -> Layout:
-        """Lay keys out so that they sort by terminal, or by document, in it by count falling or by rank alone."""
+        """Lay keys out for sorting by terminal, or by document, and then by descending count or by rank alone."""
         terminal_bits = (self.rules.terminals - 1).bit_length()
         document_bits = (self.documents - 1).bit_length()
         count_bits = self.longest.bit_length()
@@ -197,7 +198,7 @@ class Work:
     def count(
         self, first: int, stop: int, layout: Layout, rank: Any, least: int, most: int, batch: bool = False
     ) -> Counted:
-        """Count the documents from ``first`` to ``stop``: all of them, or a batch of which the size is known."""
+        """Count documents ``first`` to ``stop``: all of them, or a batch of known size."""
         import cupy
 
         if batch:
@@ -207,7 +208,7 @@ class Work:
         apart = layout.counted and not layout.count_bits  # counts have an array of their own
         pair_bytes = np.dtype(layout.key_type).itemsize + (8 if apart else 0)
         held_tables = 0 if self.tables is None or self.tables.resident else self.tables.nbytes
-        # tables that stay leave keys more than half of what they leave
+        # cached tables leave keys more than half of the remaining memory
         batch_pairs = (self.scratch // 2 if held_tables or self.tables is None else self.scratch // 4 * 3) // pair_bytes
         capacity = min(self.bound, batch_pairs)
         if batch:
@@ -222,7 +223,7 @@ class Work:
             *(min(capacity, _NEITHER - 1), cursor, starts, sizes),
         )
         defines = (*self._defines(wide), *layout.defines)
-        expected = 0  # documents, at most, for which tables turned out too small, and those of the class
+        expected = 0  # upper bound of documents whose tables turned out too small, plus those of the class
         for number, kind in enumerate(self.classes):
             expected = self.class_sizes[number] + (expected if self.tables is None else 0)
             if expected:
@@ -254,12 +255,12 @@ class Work:
         return Counted(
             *(first, stop, fits, total, offsets, sizes, own_sizes, representatives, starts, keys, counts, batch_pairs),
             sort_pairs=(self.scratch - pair_bytes * capacity) // (2 * pair_bytes),
-            # a sort takes the keys twice, of which the result's half adds to the scratch memory
+            # a sort needs the keys twice; half of the result's memory adds to the scratch memory
             sorts_at_once=total <= self.scratch // (2 * pair_bytes - 2),
         )
 
     def _classify(self, first: int, stop: int, report: Any) -> tuple[Any, Any, Any, Any]:
-        """Find equal documents of one symbol, and sort all others by how many terminals they can have."""
+        """Find equal documents of one symbol, and group the others by the maximum number of their terminals."""
         import cupy
 
         rules = self.rules
@@ -277,12 +278,12 @@ class Work:
         return representatives, bounds, lists, report[2:]
 
     def _most(self, kind: Class) -> int:
-        """Words that documents of a class have at most, or distinct ones bottom-up."""
+        """Return the maximum words of a class's documents, or distinct words bottom-up."""
         if self.tables is None:
-            # bits that shared memory has no room for: all documents are counted as long ones
+            # the bits exceed shared memory: all documents are counted as long ones
             return kind.words if self.rules.rule_count <= _MARKED else 0
         if kind is self.classes[0] and self.documents <= _FEW:
-            return 0  # small documents are counted with the next ones, as all have room at a time: a launch less
+            return 0  # if all fit at a time, small documents are counted with the next class: one launch less
         offered = offered_shared()
         if not kind.slots and self.rules.terminals <= offered // 8:
             return self.rules.terminals
@@ -300,7 +301,7 @@ class Work:
         """Count the documents of one class, each in a block's shared memory."""
         top_down = self.tables is None
         count_bytes = 8 if wide else 4
-        # a document that finds no room in tables of its terminals and rules is taken by the next class
+        # a document without room in tables of its terminals and rules is processed by the next class
         slots, rule_slots = (kind.slots * 4 // count_bytes, kind.rule_slots * 4 // count_bytes) if top_down else (0, 0)
         shared = (4 + count_bytes) * (slots + rule_slots or kind.slots) or offered_shared()
         marked = self.rules.rule_count if top_down else 0
@@ -321,7 +322,7 @@ class Work:
         listed: tuple[Any, ...],
         written: tuple[Any, ...],
     ) -> None:
-        """Count long documents, each by all blocks; ``room`` bytes may be taken for rows of counters."""
+        """Count long documents, each by all blocks; ``room`` bytes may be used for rows of counters."""
         import cupy
 
         count_bytes = 8 if wide else 4
@@ -338,21 +339,21 @@ class Work:
         )
 
     def _fresh(self) -> tuple[Any, Any, Any]:
-        """Return what counting starts with: the cursor, where documents' keys start and how many they are."""
+        """Return initial arrays: the cursor, positions of documents' keys and their numbers."""
         import cupy
 
-        # keys, terminals with equal documents', by class documents taken, the long ones' barriers
+        # number of keys, terminals including equal documents', documents taken by class, the long ones' barriers
         cursors = 3 + len(self.classes)
         zeros = cupy.zeros(cursors + self.documents, np.uint64)
         return (zeros[:cursors], *zeros[cursors:].view(np.uint32).reshape(2, -1))
 
     def _defines(self, wide: bool) -> tuple[str, ...]:
-        """Return what compiles a kernel that counts these documents."""
+        """Return the compiler definitions of kernels that count these documents."""
         wide_tables = self.tables is not None and self.tables.counts.dtype == np.uint64
         return f"-DTOP_DOWN={int(self.tables is None)}", f"-DWIDE={int(wide)}", f"-DWIDE_TABLES={int(wide_tables)}"
 
     def _given(self) -> tuple[Any, ...]:
-        """Return rules, tables and documents as kernels take them."""
+        """Return rules, tables and documents as arguments of kernels."""
         rules, tables = self.rules, self.tables
         return (
             *(rules.terminals, rules.rule_count, rules.rule_offsets, rules.symbols),
@@ -363,13 +364,13 @@ class Work:
 
 
 def scratch_bytes(rules: Rules, roots: Any, tables: Tables | None) -> int:
-    """Return bytes of device memory that may be taken beside grammar, rows, result and tables that stay."""
+    """Return the bytes of device memory available in addition to grammar, rows, result and cached tables."""
     scratch = SCRATCH + int(rules.nbytes + roots.nbytes) // 2
     return scratch if tables is None or not tables.resident else max(scratch - tables.nbytes, scratch // 3)
 
 
 def _cut(before: Int64, most: int) -> list[tuple[int, int]]:
-    """Cut documents so that each part has at most so many terminals, or one document."""
+    """Split documents into parts of at most ``most`` terminals, or one document."""
     cuts = [0]
     while cuts[-1] < len(before) - 1:
         stop = int(np.searchsorted(before, before[cuts[-1]] + most, side="right")) - 1

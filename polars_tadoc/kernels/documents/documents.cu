@@ -1,20 +1,21 @@
-// Counts the terminals of each document: a block takes one document after another and counts in shared memory.
+// Counts the terminals of each document: a block processes one document after another and counts in shared memory.
 //
-// Top-down, a document's weights go from its roots through the rules, each body read once; bottom-up, the tables
-// of the rules that it names are merged.
+// Top-down, a document's weights are propagated from its roots through the rules, reading each body once; bottom-up,
+// the tables of
+// its rules are merged.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "traverse/spans.cuh"
 #include "traverse/terminal_table.cuh"
 #include "documents/counted_keys.cuh"
 
-constexpr u32 PROBES = 64;  // of a table that may be too small, before it is given up
+constexpr u32 PROBES = 64; // probes of a table that may be too small, before giving up
 
-// One document's terminals: in a table where they can only be few of all, else with a counter each.
+// One document's terminals: in a table if they can only be few, otherwise with one counter per terminal.
 struct Counter {
     TerminalTable table;
     Count* dense_counts;
-    u32 terminals;  // 0 where there is a table
+    u32 terminals; // 0 with a table
 
     __device__ __forceinline__ void clear()
     {
@@ -38,7 +39,7 @@ struct Counter {
         return terminals == 0 ? table.slots : terminals;
     }
 
-    // Terminal of a cell and its count, 0 where it has none.
+    // Terminal of a cell and its count, 0 if empty.
     __device__ __forceinline__ Count read(u32 cell, u32& terminal) const
     {
         if (terminals == 0) {
@@ -51,17 +52,17 @@ struct Counter {
 };
 
 // list, list_size   documents to count
-// next, next_size   where documents are listed whose terminals or rules find no room in the tables
+// next, next_size   list of documents whose terminals or rules do not fit in the tables
 // table_slots       of each document's table of terminals, rule_slots of its table of rules' weights; both in shared
 //                   memory; 0 bottom-up, where shared memory is divided by document
-// taken             how many are taken: zero at the start
-// marked            rules that have a bit each in shared memory, top-down all: which ones have a weight
-// *_shift           where a terminal, its document and its count stand in a key; count_shift is 64 where counts
-//                   have an array of their own
-// count_flip        all ones of a count's bits where high counts come first, else 0
-// keys, counts      room for `capacity` terminals; counts only where they do not fit into keys
-// cursor            terminals written: zero at the start
-// starts, sizes     by document: where its terminals stand, how many they are
+// taken             number of documents taken: zero at the start
+// marked            rules with a bit each in shared memory, all of them top-down: which have a weight
+// *_shift           position of a terminal, its document and its count in a key; count_shift is 64 if counts have an
+//                   array of their own
+// count_flip        all ones of a count's bits if high counts come first
+// keys, counts      room for `capacity` terminals; counts only if they do not fit in keys
+// cursor            number of terminals written: zero at the start
+// starts, sizes     by document: start and number of its terminals
 extern "C" __global__ void __launch_bounds__(1024) count_documents(
     u32 terminals, u32 rules, const i64* __restrict__ rule_offsets, const u32* __restrict__ symbols,
     const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ table_starts,
@@ -89,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
         waiting.clear();
     Count* rule_counts = reinterpret_cast<Count*>(shared) + table_slots;
     TerminalTable rule_table{reinterpret_cast<u32*>(rule_counts + rule_slots) + table_slots, rule_counts, rule_slots};
-    bool full = false;  // a table has no room
+    bool full = false; // a table is full
     const auto add_rule = [&](u32 rule, Count amount) {
         full |= !rule_table.add_within(rule, amount, PROBES);
         const u32 bit = 1u << rule % 32;
@@ -111,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
 
         Counter counter;
         counter.dense_counts = reinterpret_cast<Count*>(shared);
-        // a table costs a few probes for each terminal, counters two visits of each terminal that there is
+        // a table costs a few probes per terminal, counters two visits of every possible terminal
         const bool dense = bound > slots / 3 * 2 || terminals / 4 <= bound;
         counter.terminals = table_slots == 0 && dense && terminals <= shared_bytes / sizeof(Count) ? terminals : 0;
         counter.table.counts = reinterpret_cast<Count*>(shared);
@@ -163,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
                 else
                     add_rule(symbol - terminals, weight);
             };
-            // Lanes have a rule each, or none, and give its weight to its body.
+            // Each lane has a rule, or none, and adds its weight to its body.
             const auto visit_rules = [&](bool has, u32 rule) {
                 Count weight = 0;
                 if (has)
@@ -176,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
             const u32 level_first = static_cast<u32>(level_offsets[level]);
             const u32 level_stop = static_cast<u32>(level_offsets[level + 1]);
             for (u32 first = level_first / 32 + 32 * warp; 32 * first < level_stop; first += blockDim.x) {
-                const u32 word = 32 * (first + lane);  // its first rule
+                const u32 word = 32 * (first + lane); // its first rule
                 u32 bits = 0;
                 if (word < level_stop) {
                     u32 mask = 0xFFFFFFFFu;
@@ -184,10 +185,10 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
                         mask <<= level_first - word;
                     if (level_stop - word < 32)
                         mask &= (1u << (level_stop - word)) - 1;
-                    // others may mark rules of lower levels in this word at the same time
+                    // others may mark rules of lower levels in this word concurrently
                     bits = (marks[word / 32] & mask) == 0 ? 0 : atomicAnd(marks + word / 32, ~mask) & mask;
                 }
-                // the rules that are marked are dealt to the lanes evenly
+                // the marked rules are distributed evenly over the lanes
                 const u32 count = __popc(bits);
                 const u32 before = lanes_before(count);
                 const u32 total = __shfl_sync(ALL_LANES, before + count, 31);

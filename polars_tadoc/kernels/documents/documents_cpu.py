@@ -1,6 +1,6 @@
-"""Counts each document's terminals: weights go down from its roots, or its symbols' tables are merged.
+"""Counts each document's terminals: propagates weights from its roots, or merges its symbols' tables.
 
-Indices are unsigned here: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 
 BLOCK = 512
-"""Terminals of tables that are gathered at a time: they stay in the nearest cache. Longer tables are read in place."""
+"""Terminals of tables gathered at a time: they stay in the L1 cache. Longer tables are read in place."""
 
 BUFFER = 2 * BLOCK + WIDE
-"""Room for what is gathered."""
+"""Size of the gather buffer."""
 
 AHEAD = 8
-"""How many rules before it is read a table is asked for."""
+"""Prefetch distance of tables, in rules."""
 
 _0, _1 = np.uint64(0), np.uint64(1)
 _AHEAD, _BLOCK, _WIDE, _LANES = (np.uint64(number) for number in (AHEAD, BLOCK, WIDE, LANES))
@@ -58,16 +58,21 @@ def count_documents(
     out_counts: Any,
     count_places: UInt64,
 ) -> Any:
-    """Count the terminals of documents ``members[first:stop]`` and write them one after another from ``at`` on.
+    """Count the terminals of documents ``members[first:stop]`` and write them contiguously from ``at`` on.
 
-    Returns the first member that might not fit any more (``stop`` if all did) and how far was written. ``sizes`` gets
-    each member's number of terminals, the places where in memory those stand. ``weights`` (one number a symbol),
-    ``marks`` and ``summary`` are zero before and after.
+    Returns the first member that might not fit (``stop`` if all did) and the end of the output. ``sizes`` receives each
+    member's
+    number of terminals, the addresses their positions in memory. ``weights`` (one number per symbol), ``marks`` and
+    ``summary``
+    are zero before and after.
 
-    Little is asked that a processor might guess wrong: tables are gathered some terminals at a time, a symbol is put
-    down each time it comes and stays where that is its first. Rules that others name wait until all above them are
-    done, marked in a bitmap, highest rule first, whose summary has a bit for each of its words; so each is read once.
-    All in one function: arrays handed on to another would have their references counted for each document.
+    Avoids unpredictable branches: tables are gathered several terminals at a time, and a symbol is stored at each
+    occurrence but
+    only kept at its first. Rules that others refer to wait until all above them are done: they are marked in a bitmap
+    and
+    processed highest first; a summary has a bit per word of the bitmap; so each rule is read once. It is all one
+    function,
+    because passing arrays would update their reference counts for each document.
     """
     place, rules_from = nb.uint64(at), nb.uint64(terminals)
     terminals_at = nb.uint64(out_terminals.ctypes.data)
@@ -200,9 +205,9 @@ def list_documents(
     waiting: UInt32,
     buffer: UInt32,
 ) -> Any:
-    """List the terminals of documents ``members[first:stop]`` in no order, otherwise as :func:`count_documents`.
+    """List the terminals of documents ``members[first:stop]`` unsorted; otherwise as :func:`count_documents`.
 
-    ``seen`` holds by symbol the number of the document that met it last; numbers start anew when they run out.
+    ``seen`` has by symbol the number of the last document that contained it; numbers start again when they run out.
     """
     place, rules_from = nb.uint64(at), nb.uint64(terminals)
     terminals_at = nb.uint64(out_terminals.ctypes.data)
@@ -252,7 +257,7 @@ def list_documents(
                         out_terminals[n] = t
                         n += nb.uint64(seen[t] != number)
                         seen[t] = number
-                if deep and waits[r] != 0:  # any other names no rule
+                if deep and waits[r] != 0:  # any other rule refers to no rules
                     for j in range(nb.uint64(child_starts[r]), nb.uint64(child_starts[r + _1])):
                         s = children[j]
                         waiting[rules] = s
@@ -294,10 +299,10 @@ def count_long_documents(
     out_counts: Any,
     count_places: UInt64,
 ) -> Any:
-    """Count documents whose symbols are not few beside all there are, otherwise as :func:`count_documents`.
+    """Count documents that use a large share of all symbols; otherwise as :func:`count_documents`.
 
-    Nothing is noted of a symbol but its weight: all weights are looked through afterwards. ``weights`` has ``LANES``
-    more zeros than there are symbols.
+    Only weights are recorded; afterwards all weights are scanned. ``weights`` has ``LANES`` more zeros than there are
+    symbols.
     """
     place, rules_from = nb.uint64(at), nb.uint64(terminals)
     terminals_at = nb.uint64(out_terminals.ctypes.data)

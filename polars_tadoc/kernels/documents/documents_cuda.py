@@ -1,8 +1,9 @@
-"""Terminals counted by document and by terminal on the device.
+"""Counts terminals by document and by terminal on the device.
 
-Where bitmaps do, :mod:`~polars_tadoc.kernels.documents.postings_cuda` lists the documents of terminals and
-:mod:`~polars_tadoc.kernels.documents.vectors_cuda` the terminals of documents. All else is counted into keys that a
-radix sort puts in order (:mod:`~polars_tadoc.kernels.documents.document_keys_cuda`).
+If bitmaps suffice, :mod:`~polars_tadoc.kernels.documents.postings_cuda` lists the documents of terminals and
+:mod:`~polars_tadoc.kernels.documents.vectors_cuda` the terminals of documents. Everything else is counted into keys for
+a radix
+sort (:mod:`~polars_tadoc.kernels.documents.document_keys_cuda`).
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from polars_tadoc.kernels.traverse.tables_cuda import rule_weights as rule_weigh
 from polars_tadoc.kernels.traverse.tables_cuda import terminal_counts as terminal_counts
 from polars_tadoc.runtime.device import device_errors, launch_each
 
-_ITEMS = 8  # of a thread of arrange.cu
-_MOST = (1 << 32) - 1  # no more than 32 bits
+_ITEMS = 8  # per thread of arrange.cu
+_MOST = (1 << 32) - 1  # maximum of 32 bits
 
 
 def count_by_document(
@@ -39,7 +40,7 @@ def count_by_document(
 ) -> tuple[Any, Any, Any]:
     """Count each document's terminals (term vector, G-TADOC, ICDE 2021).
 
-    Parameters and result as of :func:`polars_tadoc.kernels.traverse.results_cpu.count_by_document`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.traverse.results_cpu.count_by_document`, as cupy arrays.
     """
     return _list_by_document(rules, root_offsets, roots, strategy, rank, max(min_count, 1), top)
 
@@ -47,12 +48,13 @@ def count_by_document(
 def terms_by_document(
     rules: Rules, root_offsets: Any, roots: Any, strategy: str, rank: Any = None
 ) -> tuple[Any, Any, Any]:
-    """List each document's terminals in their order, and how often it holds them.
+    """List each document's terminals in their order, with counts.
 
-    Rules' tables that stay give them in order; else they are counted into keys that a radix sort orders. Text without
+    With cached tables of rules, terminals are listed in order; otherwise they are counted into keys for a radix sort.
+    Text without
     rules is counted by :func:`~polars_tadoc.kernels.documents.text_terms_cuda.terms_of_text`.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.traverse.results_cpu.terms_by_document`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.traverse.results_cpu.terms_by_document`, as cupy arrays.
     """
     if rules.rule_count == 0:
         return terms_of_text(rules.terminals, root_offsets, roots, rank)
@@ -62,9 +64,9 @@ def terms_by_document(
 def count_by_terminal(
     rules: Rules, root_offsets: Any, roots: Any, strategy: str, counted: bool
 ) -> tuple[Any, Any, Any]:
-    """List the documents that hold each terminal (inverted index, G-TADOC, ICDE 2021).
+    """List the documents that contain each terminal (inverted index, G-TADOC, ICDE 2021).
 
-    Parameters and result as of :func:`polars_tadoc.kernels.traverse.results_cpu.count_by_terminal`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.traverse.results_cpu.count_by_terminal`, as cupy arrays.
     """
     with device_errors(f"indexing the words of {len(root_offsets) - 1:,} documents"):
         import cupy
@@ -152,7 +154,7 @@ def _list_by_document(
     top: int | None = None,
     by_count: bool = True,
 ) -> tuple[Any, Any, Any]:
-    """List each document's terminals by count falling, then rank, or by rank alone."""
+    """List each document's terminals by descending count, then rank, or by rank alone."""
     with device_errors(f"counting the words of {len(root_offsets) - 1:,} documents"):
         import cupy
 
@@ -178,7 +180,7 @@ def _list_by_document(
                 keys, key_counts = (keys, None) if key_counts is None else keys
             elif key_counts is None:
                 keys = radix_sort(keys, bits=layout.bits, overwrite=True)
-            else:  # by rank, then by count, then by document
+            else:  # by rank, then count, then document
                 keys, key_counts = radix_sort(keys, key_counts, layout.document_shift, overwrite=True)
                 falling, keys = radix_sort(~key_counts, keys, overwrite=True)
                 keys, key_counts = radix_sort(keys, ~falling, layout.document_bits, layout.document_shift, True)
@@ -204,12 +206,12 @@ def _list_by_document(
 
 
 def _tables(rules: Rules, strategy: str) -> Tables | None:
-    """Return what bottom-up starts from."""
+    """Return the tables for bottom-up traversal; None top-down."""
     return None if strategy == "top_down" else resident_tables(rules)
 
 
 def _postings(total: int, counted: bool) -> tuple[Any, Any]:
-    """Room for the documents of all terminals, and for their counts where they are asked for."""
+    """Allocate the documents of all terminals, and their counts if requested."""
     import cupy
 
     return cupy.empty(total, np.uint32), cupy.empty(total, np.uint64) if counted else None

@@ -1,6 +1,6 @@
-// Counts the terminals of long documents: all blocks take some documents at a time together, in one cooperative
-// launch. Each of these documents has a row of counters in global memory; what a block meets often it counts in
-// shared memory first.
+// Counts the terminals of long documents: all blocks process some documents at a time together, in one cooperative
+// launch. Each of
+// these documents has a row of counters in global memory; a block counts frequent terminals in shared memory first.
 #include "primitives/counters.cuh"
 #include "primitives/grid_barrier.cuh"
 #include "primitives/scan.cuh"
@@ -9,15 +9,15 @@
 
 constexpr u32 THREADS = 512;
 
-constexpr u32 GROUP = 64;  // documents, at most, that have a row at a time
-constexpr u32 CELLS = 8;  // counters of a thread
+constexpr u32 GROUP = 64; // maximum documents with a row at a time
+constexpr u32 CELLS = 8; // counters per thread
 constexpr u32 TILE = CELLS * THREADS;
-constexpr u32 ROW_SHIFT = 48;  // a range's row stands above its first item
+constexpr u32 ROW_SHIFT = 48; // a range's row is stored above its first item
 
 // list, list_size   documents to count
-// arrived           the barrier's count: zero
-// held              terminals, the first ones, that each block counts in shared memory
-// rows              `group_size` rows of a counter for each terminal and, top-down, for each rule: zeros
+// arrived           the barrier's counter: zero
+// held              number of first terminals that each block counts in shared memory
+// rows              `group_size` rows of counters, one per terminal and, top-down, per rule: zeros
 // the others        as in documents.cu
 extern "C" __global__ void __launch_bounds__(THREADS) count_long_documents(
     u32 terminals, u32 rules, const i64* __restrict__ rule_offsets, const u32* __restrict__ symbols,
@@ -31,21 +31,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_long_documents(
     extern __shared__ u64 shared[];
     __shared__ LongSpans waiting;
     __shared__ u32 documents[GROUP];
-    __shared__ u64 before[GROUP + 1];  // the group's roots, then keys, before those of each document
+    __shared__ u64 before[GROUP + 1]; // number of the group's roots, then keys, before those of each document
 
     const CountedKeys counted{rank, terminal_shift, document_shift, count_shift, count_flip, keys, counts};
     Count* hot = reinterpret_cast<Count*>(shared);
     const u64 row_size = static_cast<u64>(terminals) + (TOP_DOWN ? rules : 0);
-    const u32 tiles = (terminals + TILE - 1) / TILE;  // of a row
+    const u32 tiles = (terminals + TILE - 1) / TILE; // per row
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
     const u64 listed = *list_size;
-    u64 begun = __ldcg(cursor);  // where the group's keys begin
+    u64 begun = __ldcg(cursor); // start of the group's keys
     u32 target = 0;
     if (threadIdx.x == 0)
         waiting.clear();
 
-    // Sums up what the documents have. All threads call it.
+    // Sums the documents' numbers. Called by all threads.
     const auto sum_before = [&](u32 group, u64 start) {
         __syncthreads();
         if (threadIdx.x == 0) {
@@ -66,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_long_documents(
         }
         sum_before(group, 0);
 
-        // Each block takes as many of the group's roots.
+        // Each block processes an equal number of the group's roots.
         const u64 begin = before[group] * blockIdx.x / gridDim.x;
         const u64 stop = before[group] * (blockIdx.x + 1) / gridDim.x;
         for (u32 slot = 0; slot < group; ++slot) {

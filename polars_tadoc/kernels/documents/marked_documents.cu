@@ -8,7 +8,7 @@
 constexpr u32 THREADS = 256;
 constexpr u32 LONG_THREADS = 512;
 
-// Numbers documents of the same one symbol. class_sizes: of each symbol, zeros. places: of each document in its class.
+// Ranks documents within each class of equal single symbols. class_sizes: by symbol, zeros. places: by document.
 extern "C" __global__ void __launch_bounds__(THREADS) join_equal(
     const i64* __restrict__ root_offsets, const u32* __restrict__ roots, u32 documents, u32* class_sizes, u32* places)
 {
@@ -27,10 +27,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) join_equal(
         places[document] = symbol == NONE ? 0 : first + __popc(peers & ((1u << lane) - 1));
 }
 
-// Lists one document of each class, those with much to mark first, and gives each class room for its members.
-// table_sizes: null top-down. long_roots: roots from which a document gets a row in global memory, if `most_rows`
-// have room. class_starts: by document listed. symbol_starts: by symbol, of those that are a class. members: gets the
-// first one of each class.
+// Lists one document of each class, those with much to mark first, and reserves room for each class's members.
+// table_sizes: null
+// top-down. long_roots: minimum roots of a document that gets a row in global memory, if fewer than `most_rows` have
+// one.
+// class_starts: by listed document. symbol_starts: by symbol with a class. members: receives the first one of each
+// class.
 extern "C" __global__ void __launch_bounds__(THREADS) list_classes(
     u32 terminals, const u32* __restrict__ table_sizes, const i64* __restrict__ root_offsets,
     const u32* __restrict__ roots, u32 documents, u32 large_size, u32 long_roots, u32 most_rows,
@@ -73,8 +75,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) list_classes(
     rows[document] = row < most_rows ? row : NONE;
 }
 
-// Marks the roots of long documents in their rows: zeros, of so many words each, which each block marks in shared
-// memory first. rank: where a terminal's bit is; null for its own place.
+// Marks the roots of long documents in their rows (zeros), first in a block's shared memory. rank: position of a
+// terminal's bit; null
+// for its own number.
 extern "C" __global__ void __launch_bounds__(LONG_THREADS) mark_long_documents(
     u32 terminals, const i64* __restrict__ table_starts, const u32* __restrict__ table_sizes,
     const u32* __restrict__ table_terminals, const u32* __restrict__ rank, const i64* __restrict__ root_offsets,

@@ -8,24 +8,24 @@
 
 // Zeros at the start.
 struct Report {
-    u64 total;  // of the result
-    u64 written;  // of what the documents hold, or that there was no room for
-    u32 failed;  // whether there was no room, or a count could leave 32 bits
-    u32 members;  // documents that classes have got room for
-    u32 large;  // documents at the list's front
-    u32 small;  // at its back
+    u64 total; // size of the result
+    u64 written; // entries of the documents, written or not
+    u32 failed; // whether there was no room, or a count could exceed 32 bits
+    u32 members; // documents for which classes have reserved room
+    u32 large; // documents at the front of the list
+    u32 small; // at its back
     u32 rows;
-    u32 taken;  // of the list
+    u32 taken; // taken from the list
 };
 
-// Rules' tables, in no order.
+// Rules' tables, unsorted.
 struct Tables {
     const i64* starts;
     const u32* sizes;
     const u32* terminals;
 };
 
-// The document that stands at a place of the list: large ones from the front, small ones from the back.
+// The document at an index of the list: large ones from the front, small ones from the back.
 __device__ __forceinline__ u32 listed_document(const u32* __restrict__ list, u32 documents, u32 larges, u32 place)
 {
     return list[place < larges ? place : documents - 1 - (place - larges)];
@@ -34,12 +34,13 @@ __device__ __forceinline__ u32 listed_document(const u32* __restrict__ list, u32
 __device__ __forceinline__ void mark(u32* bits, u32 position)
 {
     const u32 bit = 1u << position % 32;
-    if ((bits[position / 32] & bit) == 0)  // what others have marked by now may be missed, which costs an atomic
+    if ((bits[position / 32] & bit) == 0) // may miss concurrent marks, which only costs an atomic
         atomicOr(bits + position / 32, bit);
 }
 
-// Calls direct(symbol) for terminals among 32 symbols, top-down for rules too, and item(place) for what the tables of
-// the others hold. A whole warp calls it. waiting: null where long tables are not left to the block.
+// Calls direct(symbol) for terminals among 32 symbols, top-down for rules too, and item(place) for entries of the
+// others' tables.
+// Called by a whole warp. waiting: null if long tables are not deferred to the block.
 template <typename Direct, typename Item>
 __device__ __forceinline__ void visit_roots(
     LongSpans* waiting, const Tables& tables, u32 terminals, const u32* __restrict__ roots, i64 first, i64 stop,
@@ -62,7 +63,7 @@ __device__ __forceinline__ void visit_roots(
         visit_spans(start, size, Count{1}, [&](u64 place, Count) { item(place); });
 }
 
-// As visit_roots, for a whole document and by a whole block.
+// Like visit_roots, for a whole document and by a whole block.
 template <typename Direct, typename Item>
 __device__ __forceinline__ void visit_document(
     LongSpans& waiting, const Tables& tables, u32 terminals, const u32* __restrict__ roots, i64 first, i64 stop,
@@ -80,8 +81,9 @@ __device__ __forceinline__ void visit_document(
         waiting.visit([&](u64 place, Count) { item(place); });
 }
 
-// Calls visit(document, row, first, stop) for pieces of the long documents that have a row. Whole blocks call it, and
-// take as many roots at a time as a long document has at least.
+// Calls visit(document, row, first, stop) for pieces of the long documents with a row. Called by whole blocks, which
+// process as many
+// roots at a time as a long document has at least.
 template <typename Visit>
 __device__ __forceinline__ void visit_pieces(
     const i64* __restrict__ root_offsets, u64 root_count, u32 documents, u32 long_roots, const u32* __restrict__ rows,
@@ -92,7 +94,7 @@ __device__ __forceinline__ void visit_pieces(
         const i64 end = static_cast<i64>(min(begin + long_roots, root_count));
         const u32 first = find_owner(root_offsets, 0u, documents, begin);
         const u32 last = find_owner(root_offsets, 0u, documents, static_cast<u64>(end) - 1);
-        // none that lies between them is long
+        // none between them is long
         for (u32 turn = 0; turn < 1 + (first != last); ++turn) {
             const u32 document = turn == 0 ? first : last;
             const i64 start = root_offsets[document];

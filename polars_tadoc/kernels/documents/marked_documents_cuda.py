@@ -1,7 +1,8 @@
-"""Documents listed by class on the device, so that each one's terminals can be marked in a bitmap.
+"""Lists documents by class on the device, so that each one's terminals can be marked in a bitmap.
 
 Equal documents of one symbol are a class, of which one document is marked for all; long documents are marked by many
-blocks, each in a row of global memory.
+blocks,
+each in a row of global memory.
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ from polars_tadoc.kernels.traverse.tables_cuda import Tables
 from polars_tadoc.runtime.device import device_attribute, launch, launch_resident
 
 MAX_BITS = 1 << 34
-"""Documents times terminals for which bitmaps pay: more are mostly zeros, which a bitmap has to clear and to read."""
+"""Maximum documents times terminals for which bitmaps pay: larger ones are mostly zeros, which must be cleared and
+read."""
 
 REPORT_WORDS = 10
-"""Of what the kernels report: total, written, failed; the rest is theirs."""
+"""Words of the kernels' report: total, written, failed; the rest is internal."""
 
 _THREADS, _LONG_THREADS = 256, 512  # of marked_documents.cu
-_STATIC_SHARED = 2 << 10  # bytes that a block takes beside its bitmap, at most
+_STATIC_SHARED = 2 << 10  # maximum static bytes of a block in addition to its bitmap
 _LARGE = 512
-"""Roots, or terminals of one root, from which a document is taken before smaller ones."""
+"""Minimum roots, or terminals of one root, of a document that is processed before smaller ones."""
 _LONG = 1 << 12
-"""Roots of a document, at least, that many blocks mark together, each as many at a time."""
+"""Minimum roots of a document that many blocks mark together, and roots per block at a time."""
 
 
 def offered_shared() -> int:
-    """Return bytes of shared memory that a block can have for bitmaps and counts."""
+    """Return the bytes of shared memory per block for bitmaps and counts."""
     return device_attribute("MaxSharedMemoryPerBlockOptin") - _STATIC_SHARED
 
 
@@ -41,19 +43,19 @@ class MarkedDocuments:
     report: Any
     """cupy uint32[REPORT_WORDS]."""
     class_sizes: Any
-    """cupy uint32 by symbol: documents of this symbol alone."""
+    """cupy uint32 by symbol: number of documents that consist of this symbol alone."""
     zeros: Any
-    """cupy uint32: as many zeros as were asked for."""
+    """cupy uint32: the requested number of zeros."""
     places: Any
-    """cupy uint32 by document: its place in its class."""
+    """cupy uint32 by document: its rank in its class."""
     class_starts: Any
-    """cupy uint32 by document listed: where its class has room."""
+    """cupy uint32 by listed document: start of its class's room."""
     symbol_starts: Any
-    """cupy uint32 by symbol that is a class: where it has room."""
+    """cupy uint32 by symbol with a class: start of its room."""
     members: Any
-    """cupy uint32: classes' documents; only the first of each class is there."""
+    """cupy uint32: classes' documents; only the first of each class is filled in."""
     rows: Any
-    """cupy uint32 by document listed: its row, or 2^32 - 1."""
+    """cupy uint32 by listed document: its row, or 2^32 - 1."""
     listed: Any
     """cupy uint32[documents]: large ones from the front, small ones from the back."""
     most_rows: int
@@ -61,9 +63,9 @@ class MarkedDocuments:
     row_bits: Any
     """cupy uint32."""
     pieces: int
-    """Into which blocks cut all roots."""
+    """Roots per piece of all roots."""
     long_given: tuple[Any, ...]
-    """What a kernel over the roots of long documents is given."""
+    """Arguments of a kernel over the roots of long documents."""
 
 
 def mark_documents(
@@ -83,22 +85,22 @@ def mark_documents(
     rules
         Rules on the device.
     tables
-        Those of the rules, whose terminals are marked; None marks symbols.
+        Tables of the rules, whose terminals are marked; None marks symbols.
     root_offsets, roots
         cupy int64, documents + 1, and uint32: the documents' symbols; neither is empty.
     rank
-        cupy uint32: where a terminal's bit is; None for its own place.
+        cupy uint32: position of a terminal's bit; None for its own number.
     row_words
         32-bit words of a bitmap.
     most_rows
-        Long documents, at most, that get a row; the others are like short ones.
+        Maximum number of long documents with a row; the others are treated as short ones.
     zeros
-        Further words that the caller needs.
+        Number of additional zeros for the caller.
 
     Returns
     -------
     MarkedDocuments
-        All of it.
+        The result.
 
     """
     import cupy
@@ -139,10 +141,10 @@ def mark_documents(
 
 
 def table_terminals(tables: Tables | None) -> tuple[Any, Any, Any]:
-    """Return tables as kernels take them that do not count."""
+    """Return tables as arguments of kernels that do not count."""
     return (None, None, None) if tables is None else (tables.starts, tables.sizes, tables.terminals)
 
 
 def scratch_of(rules: Rules, documents: int) -> int:
-    """Return bytes of device memory that classes of so many documents take, without rows."""
+    """Return the bytes of device memory for classes of this many documents, without rows."""
     return 4 * (2 * (rules.terminals + rules.rule_count) + 5 * documents)

@@ -1,4 +1,4 @@
-"""Puts each document's terminals in order, by count falling, then rank, without comparing them one by one."""
+"""Sorts each document's terminals by descending count, then rank, without comparison sorting."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 
 FEW = 48
-"""Terminals up to which each one's place is the number of those before it, counted: a processor does many at once."""
+"""Up to this many terminals, a terminal's position is the counted number of those before it, which vectorises well."""
 
 COUNTERS = 256
-"""Counts below this are put in order by counting; the few above digit by digit."""
+"""Smaller counts are sorted by counting; the few larger ones by radix sort."""
 
 _0, _1, _6, _8, _12, _63, _64, _255 = (np.uint64(number) for number in (0, 1, 6, 8, 12, 63, 64, 255))
 _FEW, _SIGNED = np.uint64(FEW), np.uint64(1 << 31)
@@ -38,10 +38,11 @@ def order_documents(
     spare_counts: Any,
     histogram: Int64,
 ) -> None:
-    """Put the terminals of documents ``first`` to ``stop``, which stand one after another from ``at`` on, in order.
+    """Sort the terminals of documents ``first`` to ``stop``, contiguous from ``at`` on.
 
-    ``by_rank`` turns ``rank`` round. The bitmap ``marks`` and its ``summary`` are zero before and after. ``keys`` has
-    room for ``FEW``, ``spare`` and ``spare_counts`` for all terminals, ``histogram`` for ``COUNTERS``.
+    ``by_rank`` is the inverse of ``rank``. The bitmap ``marks`` and its ``summary`` are zero before and after. ``keys``
+    has room
+    for ``FEW``, ``spare`` and ``spare_counts`` for all terminals, ``histogram`` for ``COUNTERS``.
     """
     start, most_counted = nb.uint64(at), nb.uint64(COUNTERS - 1)
     for m in range(first, stop):
@@ -133,7 +134,7 @@ def rank_documents(
     summary: UInt64,
     spare_counts: Any,
 ) -> None:
-    """Put the terminals of documents in order by rank alone, otherwise as :func:`order_documents`."""
+    """Sort the terminals of documents by rank alone; otherwise as :func:`order_documents`."""
     start = nb.uint64(at)
     for m in range(first, stop):
         n = nb.uint64(sizes[m])

@@ -1,8 +1,10 @@
-// Which documents hold each terminal, where nobody asks how often.
+// The documents that contain each terminal, without counts.
 //
-// A block marks what a document holds in a bitmap in shared memory: top-down from the roots through the rules, or
-// bottom-up from the tables of the rules that its roots name. What is marked goes to each terminal's documents in any
-// order; another bitmap, of documents, puts them in order. Equal documents of one symbol are marked once.
+// A block marks a document's terminals in a bitmap in shared memory: top-down from the roots through the rules, or
+// bottom-up from the
+// tables of the rules among its roots. Marked terminals append the document to their lists in any order; a bitmap of
+// documents sorts
+// each list. Equal documents of one symbol are marked once.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "primitives/segments.cuh"
@@ -13,10 +15,11 @@ constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
 constexpr u32 ORDER_THREADS = 128;
 constexpr u32 ORDER_WARPS = ORDER_THREADS / 32;
-constexpr u32 CHUNK = 32;  // terminals of one document that stand together
+constexpr u32 CHUNK = 32; // terminals of one document that are stored together
 
-// Writes what each listed document holds, in chunks. pairs: room for so many chunks of terminals, NONE where a
-// document's last one is not full; owners: each chunk's document. sizes: by terminal, documents that hold it: zeros.
+// Writes each listed document's terminals in chunks. pairs: room for chunks of terminals, padded with NONE; owners:
+// each chunk's
+// document. sizes: by terminal, number of documents: zeros.
 extern "C" __global__ void __launch_bounds__(THREADS) list_terminals(
     u32 terminals, const i64* __restrict__ rule_offsets, const u32* __restrict__ symbols,
     const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ table_starts,
@@ -32,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) list_terminals(
     __shared__ u32 found;
     __shared__ u64 start;
 
-    // all members of classes have room by now
+    // all members of classes have reserved room by now
     for (u64 document = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x; document < documents;
          document += static_cast<u64>(gridDim.x) * THREADS)
         if (root_offsets[document + 1] - root_offsets[document] == 1)
@@ -100,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) list_terminals(
         }
         __syncthreads();
 
-        if (TOP_DOWN && threadIdx.x == 0)  // the last word may hold rules' bits
+        if (TOP_DOWN && threadIdx.x == 0) // the last word may have bits of rules
             bits[words - 1] &= last_bits;
         if (TOP_DOWN)
             __syncthreads();
@@ -140,14 +143,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) list_terminals(
                 own_pairs[place++] = 32 * (base + lane) + static_cast<u32>(__ffs(left)) - 1;
         }
         __syncthreads();
-        // neighbours at a time, so that few requests go to the same line of sizes
+        // adjacent terminals at a time, so that few requests hit the same line of sizes
         for (u32 i = threadIdx.x; i < size; i += THREADS)
             atomicAdd(sizes + own_pairs[i], class_size);
     }
 }
 
-// Writes each chunk's documents to its terminals, in any order. offsets: of each terminal's documents. sizes: of
-// documents that are yet to be written, by terminal.
+// Writes each chunk's documents to its terminals, in any order. offsets: of each terminal's documents. sizes: number of
+// documents not
+// yet written, by terminal.
 extern "C" __global__ void __launch_bounds__(THREADS) scatter_documents(
     const u32* __restrict__ pairs, const u32* __restrict__ owners, u32 chunks, const i64* __restrict__ root_offsets,
     const u32* __restrict__ roots, const u32* __restrict__ class_sizes, const u32* __restrict__ class_starts,
@@ -170,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scatter_documents(
             postings[place] = own_members[0];
         return;
     }
-    // one terminal's documents after another's, by neighbouring lanes
+    // documents of one terminal after another's, by adjacent lanes
     const u64 filled = static_cast<u64>(__popc(__ballot_sync(ALL_LANES, terminal != NONE))) * class_size;
     for (u64 base = 0; base < filled; base += 32) {
         const u32 turn = static_cast<u32>(min(base + lane, filled - 1) / class_size);
@@ -181,18 +185,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) scatter_documents(
     }
 }
 
-// Puts each terminal's documents in order: few by a warp that compares them all, many by a bitmap in shared memory.
+// Sorts each terminal's documents: few by a warp that compares them all, many by a bitmap in shared memory.
 extern "C" __global__ void __launch_bounds__(ORDER_THREADS) order_documents(
     const i64* __restrict__ offsets, u32 terminals, u32 document_words, u32* postings)
 {
     extern __shared__ u64 shared[];
     __shared__ u32 sums[ORDER_WARPS];
-    __shared__ i64 firsts[ORDER_WARPS];  // of each warp's terminal if it has many documents
-    __shared__ i64 stops[ORDER_WARPS];  // 0 if it has few
+    __shared__ i64 firsts[ORDER_WARPS]; // start of each warp's terminal if it has many documents
+    __shared__ i64 stops[ORDER_WARPS]; // 0 if it has few
     u32* bits = reinterpret_cast<u32*>(shared);
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
-    // neighbours, of which the first ones have most, go to different blocks
+    // adjacent terminals, of which the first have most documents, go to different blocks
     const u64 own = static_cast<u64>(warp) * gridDim.x + blockIdx.x;
     if (lane == 0)
         stops[warp] = 0;
@@ -214,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(ORDER_THREADS) order_documents(
         }
     }
     __syncthreads();
-    const u32 words = (document_words + ORDER_THREADS - 1) / ORDER_THREADS;  // of a thread
+    const u32 words = (document_words + ORDER_THREADS - 1) / ORDER_THREADS; // per thread
     for (u32 turn = 0; turn < ORDER_WARPS; ++turn) {
         const i64 first = firsts[turn];
         const i64 stop = stops[turn];

@@ -1,4 +1,4 @@
-"""Puts classes' tables where their documents' results stand, by document or by terminal."""
+"""Copies classes' tables to their documents' results, by document or by terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _1, _4, _8 = np.uint64(1), np.uint64(4), np.uint64(8)
 
 @njit
 def offset_documents(sizes: Int64, classes: UInt32, offsets: Int64) -> None:
-    """Sum up the documents' sizes, which are their classes'."""
+    """Compute the documents' offsets from their classes' sizes."""
     total = nb.int64(0)
     for d in range(len(classes)):
         offsets[d] = total
@@ -38,7 +38,7 @@ def copy_documents(
     terminals: UInt32,
     counts: UInt64,
 ) -> None:
-    """Copy each document's stretch from its class' arrays (addresses) to its place."""
+    """Copy each document's entries from its class's arrays (addresses) to its position."""
     for d in range(first, stop):
         c = classes[d]
         at, size = nb.uint64(offsets[d]), nb.uint64(sizes[c])
@@ -58,7 +58,7 @@ def copy_documents(
 def count_postings(
     sizes: Int64, from_terminals: UInt64, classes: UInt32, first: int, stop: int, postings: Int64
 ) -> None:
-    """Count how many of the documents hold each terminal."""
+    """Count the documents that contain each terminal."""
     began = interrupts()
     for d in range(first, stop):
         if interrupts() != began:
@@ -70,7 +70,7 @@ def count_postings(
 
 @njit
 def offset_terminals(cursors: Any, offsets: Int64) -> None:
-    """Turn each chunk's numbers of postings into where it writes the first of each terminal."""
+    """Convert each chunk's numbers of postings to the positions of its first posting of each terminal."""
     total = nb.int64(0)
     for t in range(cursors.shape[1]):
         offsets[t] = total
@@ -93,7 +93,7 @@ def scatter_postings(
     documents: UInt32,
     counts: UInt64,
 ) -> None:
-    """Append each document to the postings of its terminals, with its counts where there is room for them."""
+    """Append each document to the postings of its terminals, with counts if there is room for them."""
     began = interrupts()
     counted = len(counts) > 0
     for d in range(first, stop):

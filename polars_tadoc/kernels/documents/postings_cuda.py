@@ -1,8 +1,10 @@
-"""Which documents hold each terminal, on the device: bitmaps and no sort.
+"""Lists the documents that contain each terminal, on the device, with bitmaps instead of a sort.
 
-A block marks a document's terminals in a bitmap in shared memory, so nothing is counted. Where documents are written
-to their terminals' lists, they are in no order; a bitmap of documents puts each list in order. Equal documents of
-one symbol are marked once. The host waits once, for the size of the result.
+A block marks a document's terminals in a bitmap in shared memory, so nothing is counted. Documents are appended to
+their
+terminals' lists unsorted; a bitmap of documents sorts each list. Equal documents of one symbol are marked once. The
+host waits
+once, for the size of the result.
 """
 
 from __future__ import annotations
@@ -29,24 +31,25 @@ _THREADS, _ORDER_THREADS, _CHUNK = 256, 128, 32  # of postings.cu
 def list_documents(
     rules: Rules, tables: Tables | None, root_offsets: Any, roots: Any, scratch: int
 ) -> tuple[Any, Any] | None:
-    """List the documents that hold each terminal.
+    """List the documents that contain each terminal.
 
     Parameters
     ----------
     rules
         Rules on the device.
     tables
-        Those of the rules, to go bottom-up; None goes top-down.
+        Tables of the rules, for bottom-up; None: top-down.
     root_offsets, roots
         cupy int64, documents + 1, and uint32: the documents' symbols; neither is empty.
     scratch
-        Bytes of device memory that may be taken beside the result.
+        Bytes of device memory available in addition to the result.
 
     Returns
     -------
     (cupy int64[terminals + 1], cupy uint32), or None
-        Where each terminal's documents begin, and the documents, ascending. None where shared memory has no room for
-        the bitmaps, they would be mostly zeros, or the scratch memory is too small.
+        Offsets of each terminal's documents, and the documents, ascending. None if the bitmaps do not fit in shared
+        memory or
+        would be mostly zeros, or the scratch memory is too small.
 
     """
     documents, terminals = len(root_offsets) - 1, rules.terminals

@@ -1,7 +1,8 @@
-// Counts the words of each document of a text without rules: its words are sorted, and runs of equal ones counted.
+// Counts the words of each document of a text without rules: sorts its words, and counts runs of equal ones.
 //
-// What is found stands first where the document's own words stand: by run its word (or rank), and where it begins
-// among the document's sorted words. The runs are put together when their number is known.
+// Results are first written at the document's own words: by run its word (or rank), and its start among the document's
+// sorted words.
+// The runs are made contiguous when their number is known.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "primitives/segments.cuh"
@@ -13,7 +14,7 @@
 using Key = KEY;
 
 constexpr u32 THREADS = 256;
-constexpr u32 CLASSES = 6;  // by length: up to 32, then as the limits say, and beyond
+constexpr u32 CLASSES = 6; // by length: up to 32, then by the limits, and beyond
 
 __device__ __forceinline__ u32 read_word(const u32* __restrict__ roots, const u32* __restrict__ rank, u64 place)
 {
@@ -21,8 +22,9 @@ __device__ __forceinline__ u32 read_word(const u32* __restrict__ roots, const u3
     return rank == nullptr ? word : rank[word];
 }
 
-// lists: documents by class, each class in a row of as many as there are; sizes: how many, zeros. Documents without
-// words are in none.
+// lists: documents by class, each class in a row of the number of documents; sizes: number of documents, zeros.
+// Documents without
+// words are in no list.
 extern "C" __global__ void __launch_bounds__(THREADS) class_documents(const i64* __restrict__ offsets, u32 documents,
     u32 second, u32 third, u32 fourth, u32 fifth, u32* __restrict__ lists, u32* __restrict__ sizes)
 {
@@ -45,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) class_documents(const i64*
     }
 }
 
-// Documents of up to 32 words, a warp for each.
+// Documents of up to 32 words, one warp each.
 extern "C" __global__ void __launch_bounds__(THREADS) count_short(const i64* __restrict__ offsets,
     const u32* __restrict__ roots, const u32* __restrict__ rank, const u32* __restrict__ list, u32 listed,
     u32* __restrict__ words, u32* __restrict__ begins, u32* __restrict__ found)
@@ -61,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_short(const i64* __r
     for (u32 width = 2; width <= 32; width *= 2)
         for (u32 step = width / 2; step > 0; step /= 2) {
             const u32 other = __shfl_xor_sync(ALL_LANES, word, step);
-            const bool lower = ((lane & step) == 0) == ((lane & width) == 0);  // keeps the lower one
+            const bool lower = ((lane & step) == 0) == ((lane & width) == 0); // keeps the lower one
             word = lower == (other < word) ? other : word;
         }
     const u32 before = __shfl_up_sync(ALL_LANES, word, 1);
@@ -76,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_short(const i64* __r
         found[document] = __popc(heads);
 }
 
-// A block for each document, which shared memory holds, filled up to a power of two.
+// One block per document that fits in shared memory, padded to a power of two.
 extern "C" __global__ void __launch_bounds__(1024) count_in_block(const i64* __restrict__ offsets,
     const u32* __restrict__ roots, const u32* __restrict__ rank, const u32* __restrict__ list,
     u32* __restrict__ words, u32* __restrict__ begins, u32* __restrict__ found)
@@ -91,12 +93,13 @@ extern "C" __global__ void __launch_bounds__(1024) count_in_block(const i64* __r
         sorted[i] = i < size ? read_word(roots, rank, first + i) : NONE;
     __syncthreads();
 
-    // A bitonic sort; each warp takes pairs that stand together, so that it waits for no other warp where they are
-    // no further apart than its own part reaches.
+    // Bitonic sort; each warp processes adjacent pairs, so that it need not wait for other warps while distances are
+    // within its own
+    // range.
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
     const u32 warps = blockDim.x / 32;
-    const u32 pairs = filled / 2 / warps;  // of a warp: a power of two, at least 32
+    const u32 pairs = filled / 2 / warps; // per warp: a power of two, at least 32
     bool apart = true;
     for (u32 width = 2; width <= filled; width *= 2)
         for (u32 step = width / 2; step > 0; step /= 2) {
@@ -146,9 +149,9 @@ extern "C" __global__ void __launch_bounds__(1024) count_in_block(const i64* __r
     }
 }
 
-constexpr u32 ITEMS = 8;  // of a thread, 32 apart
+constexpr u32 ITEMS = 8; // per thread, 32 apart
 
-// Calls visit(place, owner) for a thread's places; a warp's stand together.
+// Calls visit(place, owner) for a thread's positions; a warp's are adjacent.
 template <typename Visit>
 __device__ __forceinline__ void visit_places(const i64* __restrict__ offsets, u32 owners, u64 total, Visit visit)
 {
@@ -174,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) size_listed(
         sizes[i] = static_cast<u64>(offsets[list[i] + 1] - offsets[list[i]]);
 }
 
-// Listed documents' words one after another, each below its place in the list. listed_offsets: of each among them.
+// Listed documents' concatenated words, each below its index in the list. listed_offsets: of each among them.
 extern "C" __global__ void __launch_bounds__(THREADS) gather_keys(const i64* __restrict__ offsets,
     const u32* __restrict__ roots, const u32* __restrict__ rank, const u32* __restrict__ list, u32 listed,
     const i64* __restrict__ listed_offsets, u64 total, u32 word_bits, Key* __restrict__ keys)
@@ -194,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) mark_heads(
         heads[i] = i == 0 || keys[i] != keys[i - 1];
 }
 
-// From sorted keys. heads_before: heads before each, and all.
+// From sorted keys. heads_before: number of heads before each, and in total.
 extern "C" __global__ void __launch_bounds__(THREADS) write_runs(const i64* __restrict__ offsets,
     const u32* __restrict__ list, u32 listed, const i64* __restrict__ listed_offsets, u64 total, u32 word_bits,
     const Key* __restrict__ keys, const i64* __restrict__ heads_before, u32* __restrict__ words,
@@ -213,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_runs(const i64* __re
     });
 }
 
-// Puts the runs of all documents one after another, run_offsets saying where. by_rank: word of each rank, or null.
+// Makes the runs of all documents contiguous at run_offsets. by_rank: word of each rank, or null.
 extern "C" __global__ void __launch_bounds__(THREADS) gather_runs(const i64* __restrict__ offsets,
     const i64* __restrict__ run_offsets, u32 documents, u64 total, const u32* __restrict__ words,
     const u32* __restrict__ begins, const u32* __restrict__ by_rank, u32* __restrict__ terminals,

@@ -1,4 +1,4 @@
-"""Counts each document's words where there are no rules: counters by word, and bits that bring words up in order."""
+"""Counts each document's words without rules: counters by word, and bitmaps that list words in order."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 def terms_of_text(
     terminals: int, root_offsets: Int64, roots: UInt32, rank: UInt32 | None = None
 ) -> tuple[Int64, UInt32, UInt64]:
-    """Count each document's terminals, each once, by rank.
+    """Count each document's distinct terminals, by rank.
 
     Parameters
     ----------
     terminals
         Number of terminals.
     root_offsets, roots
-        int64, documents + 1, and uint32: the documents' terminals, less than 2^32 of each document.
+        int64, documents + 1, and uint32: the documents' terminals, fewer than 2^32 per document.
     rank
-        uint32 by terminal: its place in the order; None for the terminals' own order.
+        uint32 by terminal: its rank; None for the order of terminals.
 
     Returns
     -------
     (int64[documents + 1], uint32 array, uint64 array)
-        Where each document's terminals start, the terminals, and how often each occurs in the document.
+        Offsets of each document's terminals, the terminals, and their counts in the document.
 
     """
     if rank is not None:
@@ -46,7 +46,7 @@ def terms_of_text(
     map_parallel(measure, chunks)
     room = int(offsets.max()) + 1
     np.cumsum(offsets, out=offsets)
-    _, words = allocate(int(offsets[-1]), np.uint32)  # they go into results as they are
+    _, words = allocate(int(offsets[-1]), np.uint32)  # used in results without a copy
     _, counts = allocate(int(offsets[-1]), np.uint64)
 
     def count(chunk: tuple[int, int]) -> None:
@@ -85,19 +85,20 @@ def _count_terms(
     words: UInt32,
     counts: UInt64,
 ) -> None:
-    """Count documents ``first`` to ``last``; counters and bits are all zero before and after.
+    """Count documents ``first`` to ``last``; counters and bits are zero before and after.
 
-    ``found`` is work space, one more than the most terminals of a document.
+    ``found`` is work space, one more than the maximum number of terminals of a document.
 
-    A bit of ``bits_of_64`` tells that a word of ``bits`` is not zero, one of ``bits_of_4096`` that a word of those is
-    not: so a document's words are found in order without looking at many that it lacks.
+    A bit of ``bits_of_64`` tells that a word of ``bits`` is nonzero, one of ``bits_of_4096`` that a word of those is:
+    so a
+    document's words are listed in order without scanning missing ones.
     """
     one = nb.uint64(1)
     for document in range(first, last):
         distinct = 0
         for i in range(root_offsets[document], root_offsets[document + 1]):
             word = roots[i]
-            found[distinct] = word  # without a branch on what is rarely foreseen
+            found[distinct] = word  # no unpredictable branch
             distinct += counters[word] == 0
             counters[word] += nb.uint32(1)
         for i in range(distinct):

@@ -1,9 +1,11 @@
-"""Terms of documents without rules on the device: each one's words are sorted, and runs of equal ones counted.
+"""Counts terms of documents without rules on the device: sorts each one's words, and counts runs of equal ones.
 
-Data-parallel steps as in Wakatsuki et al.: lengths, sort by document and word, counts by runs. Documents stand in
-order already, so that only a document's own words are sorted: those of up to 32 words in a warp's registers, others in
-a block's shared memory, those that it does not hold all together by a radix sort, by as many bits as words and
-documents need. 32.0 million words of 43,160 documents take 2.1 ms so and 3.3 ms by the radix sort alone (H200,
+Data-parallel steps as in Wakatsuki et al.: lengths, sort by document and word, counts by runs. Documents are already in
+order, so
+only each document's own words are sorted: up to 32 words in a warp's registers, more in a block's shared memory, and
+documents
+too large for it all together by a radix sort of as many bits as words and documents need. 32.0 million words of 43,160
+documents take 2.1 ms in this way and 3.3 ms by the radix sort alone (H200,
 ``python -m benchmarks.gpu_text_weights vocabulary.parquet``).
 """
 
@@ -18,9 +20,9 @@ from polars_tadoc.kernels.keys.keys_cuda import words_by_rank
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, radix_sort
 from polars_tadoc.runtime.device import device_errors, launch, launch_each
 
-_SHORT = 32  # words of a document that a warp sorts
+_SHORT = 32  # maximum words of a document that a warp sorts
 LIMITS = (1 << 9, 1 << 11, 1 << 13, 1 << 15)
-"""Words up to which a document is sorted in shared memory, and below the threads for each."""
+"""Maximum words of a document sorted in shared memory, and the threads for each limit."""
 _THREADS = (64, 256, 512, 1024)
 _ITEMS = 8  # places of a thread of text_terms.cu
 
@@ -31,16 +33,16 @@ def terms_of_text(terminals: int, root_offsets: Any, roots: Any, rank: Any = Non
     Parameters
     ----------
     terminals
-        How many there are.
+        Number of terminals.
     root_offsets, roots
-        cupy int64, documents + 1, and uint32: the documents' terminals, fewer than 2^32 of each document.
+        cupy int64, documents + 1, and uint32: the documents' terminals, fewer than 2^32 per document.
     rank
-        cupy uint32 by terminal, or None where they are numbered so.
+        cupy uint32 by terminal, or None if they are numbered by rank.
 
     Returns
     -------
     (cupy int64, cupy uint32, cupy uint64)
-        Where each document's terms start, documents + 1; terminals and their counts.
+        Offsets of each document's terms, documents + 1; terminals and their counts.
 
     Raises
     ------
@@ -77,7 +79,7 @@ def terms_of_text(terminals: int, root_offsets: Any, roots: Any, rank: Any = Non
 
 
 def _class_documents(offsets: Any, documents: int, limits: list[int]) -> tuple[Any, list[int]]:
-    """List documents by how they are sorted; a limit of 0 is for no document."""
+    """List documents by sorting method; a limit of 0 excludes all documents."""
     import cupy
 
     for i in range(1, len(limits)):
@@ -92,7 +94,7 @@ def _class_documents(offsets: Any, documents: int, limits: list[int]) -> tuple[A
 
 
 def _count_sorted(terminals: int, given: tuple[Any, ...], listed: Any, written: tuple[Any, ...]) -> None:
-    """Count documents all together by a radix sort."""
+    """Count documents together by a radix sort."""
     import cupy
 
     offsets, count = given[0], len(listed)

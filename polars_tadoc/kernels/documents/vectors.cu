@@ -1,8 +1,10 @@
-// How often documents hold each terminal, from the tables of the rules that their roots name.
+// Counts of terminals by document, from the tables of the rules among their roots.
 //
-// What a document holds is marked in a bitmap, so that the number of bits before a terminal's is its place among the
-// document's own: they are counted without a hash table and stand in order of rank. A second pass orders them by
-// count. Equal documents of one symbol are counted once.
+// A document's terminals are marked in a bitmap, so that the number of bits before a terminal's is its index in the
+// document: they
+// are counted without a hash table and are in order of rank. A second pass sorts them by count. Equal documents of one
+// symbol are
+// counted once.
 #include "primitives/counters.cuh"
 #include "primitives/bitmap.cuh"
 #include "primitives/scan.cuh"
@@ -14,18 +16,19 @@
 constexpr u32 COUNT_THREADS = 512;
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 BINS = THREADS;  // counts from BINS - 1 on share the first one
-constexpr u32 ITEMS = 8;  // of a thread while terminals are ordered
+constexpr u32 BINS = THREADS; // counts of BINS - 1 and more share the first one
+constexpr u32 ITEMS = 8; // per thread while terminals are sorted
 
-// Terminals of documents, as places of their bits, and their counts. entry_starts, entry_sizes: of each document.
+// Terminals of documents, as positions of their bits, and their counts. entry_starts, entry_sizes: of each document.
 struct Entries {
     u32* positions;
     u32* counts;
     u64 most;
 };
 
-// Ranks of a bitmap's words, by a whole block; returns all bits. sums: shared, one for each warp. ranks may be read
-// after it.
+// Ranks of a bitmap's words, computed by a whole block; returns the number of all bits. sums: shared, one per warp.
+// ranks may be read
+// afterwards.
 __device__ __forceinline__ u32 rank_words(const u32* bits, u32* ranks, u32 words, u32* sums)
 {
     const u32 warps = blockDim.x / 32;
@@ -58,7 +61,7 @@ __device__ __forceinline__ u32 rank_words(const u32* bits, u32* ranks, u32 words
     return all;
 }
 
-// Writes the places of all bits, by a whole block.
+// Writes the positions of all bits, by a whole block.
 __device__ __forceinline__ void write_positions(const u32* bits, const u32* ranks, u32 words, u32* positions)
 {
     for (u32 i = threadIdx.x; i < words; i += blockDim.x) {
@@ -68,8 +71,9 @@ __device__ __forceinline__ void write_positions(const u32* bits, const u32* rank
     }
 }
 
-// Gives the terminals of documents with a row room among the entries, with counts of zero. row_ranks: of the rows'
-// words. most_count: in any table.
+// Reserves entries, with counts of zero, for the terminals of documents with a row. row_ranks: of the rows' words.
+// most_count: in
+// any table.
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS) rank_long_documents(
     const i64* __restrict__ root_offsets, u32 documents, u32 most_count, const u32* __restrict__ rows,
     const u32* __restrict__ list, u32 row_words, const u32* __restrict__ row_bits, u32* row_ranks, u32* positions,
@@ -103,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS) rank_long_documents(
     }
 }
 
-// Counts the terminals of documents with a row. held: terminals, the first ones, that a block counts in shared memory.
+// Counts the terminals of documents with a row. held: number of first terminals that a block counts in shared memory.
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS) count_long_documents(
     u32 terminals, const i64* __restrict__ table_starts, const u32* __restrict__ table_sizes,
     const u32* __restrict__ table_terminals, const u32* __restrict__ table_counts, const u32* __restrict__ rank, u32 held,
@@ -144,8 +148,9 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS) count_long_documents
     });
 }
 
-// Counts the terminals of all listed documents without a row. held: counts that shared memory has room for beside
-// the bitmap and its ranks; those of a document with more stay in global memory.
+// Counts the terminals of all listed documents without a row. held: counts that fit in shared memory with the bitmap
+// and its ranks;
+// those of a document with more are in global memory.
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS) count_marked_documents(
     u32 terminals, const i64* __restrict__ table_starts, const u32* __restrict__ table_sizes,
     const u32* __restrict__ table_terminals, const u32* __restrict__ table_counts, u32 most_count,
@@ -223,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS) count_marked_documen
     }
 }
 
-// The document that was counted for one that has terminals.
+// The document that was counted for a document with terminals.
 __device__ __forceinline__ u32 counted_for(
     u32 document, const i64* __restrict__ root_offsets, const u32* __restrict__ roots, const u32* __restrict__ places,
     const u32* __restrict__ symbol_starts, const u32* __restrict__ members)
@@ -252,14 +257,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) size_marked_documents(
         atomicAdd(&report->total, size);
 }
 
-// Writes each listed document's terminals by count falling, then rank, as many as it has room for. offsets: of all
-// documents. by_rank: terminal of each bit, or null. positions, counts: whose first ones are overwritten.
+// Writes each listed document's terminals by descending count, then rank, up to its room. offsets: of all documents.
+// by_rank:
+// terminal of each bit, or null. positions, counts: their first entries are overwritten.
 extern "C" __global__ void __launch_bounds__(THREADS) order_marked_documents(
     u32 documents, const u32* __restrict__ list, const Report* __restrict__ report, u32* positions, u32* counts,
     const u64* __restrict__ entry_starts, const u32* __restrict__ entry_sizes, const i64* __restrict__ offsets,
     const u32* __restrict__ by_rank, u32* result_terminals, u64* result_counts)
 {
-    __shared__ u32 places[BINS];  // of the next one with such a count
+    __shared__ u32 places[BINS]; // of the next one with such a count
     __shared__ u32 warp_counts[WARPS][BINS];
     __shared__ u32 sums[WARPS];
     const u32 warp = threadIdx.x / 32;
@@ -299,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_marked_documents(
             start += sums[i];
         places[threadIdx.x] = start;
         __syncthreads();
-        const u32 high = places[1];  // terminals whose counts share the first bin
+        const u32 high = places[1]; // terminals whose counts share the first bin
 
         for (u32 base = 0; base < size;) {
             const u32 items = min(ITEMS, (size - base + THREADS - 1) / THREADS);
@@ -346,7 +352,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_marked_documents(
                     const u32 to = warp_counts[warp][bin] + place[i];
                     if (bin != 0) {
                         write(to, position[i], count[i]);
-                    } else {  // no further than what has been read
+                    } else { // only positions that have been read
                         own_positions[to] = position[i];
                         own_counts[to] = count[i];
                     }
@@ -366,8 +372,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_marked_documents(
     }
 }
 
-// Writes each document's terminals by rank: what the one has that was counted for it. by_rank: terminal of each bit, or
-// null.
+// Writes each document's terminals by rank, from the document that was counted for it. by_rank: terminal of each bit,
+// or null.
 extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) gather_entries(
     const i64* __restrict__ root_offsets, const u32* __restrict__ roots, u32 documents,
     const u32* __restrict__ places, const u32* __restrict__ symbol_starts, const u32* __restrict__ members,
@@ -384,8 +390,9 @@ extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) gather_entries(
     });
 }
 
-// Copies to each document that was not counted what the one has that was counted for it. A warp's positions of the
-// result stand together.
+// Copies to each document that was not counted the result of the one counted for it. A warp's positions of the result
+// are
+// adjacent.
 extern "C" __global__ void __launch_bounds__(THREADS) copy_equal_documents(
     const i64* __restrict__ root_offsets, const u32* __restrict__ roots, u32 documents,
     const u32* __restrict__ places, const u32* __restrict__ symbol_starts, const u32* __restrict__ members,

@@ -1,9 +1,10 @@
-"""How often documents hold each terminal, on the device, from tables that stay with the rules.
+"""Counts of terminals by document on the device, from cached tables of rules.
 
-What a document holds is marked in a bitmap, which tells each terminal's place among the document's own: they are
-counted there without a hash table and stand in order of rank, and are put in order of their counts, where that is
-asked for, without a global sort. Equal documents of one
-symbol are counted once. The host waits once, for the size of the result.
+A document's terminals are marked in a bitmap, which gives each terminal's index in the document: they are counted
+without a hash
+table and are in order of rank, and are then sorted by count, if requested, without a global sort. Equal documents of
+one symbol
+are counted once. The host waits once, for the size of the result.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from polars_tadoc.runtime.device import device_errors, launch, launch_each, laun
 
 _COUNT_THREADS, _THREADS, _ITEMS = 512, 256, 8  # of vectors.cu
 _HELD = 3 << 10
-"""Counts of a document that shared memory has room for."""
+"""Counts of a document that fit in shared memory."""
 _HOT = 1 << 12
-"""Terminals, the first ones, that each block counts in shared memory for a long document."""
+"""Number of first terminals that each block counts in shared memory for a long document."""
 _ENTRY_BYTES = 8
 
 
@@ -44,32 +45,33 @@ def list_vectors(
     scratch: int,
     by_count: bool,
 ) -> tuple[Any, Any, Any] | None:
-    """Count each document's terminals from tables that stay with the rules.
+    """Count each document's terminals from cached tables.
 
     Parameters
     ----------
     rules
         Rules on the device.
     tables
-        Those of the rules that stay with them.
+        Cached tables of the rules.
     root_offsets, roots
         cupy int64, documents + 1, and uint32: the documents' symbols; neither is empty.
     rank
-        cupy uint32 by terminal: their order; None for their own.
+        cupy uint32 by terminal: rank; None for the order of terminals.
     top
-        At most so many of each document.
+        Maximum number of terminals per document.
     scratch
-        Bytes of device memory that may be taken beside the result.
+        Bytes of device memory available in addition to the result.
     by_count
-        Whether a document's terminals are put in order of their counts; else they stand by rank.
+        Whether a document's terminals are sorted by count; otherwise by rank.
 
     Returns
     -------
     (cupy int64[documents + 1], cupy uint32, cupy uint64), or None
-        Where each document's terminals begin; terminals, in a document by count falling, then rank, or by rank alone;
-        their counts.
-        None where shared memory has no room for the bitmaps, they would be mostly zeros, counts could leave 32 bits,
-        or the scratch memory is too small.
+        Offsets of each document's terminals; terminals, in a document by descending count, then rank, or by rank alone;
+        their
+        counts. None if the bitmaps do not fit in shared memory or would be mostly zeros, counts could exceed 32 bits,
+        or the
+        scratch memory is too small.
 
     """
     documents, terminals = len(root_offsets) - 1, rules.terminals

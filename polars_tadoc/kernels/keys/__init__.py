@@ -1,1 +1,1 @@
-"""Kernels: keys."""
+"""Kernels that count, number and sort 64-bit keys of sequences."""

@@ -1,9 +1,10 @@
-"""Spreads 64-bit keys over buckets by hash, so that each bucket's table fits a core's cache.
+"""Distributes 64-bit keys over buckets by hash, so that each bucket's table fits a core's cache.
 
-The thread-safe tables and the memory pool of G-TADOC (Zhang et al., ICDE 2021, section V), without their locks: a
+Like the thread-safe tables and the memory pool of G-TADOC (Zhang et al., ICDE 2021, section V), without their locks:
+each
 bucket has one owner.
 
-Indices are unsigned here: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 Shares = list[tuple[int, int]]
-"""Stretches of an array of keys, one for each thread."""
+"""Ranges of an array of keys, one per thread."""
 
 BUCKET = 1 << 14
-"""Keys for which one more bucket is made: their table is a quarter of a core's cache."""
+"""Keys per bucket: their table is a quarter of a core's cache."""
 
 MAX_BUCKETS = 1 << 10
-"""More would be more streams than the processor follows while keys are spread."""
+"""Maximum number of buckets: the processor cannot track more write streams."""
 
 AHEAD = 16
-"""Items of a stream whose cache lines are asked for before they are needed."""
+"""Prefetch distance in items of a stream."""
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _1, _32 = (np.uint64(number) for number in (1, 32))
@@ -43,7 +44,7 @@ NOTHING = np.zeros(0, np.uint64)
 
 @njit(inline="always")
 def hash_key(key: int) -> Any:
-    """Mix the bits of a key: the highest ones tell its bucket, the lowest ones its slot there."""
+    """Mix the bits of a key: the highest ones select its bucket, the lowest ones its slot there."""
     h = nb.uint64(key) * _K1
     h = (h ^ (h >> _32)) * _K2
     return h ^ (h >> _32)
@@ -68,7 +69,7 @@ def _scatter(
     bucketed: UInt64,
     bucketed_weights: UInt64,
 ) -> None:
-    """Copy keys (and their weights, if there are any) to their buckets, from ``places`` on."""
+    """Copy keys (and their weights, if any) to their buckets, from ``places`` on."""
     began = interrupts()
     weighted = len(weights) > 0
     for i in range(nb.uint64(first), nb.uint64(stop)):
@@ -78,7 +79,7 @@ def _scatter(
         at = nb.uint64(places[bucket])
         places[bucket] = at + _1
         bucketed[at] = keys[i]
-        prefetch(bucketed, nb.int64(at + _AHEAD))  # more streams than the processor foresees by itself
+        prefetch(bucketed, nb.int64(at + _AHEAD))  # more streams than the hardware prefetches
         if weighted:
             bucketed_weights[at] = weights[i]
             prefetch(bucketed_weights, nb.int64(at + _AHEAD))
@@ -86,7 +87,7 @@ def _scatter(
 
 @dataclass(frozen=True)
 class Buckets:
-    """Keys by bucket, and where each share of them was dropped."""
+    """Keys by bucket, and the positions where each share's keys start."""
 
     shift: int
     keys: UInt64
@@ -97,14 +98,14 @@ class Buckets:
 
 
 def spread_keys(keys: UInt64, weights: UInt64, buckets: int, shares: Shares | None = None) -> Buckets:
-    """Copy keys, and their weights if there are any, to so many buckets; ``shares`` is where keys stand."""
+    """Copy keys, and their weights if any, to ``buckets`` buckets; ``shares`` are the ranges of keys."""
     return spread_by(keys, weights, buckets, 64 - (buckets.bit_length() - 1), shares, hashed=True)
 
 
 def spread_by(
     keys: UInt64, weights: UInt64, buckets: int, shift: int, shares: Shares | None = None, *, hashed: bool = False
 ) -> Buckets:
-    """Copy keys to buckets by their bits above ``shift``, or by those of their hashes; else as :func:`spread_keys`."""
+    """Copy keys to buckets by their bits above ``shift``, or by their hashes; otherwise as :func:`spread_keys`."""
     shares = even_chunks(len(keys)) if shares is None else shares
     sizes = np.zeros((len(shares), buckets), np.int64)
     map_parallel(lambda k: _tally_buckets(keys, *shares[k], shift, hashed, sizes[k]), range(len(shares)))
@@ -121,5 +122,5 @@ def spread_by(
 
 
 def bucket_count(keys: int) -> int:
-    """Return how many buckets to make for so many keys."""
+    """Return the number of buckets for a number of keys."""
     return min(MAX_BUCKETS, max(2, 1 << (keys // BUCKET).bit_length()))

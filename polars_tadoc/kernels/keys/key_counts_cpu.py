@@ -1,6 +1,6 @@
-"""Counts 64-bit keys, each bucket of them in a table of its own.
+"""Counts 64-bit keys, with one table per bucket.
 
-Indices are unsigned here: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 SLOTS = 1 << 15
-"""Of a bucket's table, at first: half a core's cache."""
+"""Initial size of a bucket's table: half a core's cache."""
 
 LATER = 4
-"""Times as many keys as a tally's first ones, for which its tables have room from the beginning."""
+"""A tally's tables initially have room for this many times the first keys."""
 
 _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 _AHEAD = np.uint64(AHEAD)
@@ -42,7 +42,7 @@ def _fill(
 ) -> Any:
     """Add keys (and their weights, 1 each if there are none) to the table at ``base``.
 
-    Returns the slots taken; the complement of the next key's place where they became too many by one.
+    Returns the used slots, or the complement of the next key's position if one too many was used.
     """
     mask = nb.uint64(slots - 1)
     most = slots - slots // 4
@@ -57,7 +57,7 @@ def _fill(
         while table[at] != key and table[at + _1] != 0:
             slot = (slot + _1) & mask
             at = start + (slot << _1)
-        taken += table[at + _1] == 0  # whether a key is new is a coin toss: no branch
+        taken += table[at + _1] == 0  # whether a key is new is unpredictable: no branch
         table[at] = key
         table[at + _1] += weights[i] if weighted else _1
         if taken > most:
@@ -79,7 +79,7 @@ def _count(
     counts: UInt64,
     sizes: Int64,
 ) -> None:
-    """Sum each bucket's keys up: the distinct ones go to where the bucket's keys would start if all were so."""
+    """Sum each bucket's weights by key; the distinct keys are written from the bucket's start on."""
     began = interrupts()
     nothing = np.zeros(0, np.uint64)
     table = np.zeros(2 * SLOTS, np.uint64)
@@ -92,7 +92,7 @@ def _count(
         slots = 4
         while slots < 2 * (end - start + heavy_end - heavy_start) and slots < SLOTS:
             slots *= 2
-        while True:  # most keys of a large bucket may be equal: it gets a larger table when it needs one
+        while True:  # most keys of a large bucket may be equal: its table only grows when needed
             if len(table) < 2 * slots:
                 table = np.empty(2 * slots, np.uint64)
             for at in range(nb.uint64(2 * slots)):
@@ -125,7 +125,7 @@ def _add(
     first: int,
     stop: int,
 ) -> None:
-    """Add each bucket's keys from ``done`` on to its table, until that is too full."""
+    """Add each bucket's keys from ``done`` on to its table, until the table is too full."""
     began = interrupts()
     for bucket in range(first, stop):
         if interrupts() != began:
@@ -156,7 +156,7 @@ def _list_table(
 
 @dataclass(frozen=True)
 class Counted:
-    """Distinct keys and their counts, in stretches of two arrays, in no order."""
+    """Distinct keys and their counts, unsorted, in ranges of two arrays."""
 
     keys: UInt64
     counts: UInt64
@@ -170,19 +170,19 @@ class Counted:
 
     @classmethod
     def of(cls, keys: UInt64, counts: UInt64) -> Counted:
-        """Take arrays of distinct keys and their counts as they are."""
+        """Wrap arrays of distinct keys and their counts."""
         chunks = np.array(even_chunks(len(keys)), np.int64).reshape(-1, 2)
         return cls(keys, counts, chunks[:, 0].copy(), chunks[:, 1] - chunks[:, 0])
 
     def chunks(self) -> list[tuple[int, int]]:
-        """Ranges of stretches of about equal size, for threads."""
+        """Groups of ranges of about equal size, for threads."""
         return weighted_chunks(np.concatenate([[0], np.cumsum(self.sizes)]))
 
 
 def count(
     keys: UInt64, weighted_keys: UInt64 = NOTHING, weights: UInt64 = NOTHING, shares: Shares | None = None
 ) -> Counted:
-    """Count keys: 1 for each of ``keys``, its weight for each of ``weighted_keys``.
+    """Count keys: each of ``keys`` counts 1, each of ``weighted_keys`` its weight.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def count(
     weights
         uint64 by weighted key, at least 1; a key's sum must fit 64 bits.
     shares
-        Where ``keys`` stand, if not everywhere.
+        Ranges of ``keys``, if not all.
 
     """
     many = len(keys) if shares is None else sum(stop - first for first, stop in shares)
@@ -200,7 +200,7 @@ def count(
 
 
 def count_buckets(plain: Buckets, heavy: Buckets) -> Counted:
-    """Count the keys of as many buckets, 1 for each of ``plain``, its weight for each of ``heavy``."""
+    """Count keys in corresponding buckets: each of ``plain`` counts 1, each of ``heavy`` its weight."""
     starts = plain.offsets + heavy.offsets
     distinct, counts = np.empty(starts[-1], np.uint64), np.empty(starts[-1], np.uint64)
     sizes = np.zeros(len(starts) - 1, np.int64)
@@ -214,12 +214,12 @@ def count_buckets(plain: Buckets, heavy: Buckets) -> Counted:
 
 
 class Tally:
-    """Counts keys that come some at a time: each bucket's table stays, so that no key is read twice.
+    """Counts keys that arrive in batches: each bucket keeps its table, so that no key is read twice.
 
     Parameters
     ----------
     most
-        Keys that will come in all, by which the number of buckets is chosen.
+        Expected total number of keys, which determines the number of buckets.
 
     """
 
@@ -231,7 +231,7 @@ class Tally:
         self._table = NOTHING
 
     def add(self, keys: UInt64, weights: UInt64 = NOTHING, shares: Shares | None = None) -> None:
-        """Count keys, 1 for each or as often as ``weights`` say; see :func:`count`."""
+        """Count keys, each 1 or its weight; see :func:`count`."""
         spread = spread_keys(keys, weights, self._buckets, shares)
         self._seen += len(keys)
         if len(self._table) == 0:
@@ -249,7 +249,7 @@ class Tally:
         map_parallel(lambda chunk: _add(*read, *chunk), weighted_chunks(np.append(0, np.cumsum(stops - done))))
 
     def _start(self, first: Counted) -> None:
-        """Make tables with room for what later keys will add, if new ones come half as often."""
+        """Make tables with room for later keys, assuming that new ones are half as frequent."""
         later = min(self._most / max(self._seen, 1) - 1, LATER)
         slots = 4
         while slots < first.sizes.max() * (1 + later / 2) * 3 / 2:
@@ -257,19 +257,19 @@ class Tally:
         self._put(first, np.full(self._buckets, 2 * slots))
 
     def _put(self, found: Counted, widths: Int64) -> None:
-        """Make new tables, of so many numbers each, of the keys found."""
+        """Make new tables of the given widths from the keys found."""
         self._bases = np.append(0, np.cumsum(widths))
         self._table = np.zeros(self._bases[-1], np.uint64)
         self._taken[:] = 0
         self._fill(found.keys, found.counts, found.starts.copy(), found.starts + found.sizes)
 
     def _grow(self) -> None:
-        """Double the tables that are more than half full: nearly all, as keys are spread evenly."""
+        """Double the tables that are more than half full; nearly all are, as keys are distributed evenly."""
         widths = np.diff(self._bases)
         self._put(self.counted(), np.where(4 * self._taken > widths, 2 * widths, widths))
 
     def counted(self) -> Counted:
-        """Return what came so far; the tables' memory is not needed any more."""
+        """Return the counts so far; the tables are not needed any more."""
         starts = np.append(0, np.cumsum(self._taken))
         distinct, counts = np.empty(starts[-1], np.uint64), np.empty(starts[-1], np.uint64)
         map_parallel(

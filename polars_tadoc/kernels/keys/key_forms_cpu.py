@@ -1,6 +1,6 @@
-"""How a 64-bit key stands for words, and the words of keys.
+"""Layouts of 64-bit keys of words, and the conversion of keys to words.
 
-Indices are unsigned here: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _unpack(
 @polled
 @njit
 def _copy_runs(keys: UInt64, width: int, starts: Int64, runs: UInt32, words: UInt32, first: int, stop: int) -> None:
-    """Write the runs of words whose numbers are packed in keys."""
+    """Write the sequences of words whose numbers are packed in keys."""
     began = interrupts()
     mask = (_1 << nb.uint64(width)) - _1
     many, parts = nb.uint64(runs.shape[1]), nb.uint64(len(starts))
@@ -56,7 +56,7 @@ def _copy_runs(keys: UInt64, width: int, starts: Int64, runs: UInt32, words: UIn
 
 @dataclass(frozen=True)
 class Ranks:
-    """A key made of packed ranks of words, the first word's in the highest bits."""
+    """A key of packed ranks of words, the first word in the highest bits."""
 
     words: int
     bits: int
@@ -78,14 +78,14 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Numbered:
-    """A key that is the number of another one, whose order it keeps."""
+    """A key that is the number of another key, in the same order."""
 
     distinct: UInt64
     form: Form
 
     @property
     def words(self) -> int:
-        """Words that a key stands for."""
+        """Number of words of a key."""
         return self.form.words
 
     @property
@@ -100,19 +100,19 @@ class Numbered:
 
 @dataclass(frozen=True)
 class Spread:
-    """A key made of several alike, which stand for runs of words that begin at ``starts`` and may overlap."""
+    """A key of several equal parts, each a sequence of words that begins at one of ``starts``; parts may overlap."""
 
     part: Form
     starts: tuple[int, ...]
 
     @classmethod
     def of(cls, part: Form, words: int) -> Spread:
-        """Cover so many words, at least the part's."""
+        """Cover ``words`` words, at least as many as the part has."""
         return cls(part, (*range(0, words - part.words, part.words), words - part.words))
 
     @property
     def words(self) -> int:
-        """Words that a key stands for."""
+        """Number of words of a key."""
         return self.starts[-1] + self.part.words
 
     @property
@@ -133,18 +133,18 @@ class Spread:
 
 
 Form = Ranks | Numbered | Spread
-"""How a key stands for words."""
+"""Layout of a key."""
 
 
 def unpack(keys: UInt64, form: Form, inverse: UInt32) -> UInt32:
-    """Return the words of keys, uint32[keys, words]; ``inverse`` is the word by rank, empty where they are the same."""
+    """Return the words of keys, uint32[keys, words]; ``inverse`` is the word by rank, empty if they are equal."""
     words = np.empty((len(keys), form.words), np.uint32)
     form.unpack(keys, inverse, words, 0)
     return words
 
 
 def words_of(keys: UInt64, form: Form, rank: UInt32 | None) -> UInt32:
-    """Return the words of keys, uint32[keys, words]; ``rank`` is the rank by word, None where they are the same."""
+    """Return the words of keys, uint32[keys, words]; ``rank`` is the rank by word, None if they are equal."""
     inverse = np.zeros(0 if rank is None else len(rank), np.uint32)
     if rank is not None:
         inverse[rank] = np.arange(len(rank), dtype=np.uint32)

@@ -1,6 +1,6 @@
 """Numbers distinct 64-bit keys, in their order.
 
-Indices are unsigned here: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AHEAD = np.uint64(AHEAD)
 def _number(
     distinct: UInt64, numbers: UInt64, distinct_offsets: Int64, keys: UInt64, offsets: Int64, first: int, stop: int
 ) -> None:
-    """Replace each bucket's keys by the numbers that their distinct ones have."""
+    """Replace each bucket's keys by the numbers of the distinct ones."""
     began = interrupts()
     for bucket in range(first, stop):
         if interrupts() != began:
@@ -52,7 +52,7 @@ def _number(
 @polled
 @njit
 def _gather(keys: UInt64, first: int, stop: int, shift: int, places: Int64, numbers: UInt64, ids: UInt32) -> None:
-    """Take back each key's number, in the order in which :func:`spread_keys` dropped the keys."""
+    """Write each key's number in the original order, by repeating the traversal of :func:`spread_keys`."""
     began = interrupts()
     for i in range(nb.uint64(first), nb.uint64(stop)):
         if i & nb.uint64(0xFFFF) == 0 and interrupts() != began:

@@ -1,6 +1,6 @@
-"""Orders counted 64-bit keys as results are, by count falling, or ascending.
+"""Sorts counted 64-bit keys into result order: by descending count, or ascending.
 
-Indices are unsigned here: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 CLASSES = 64
-"""Counts below this have a class each, whose keys are sorted by themselves; larger ones are class 0."""
+"""Smaller counts have a class each, whose keys are sorted separately; larger ones are in class 0."""
 
 RANGE = 1 << 17
-"""Keys for which one more range is cut, to be sorted by itself."""
+"""Keys per range that is sorted separately."""
 
 _0, _1 = (np.uint64(number) for number in (0, 1))
 _CLASSES = np.uint64(CLASSES)
@@ -72,7 +72,7 @@ def _scatter_classes(
     ordered: UInt64,
     many: UInt64,
 ) -> None:
-    """Copy keys to their classes and ranges, from ``places`` on (none where that is negative); class 0 with counts."""
+    """Copy keys to their classes and ranges, from ``places`` on (skipped if negative); class 0 with counts."""
     began = interrupts()
     ranges = nb.uint64(len(pivots)) + _1
     for bucket in range(first, stop):
@@ -94,18 +94,19 @@ def _scatter_classes(
 
 
 def in_result_order(counted: Counted, min_count: int = 1, top: int | None = None) -> tuple[UInt64, UInt64]:
-    """Order keys by count falling, equal ones ascending.
+    """Sort keys by descending count, then ascending.
 
-    Nearly all keys of natural text have a small count: each small count's keys are one array to be sorted by itself.
+    Nearly all keys of natural text have small counts: the keys of each small count are one array that is sorted
+    separately.
 
     Parameters
     ----------
     counted
         Distinct keys and their counts.
     min_count
-        Keys counted less often, or never, are left out.
+        Keys with lower counts, or count 0, are dropped.
     top
-        At most so many.
+        Maximum number of keys.
 
     Returns
     -------
@@ -119,7 +120,7 @@ def in_result_order(counted: Counted, min_count: int = 1, top: int | None = None
     tallies = np.zeros((len(chunks), CLASSES, len(pivots) + 1), np.int64)
     read = (counted.keys, counted.counts, counted.starts, counted.sizes)
     map_parallel(lambda k: _tally_classes(*read, *chunks[k], least, pivots, tallies[k].reshape(-1)), range(len(chunks)))
-    classes = np.concatenate([tallies[:, :1], tallies[:, :0:-1]], axis=1)  # class 0, then counts falling
+    classes = np.concatenate([tallies[:, :1], tallies[:, :0:-1]], axis=1)  # class 0, then descending counts
     by_class = classes.sum(axis=(0, 2))
     taken = CLASSES
     if top is not None:
@@ -145,26 +146,26 @@ def in_result_order(counted: Counted, min_count: int = 1, top: int | None = None
 
 
 def order_of(keys: UInt64) -> npt.NDArray[np.intp]:
-    """Return what sorts distinct keys; stretches are sorted one by one, for NumPy cannot be interrupted meanwhile."""
-    if len(keys) < 64 * RANGE:  # a second at most
+    """Return the indices that sort distinct keys; works in ranges, because NumPy cannot be interrupted in a sort."""
+    if len(keys) < 64 * RANGE:  # at most a second
         return np.argsort(keys)
     stretches = even_chunks(len(keys), 8 * RANGE, len(keys) // (8 * RANGE))
     parts = map_parallel(lambda own: own[0] + np.argsort(keys[slice(*own)]), stretches)
     order = np.concatenate(parts)
-    joined: npt.NDArray[np.intp] = order[np.argsort(keys[order], kind="stable")]  # merges what is sorted
+    joined: npt.NDArray[np.intp] = order[np.argsort(keys[order], kind="stable")]  # merges sorted runs
     return joined
 
 
 def _order_of_many(keys: UInt64, counts: UInt64, top: int | None) -> npt.NDArray[np.intp]:
     if top is not None and top < len(keys):
         bound = np.partition(counts, len(counts) - top)[len(counts) - top] if top > 0 else 0
-        chosen = np.flatnonzero(counts >= bound)  # with all of the last one's ties
+        chosen = np.flatnonzero(counts >= bound)  # including all ties of the last one
         return chosen[np.lexsort((keys[chosen], ~counts[chosen]))][: max(top, 0)]
     return np.lexsort((keys, ~counts))
 
 
 def _pivots(counted: Counted) -> UInt64:
-    """Cut the keys into ranges of about equal size, by a sample of them."""
+    """Choose keys that split the keys into ranges of about equal size, from a sample."""
     ranges = min(4 * thread_count(), counted.size // RANGE)
     if ranges < 2:
         return NOTHING
@@ -176,7 +177,7 @@ def _pivots(counted: Counted) -> UInt64:
 
 
 def _sort_stretches(keys: UInt64, edges: Int64) -> None:
-    """Sort each stretch of an array, larger ones first, so that threads end together."""
+    """Sort each range of an array, larger ones first, so that threads finish together."""
     if len(keys) < RANGE:
         for first, stop in pairwise(edges.tolist()):
             keys[first:stop].sort()

@@ -1,4 +1,4 @@
-"""Ranges of keys that are counted at a time, by what device memory allows."""
+"""Splits keys into ranges that are counted at a time, by the available device memory."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.device import even_blocks, launch
 
 WORKING_MEMORY = 30 << 20
-"""Bytes that a call may take beside half of what it is given and what the result allows."""
+"""Bytes that a call may take in addition to half of its input and to what the result allows."""
 MIN_MEMORY = 4 << 20
-"""Bytes that a batch may take anyhow."""
+"""Minimum bytes of a batch."""
 EXPECTED = 0.5
-"""Share of the least result that entries have been found to have so far which the rest is trusted to have."""
+"""Safety factor: share of the smallest result per entry so far that is assumed for the remaining entries."""
 SKETCHED = 0.95
-"""Share of the keys told by the sketch that is trusted to be there: its standard error is 1.6 percent."""
+"""Safety factor for the sketch's estimate of distinct keys; its standard error is 1.6 percent."""
 
 _BUCKET_BITS = 12
 _SKETCH = 4096  # of survey.cuh
-_NOTED = 2  # bytes that a sort notes by tile and digit for each of its keys
+_NOTED = 2  # bytes per key that a sort uses for counters by tile and digit
 _THREADS = 512
 
 
 class Survey:
-    """Counts entries by the first columns of their keys, and tells how many keys there are.
+    """Counts entries by the first columns of their keys, and estimates the number of distinct keys.
 
     Parameters
     ----------
     kernel
-        What surveys a text.
+        Kernel that surveys a text.
     packing
-        How keys are written.
+        Layout of the keys.
     parts
-        Texts and what else their launches take.
+        Texts and further arguments of their launches.
     sketch
-        Tells a sketch all entries, if there is one.
+        Adds all entries to a sketch, if there is one.
     defines
         Macros that the kernel is compiled with.
 
@@ -76,7 +76,7 @@ class Survey:
         return found.astype(np.int64)
 
     def distinct(self) -> tuple[int, int]:
-        """Estimate how many keys, and how many entries but for weights, the ranges have that were counted last."""
+        """Estimate the distinct keys, and the distinct entries regardless of weights, of the ranges counted last."""
         if self._sketch is not None:
             self._sketch(self._seen[_SKETCH:])
         seen = self._seen.get()  # synchronize!
@@ -84,7 +84,7 @@ class Survey:
 
 
 def _distinct(sketch: UInt32) -> int:
-    """Estimate how much a sketch has seen (HyperLogLog; linear counting where it is little)."""
+    """Estimate the number of distinct items in a sketch (HyperLogLog; linear counting for small numbers)."""
     by_zeros = np.bincount(sketch, minlength=65)
     nothing = int(by_zeros[0])
     estimate = 0.7213 / (1 + 1.079 / _SKETCH) * _SKETCH**2 / float((by_zeros * 0.5 ** np.arange(len(by_zeros))).sum())
@@ -94,22 +94,22 @@ def _distinct(sketch: UInt32) -> int:
 
 
 class Batches:
-    """Entries cut into ranges of keys: what is known of the result tells how many a range may have.
+    """Splits entries into ranges of keys; their size grows with what is known about the result.
 
     Parameters
     ----------
     survey
-        What counts them.
+        Counts the entries.
     room
-        Bytes that a batch may take before anything is known of the result.
+        Bytes of a batch before anything is known about the result.
     entry_bytes
-        Bytes that an entry takes at the most while they are sorted.
+        Maximum bytes per entry while entries are sorted.
     summed_bytes, key_bytes
-        Bytes that an entry takes while they are added up, and each key then takes.
+        Bytes per entry while entries are summed, and then per key.
     row_bytes, item_bytes
-        Bytes that each key, and each distinct entry, is sure to have in the result; 0 where some may be left out.
+        Minimum bytes per key, and per distinct entry, in the result; 0 if they may be dropped.
     kept
-        Whether all that is found will be in the result, whose size then lets the memory grow.
+        Whether everything found is in the result; then the result's size allows more memory.
 
     """
 
@@ -129,7 +129,7 @@ class Batches:
         self._row_bytes, self._item_bytes = row_bytes, item_bytes
         self._entry_bytes, self._summed_bytes, self._key_bytes = entry_bytes + _NOTED, summed_bytes, key_bytes
         self.total = 0
-        """Entries in all."""
+        """Total number of entries."""
         self._keys: int | None = None
         self._entries = 0
         self._taken = 0
@@ -138,7 +138,7 @@ class Batches:
         self._before = 0
 
     def found(self, held: int, result: int) -> None:
-        """Tell what the last batch keeps in memory, and what it will be in the result, in bytes."""
+        """Report the bytes that the last batch keeps in memory, and the bytes that it adds to the result."""
         density = result / max(self._taken - self._before, 1)
         self._density = density if self._before == 0 else min(self._density, density)
         self._before = self._taken
@@ -146,15 +146,15 @@ class Batches:
         self._result += result
 
     def fit(self, entries: int) -> bool:
-        """Whether so many entries have room before anything is known of the result."""
+        """Whether this many entries fit before anything is known about the result."""
         return entries * max(self._entry_bytes, self._summed_bytes + self._key_bytes) <= self._room
 
     def capacity(self) -> int:
-        """Return the entries that the next batch may have."""
+        """Return the maximum entries of the next batch."""
         left = self.total - self._taken
-        # what was found tells of no more than four times as many
+        # estimates are only valid for up to four times as many entries as seen
         told = EXPECTED * self._density * min(left, 4 * self._taken) if self._kept else 0.0
-        # half as much as the result beside it, less a margin for what sorts and sums note by tile
+        # half the result's size in addition to it, minus a margin for counters of sorts and sums
         free = max(self._room + 1.4 * (self._result + told) - self._held, MIN_MEMORY)
         most = free / max(self._entry_bytes, self._summed_bytes + self._key_bytes)
         if left <= most:
@@ -170,9 +170,9 @@ class Batches:
         return int(most)
 
     def ranges(self, bits: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the lowest and the last of ranges of first columns, and their entries.
+        """Yield the lowest and the last first column of ranges, and the number of entries.
 
-        Only one first column may have entries beyond the capacity.
+        Only a range of a single first column may exceed the capacity.
         """
         for low, high, entries in self._ranges(0, bits):
             self._taken += entries
@@ -197,7 +197,7 @@ class Batches:
 
 
 def spare_memory(rules: Rules, bodies: Text, documents: Text) -> int:
-    """Return the bytes that a call may take beside these texts before it has found anything."""
+    """Return the bytes that a call may take in addition to these texts before it has found anything."""
     given = rules.nbytes + int(documents.offsets.nbytes + documents.symbols.nbytes)
     given += 0 if bodies.rank is None else int(bodies.rank.nbytes)
     return WORKING_MEMORY + given // 2 - int(bodies.ends.nbytes + bodies.starts.nbytes + documents.starts.nbytes)

@@ -1,11 +1,11 @@
-// Keys of windows in order: runs of equal ones, their numbers, their words.
+// Sorted keys of windows: runs of equal keys, their numbers, their words.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 
 constexpr u32 THREADS = 256;
-constexpr u32 ROUNDS = 8;  // of 32 neighbours that a warp takes when it sums up runs
+constexpr u32 ROUNDS = 8; // of 32 adjacent entries that a warp sums
 
-// Entries in order: their columns, told apart without the digits of weights.
+// Sorted entries: their columns, compared without the digits of weights.
 struct Sorted {
     const u64* columns;
     u64 capacity;
@@ -55,11 +55,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_runs(
         tiles[blockIdx.x] = all;
 }
 
-// Adds up the weights of each run, and writes its key.
+// Sums the weights of each run, and writes its key.
 // tiles  runs before each tile
 // keys   `run_count` of each column
-// sums   all zero; or null, then
-// slots  where in `derived` the number of each entry's run goes; null for the entry's own place
+// sums   all zero, or null
+// slots  positions in `derived` for the number of each entry's run; null for the entry's own position
 extern "C" __global__ void __launch_bounds__(THREADS) sum_runs(
     const u64* __restrict__ columns, u64 capacity, u32 column_count, u32 spare, u32 digit_bits,
     const u32* __restrict__ order, u64 size, const u64* __restrict__ tiles, u64 run_count, u64* keys, u64* sums,
@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_runs(
                 const u64 code = spare < 64 ? value & ((1ull << spare) - 1) : value;
                 sum = (code & ((1ull << digit_bits) - 1)) << ((code >> digit_bits) * digit_bits);
             }
-            // the lanes of one run add up to its last lane
+            // the lanes of one run sum up in its last lane
             const u32 run_start = 31 - __clz(starts[round] << (31 - lane) >> (31 - lane) | 1u);
 #pragma unroll
             for (u32 step = 1; step < 32; step *= 2) {
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_runs(
     }
 }
 
-// Ranks of words back to words, one window after another. order: null, or which key each window has.
+// Converts ranks to words, one window after another. order: index of each window's key, or null.
 extern "C" __global__ void __launch_bounds__(THREADS) read_keys(
     const u64* __restrict__ keys, u64 key_count, const u32* __restrict__ order, u64 size, u32 words, u32 bits,
     u32 per_column, u32 column_count, const u32* __restrict__ words_by_rank, u32* __restrict__ target)
@@ -151,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_most(const u64* __res
         atomicMax(most, largest);
 }
 
-// What rising order sorts by falling count, where it fits, and each key's own place.
+// Keys that sort by descending count in ascending order, if they fit, with each key's index.
 extern "C" __global__ void fall(
     const u64* __restrict__ counts, u64 size, u64 most, u32* __restrict__ falling, u32* __restrict__ order)
 {

@@ -20,7 +20,7 @@ _STRUCT = np.dtype(7 * "u4,")  # Packing of own_windows.cuh
 
 @dataclass(frozen=True)
 class Packing:
-    """How a key is written: see ``own_windows.cuh``."""
+    """Layout of a key: see ``own_windows.cuh``."""
 
     words: int
     bits: int
@@ -31,7 +31,7 @@ class Packing:
     document_bits: int = 0
 
     def sorted_bits(self, column: int) -> tuple[int, int]:
-        """Return the bits of a column that belong to the key, and the lowest one."""
+        """Return the number of bits of a column that belong to the key, and the lowest one."""
         if column + 1 < self.columns:
             return self.per_column * self.bits, 0
         return (self.words - column * self.per_column) * self.bits + self.document_bits, self.spare
@@ -42,12 +42,12 @@ class Packing:
         return (self.words if self.columns == 1 else self.per_column) * self.bits
 
     def ranges(self) -> list[tuple[int, int]]:
-        """Return them for all columns."""
+        """Return the sorted bits of all columns."""
         return [self.sorted_bits(column) for column in range(self.columns)]
 
     @property
     def struct(self) -> Any:
-        """What kernels take by value."""
+        """Return the struct that kernels take by value."""
         sizes = (self.words, self.bits, self.per_column, self.columns)
         return np.array((*sizes, self.spare, self.digit_bits, self.document_bits), _STRUCT)
 
@@ -56,9 +56,9 @@ ANY_WEIGHT = (1 << 64) - 1
 
 
 def pack(kind: Kind, terminals: int, most: int, documents: int = 1) -> Packing:
-    """Lay out keys in as few columns as hold the words, and beside the last ones a document and a weight's digit.
+    """Lay out keys in as few columns as possible, with a document and a digit of the weight in the last column.
 
-    Weights are up to ``most``, documents fewer than ``documents``.
+    Weights are at most ``most``, documents less than ``documents``.
     """
     bits = max(1, (terminals - 1).bit_length())
     document_bits = (documents - 1).bit_length()
@@ -74,7 +74,7 @@ def pack(kind: Kind, terminals: int, most: int, documents: int = 1) -> Packing:
 
 
 def _digit_bits(spare: int, weight_bits: int) -> int:
-    """Return the bits of a digit where digits and their places fit into ``spare`` bits, or 0 for too few."""
+    """Return the bits of a digit if digits and their positions fit in ``spare`` bits, 0 if there are too few."""
     for place_bits in range(7):
         bits = min(spare - place_bits, 32)
         if bits >= min(weight_bits, 4) and bits << place_bits >= weight_bits:
@@ -83,13 +83,13 @@ def _digit_bits(spare: int, weight_bits: int) -> int:
 
 
 def sum_entries(columns: list[Any], packing: Packing) -> tuple[Any, Any]:
-    """Return each distinct key and the sum of its weights; takes the entries out of the list, to free them early."""
+    """Return the distinct keys and the sums of their weights; empties the list of columns, to free memory early."""
     order, ordered = _sort(columns, packing.ranges())
     return sum_runs(ordered, order, packing)
 
 
 def _sort(columns: list[Any], ranges: Sequence[tuple[int, int]]) -> tuple[Any, Any]:
-    """Return the order of the entries and their columns; None where the columns themselves are in order."""
+    """Return the order of the entries and their columns; None if the columns themselves are sorted."""
     import cupy
 
     given = columns.pop()
@@ -98,13 +98,13 @@ def _sort(columns: list[Any], ranges: Sequence[tuple[int, int]]) -> tuple[Any, A
     if len(given) == 2:
         by_last = list(radix_sort(given[1], given[0], *ranges[1], overwrite=True))
         del given
-        ordered = radix_sort(by_last.pop(), by_last.pop(), *ranges[0], overwrite=True)  # which frees what it is given
+        ordered = radix_sort(by_last.pop(), by_last.pop(), *ranges[0], overwrite=True)  # frees its arguments
         return None, cupy.stack(ordered)
     return order_columns(given, ranges), given
 
 
 def order_columns(columns: Any, ranges: Sequence[tuple[int, int]]) -> Any:
-    """Return the order of the entries, cupy uint32; the columns stay as they are."""
+    """Return the order of the entries, cupy uint32; the columns do not change."""
     import cupy
 
     order = cupy.arange(columns.shape[1], dtype=np.uint32)
@@ -115,7 +115,7 @@ def order_columns(columns: Any, ranges: Sequence[tuple[int, int]]) -> Any:
 
 
 def sum_runs(columns: Any, order: Any, packing: Packing, slots: Any = None, derived: Any = None) -> tuple[Any, Any]:
-    """Return each distinct key, and the sum of its weights; or write its number into ``derived``, at ``slots``."""
+    """Return distinct keys and sums of weights, or write each entry's key number into ``derived`` at ``slots``."""
     import cupy
 
     size = columns.shape[1]
@@ -136,7 +136,7 @@ def sum_runs(columns: Any, order: Any, packing: Packing, slots: Any = None, deri
 
 
 def compact_keys(keys: Any, counts: Any, keep: Any) -> tuple[Any, Any]:
-    """Leave out the keys that are not to be kept, and their counts."""
+    """Drop the keys that are not kept, and their counts."""
     import cupy
 
     columns = [compact(column, keep) for column in keys]
@@ -144,7 +144,7 @@ def compact_keys(keys: Any, counts: Any, keep: Any) -> tuple[Any, Any]:
 
 
 def words_by_rank(rank: Any) -> Any:
-    """Return the word of each rank, cupy uint32; None where words are numbered so."""
+    """Return the word of each rank, cupy uint32; None if words are numbered by rank."""
     import cupy
 
     if rank is None:
@@ -155,7 +155,7 @@ def words_by_rank(rank: Any) -> Any:
 
 
 def read_keys(keys: Any, packing: Packing, order: Any, words_by_rank: Any) -> Any:
-    """Return the words of keys, in the order given or their own, cupy uint32[m, words]."""
+    """Return the words of keys, in the given order or their own, cupy uint32[m, words]."""
     import cupy
 
     size = keys.shape[1] if order is None else len(order)
@@ -169,7 +169,7 @@ def read_keys(keys: Any, packing: Packing, order: Any, words_by_rank: Any) -> An
 
 
 def no_windows(words: int) -> tuple[Any, Any]:
-    """Return words and counts where there are none."""
+    """Return empty words and counts."""
     import cupy
 
     return cupy.empty((0, words), np.uint32), cupy.empty(0, np.uint64)

@@ -1,4 +1,4 @@
-"""Joins the sequences that several corpora counted."""
+"""Merges the sequences of several corpora."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def sum_sequences(
     counts
         uint64[m].
     rank
-        uint32 by word id: place in code point order.
+        uint32 by word id: rank in code point order.
     min_count, top
-        Leave out sequences counted less often; at most so many.
+        Minimum count; maximum number of sequences.
 
     Returns
     -------
     (uint32[k, n], uint64[k])
-        Each sequence once and its count; by count falling, then by rank.
+        Distinct sequences and counts, by descending count, then rank.
 
     """
     keys, packed = _keys(sequences, rank)
@@ -55,7 +55,7 @@ def join_postings(
     min_count: int = 1,
     top: int | None = None,
 ) -> tuple[UInt32, Int64, UInt32, UInt64]:
-    """Join the rows of equal sequences.
+    """Merge the rows of equal sequences.
 
     Parameters
     ----------
@@ -64,14 +64,14 @@ def join_postings(
     sizes
         int64[m]: rows of each sequence.
     rows, counts
-        uint32 and uint64, sequence after sequence; no row is with a sequence twice.
+        uint32 and uint64, sequence by sequence; a row occurs once per sequence.
     min_count, top
-        Leave out sequences counted less often in all rows together; at most so many rows for each.
+        Minimum total count of a sequence; maximum number of rows per sequence.
 
     Returns
     -------
     (uint32[k, n], int64[k + 1], uint32 array, uint64 array)
-        Sequences by rank, where each one's rows start, rows by count falling, then ascending, and counts.
+        Sequences by rank, offsets of their rows, rows by descending count, then ascending, and counts.
 
     """
     places, numbers = number_sequences(sequences, rank)
@@ -88,7 +88,7 @@ def number_sequences(sequences: UInt32, rank: UInt32) -> tuple[Int64, UInt32]:
     Returns
     -------
     (int64 array, uint32[m])
-        A place of each distinct sequence, and the number of each place's sequence among them.
+        The index of one occurrence of each distinct sequence, and the number of each sequence.
 
     """
     numbers, distinct = dense_ids(_keys(sequences, rank)[0])
@@ -98,12 +98,12 @@ def number_sequences(sequences: UInt32, rank: UInt32) -> tuple[Int64, UInt32]:
 
 
 def _keys(sequences: UInt32, rank: UInt32) -> tuple[UInt64, Ranks | None]:
-    """Make one key of each sequence, in the order of ranks; none is cut.
+    """Make one key per sequence, in the order of ranks, without truncation.
 
     Returns
     -------
     (uint64[m], Ranks or None)
-        Keys, and how ranks are packed in them; None where those of a sequence do not fit: then keys are below m.
+        Keys, and the layout of packed ranks; None if ranks do not fit: then keys are below m.
 
     """
     form = Ranks(sequences.shape[1], max(1, (len(rank) - 1).bit_length()))
@@ -116,11 +116,13 @@ def _keys(sequences: UInt32, rank: UInt32) -> tuple[UInt64, Ranks | None]:
 
 
 def _starts(sequences: UInt32, rank: UInt32, bits: int) -> UInt64:
-    """Return how many sequences are less than each.
+    """Return the number of smaller sequences for each sequence.
 
-    Sequences that begin alike are a group, split by as many further words at a time as fit into a key beside the
-    group's number (Larsson and Sadakane, 2007, sort suffixes so). One that is alone is done, and so are equal ones:
-    of natural text few are left after some words, and their number, not the sequences' length, is what it costs.
+    Sequences with equal prefixes form a group, which is split by as many further words at a time as fit in a key with
+    the
+    group's number (Larsson and Sadakane, 2007, sort suffixes in this way). Singletons and groups of equal sequences are
+    done:
+    in natural text few remain after some words, and the cost depends on their number, not on the sequences' length.
     """
     many, n = sequences.shape
     starts = np.zeros(many, np.uint64)
@@ -134,12 +136,12 @@ def _starts(sequences: UInt32, rank: UInt32, bits: int) -> UInt64:
         column += columns
         ids, distinct = dense_ids(keys)
         sizes = np.bincount(ids, minlength=len(distinct))
-        # groups are in order among the rows that are left, `gaps` apart from their places among all
+        # groups are in order among the remaining rows, `gaps` apart from their positions among all
         parents = (distinct >> np.uint64(columns * bits)).astype(np.int64) if columns * bits < 64 else 0
         firsts = gaps[parents] + np.cumsum(sizes) - sizes
         starts[rows] = firsts[ids]
         mixed = sizes > 1
-        if column >= 2 * compared:  # all that follows is read: not after every few words
+        if column >= 2 * compared:  # reads all remaining words, so not after every few words
             mixed, compared = _mixed(sequences, column, rows, ids, len(sizes)), column
         left = mixed[ids]
         rows, groups = rows[left], (np.cumsum(mixed, dtype=np.uint64) - np.uint64(1))[ids[left]]
@@ -148,7 +150,7 @@ def _starts(sequences: UInt32, rank: UInt32, bits: int) -> UInt64:
 
 
 def _mixed(sequences: UInt32, column: int, rows: Int64, groups: UInt32, many: int) -> Bools:
-    """Tell the groups whose rows differ from ``column`` on."""
+    """Return the groups whose rows differ from ``column`` on."""
     examples = np.empty(many, np.int64)
     examples[groups] = rows
     mixed = np.zeros(many, np.bool_)
@@ -162,7 +164,7 @@ def _mixed(sequences: UInt32, column: int, rows: Int64, groups: UInt32, many: in
 def _compare(
     sequences: UInt32, column: int, rows: Int64, groups: UInt32, examples: Int64, first: int, stop: int, mixed: Bools
 ) -> None:
-    """Mark the groups that have a row unlike their example."""
+    """Mark the groups with a row that differs from the group's first."""
     for i in range(first, stop):
         row, example = rows[i], examples[groups[i]]
         if row != example and not mixed[groups[i]]:
@@ -173,7 +175,7 @@ def _compare(
 
 
 def _append(keys: UInt64, ranks: UInt32, bits: int) -> None:
-    """Put one more rank into the lowest bits of keys."""
+    """Append a rank in the lowest bits of keys."""
     keys <<= np.uint64(bits)
     keys |= ranks
 

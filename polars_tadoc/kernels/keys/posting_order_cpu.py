@@ -1,6 +1,6 @@
-"""Orders the documents of posting lists by count.
+"""Sorts the documents of posting lists by count.
 
-Indices are unsigned in kernels: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned in kernels: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 FEW = 16
-"""Documents up to which a posting list is put in order by insertion."""
+"""Posting lists of at most this many documents use insertion sort."""
 
 _0, _1, _8, _255 = (np.uint64(number) for number in (0, 1, 8, 255))
 _FEW = np.uint64(FEW)
@@ -26,7 +26,7 @@ _FEW = np.uint64(FEW)
 @polled
 @njit
 def _measure_postings(offsets: Int64, counts: UInt64, least: int, most: int, sizes: Int64) -> None:
-    """Measure what is kept of each posting list: -1 where its counts sum up to less than ``least``."""
+    """Compute the size to keep of each posting list: -1 if its counts sum up to less than ``least``."""
     began = interrupts()
     for k in range(nb.uint64(len(sizes))):
         if k & nb.uint64(0xFF) == 0 and interrupts() != began:
@@ -49,7 +49,7 @@ def _write_postings(
     out_documents: UInt32,
     out_counts: UInt64,
 ) -> None:
-    """Order each posting list by count falling, stably, in place, and write what is kept of it."""
+    """Sort each posting list by descending count, stably, in place, and write the part to keep."""
     began = interrupts()
     histogram = np.zeros(256, np.int64)
     longest = nb.int64(0)
@@ -101,24 +101,24 @@ def _write_postings(
 def rank_postings(
     offsets: Int64, documents: UInt32, counts: UInt64, min_count: int, top: int | None
 ) -> tuple[Int64, Int64, UInt32, UInt64]:
-    """Order each posting list by count falling, equal ones ascending.
+    """Sort each posting list by descending count, then ascending.
 
     Parameters
     ----------
     offsets, documents, counts
         int64, lists + 1, uint32, ascending within a list, and uint64; they are reordered in place.
     min_count
-        Lists whose counts sum up to less are left out.
+        Lists with a lower total count are dropped.
     top
-        At most so many documents of each list.
+        Maximum number of documents per list.
 
     Returns
     -------
     (int64 array, int64 array, uint32 array, uint64 array)
-        Numbers of the lists kept; where each one's documents start, kept + 1; documents; counts.
+        Numbers of the kept lists; offsets of their documents, kept + 1; documents; counts.
 
     """
-    if min_count <= 1 and top is None:  # all stay where they are
+    if min_count <= 1 and top is None:  # everything keeps its position
         map_parallel(
             lambda chunk: _write_postings(offsets, documents, counts, offsets, *chunk, documents, counts),
             weighted_chunks(offsets),

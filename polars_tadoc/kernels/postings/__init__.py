@@ -1,4 +1,4 @@
-"""Kernels: postings."""
+"""Kernels that encode and decode postings."""
 
 from polars_tadoc.kernels.postings.coded import Lists as Lists
 from polars_tadoc.kernels.postings.coded import Postings as Postings

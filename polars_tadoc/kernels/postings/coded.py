@@ -1,9 +1,11 @@
-"""Coded postings: what the kernels of search read, the same arrays on every engine.
+"""Coded postings, the input of search kernels: the same arrays on every engine.
 
-The documents that hold a term are a list, ascending, in blocks of ``BLOCK``. Each block has a skip head, its first
-document; what follows are gaps. Gaps and counts stand apart, each as a :class:`Stream`: the low bits of all values,
-the same width for a whole list, so that any value can be read by itself, and the high parts of the few that need
-more. High parts are exceptions (PForDelta) or unary (Rice). After Ding et al., WWW 2009, section 4.
+The documents that contain a term are a list, ascending, in blocks of ``BLOCK``. Each block has a skip head, its first
+document; gaps follow. Gaps and counts are stored separately, each as a :class:`Stream`: the low bits of all values, at
+one
+width per list, so that any value can be read on its own, and the high parts of the few that need more bits. High parts
+are
+exceptions (PForDelta) or unary (Rice). After Ding et al., WWW 2009, section 4.
 """
 
 from __future__ import annotations
@@ -11,32 +13,32 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 BLOCK = 128
-"""Postings with one skip head."""
+"""Postings per skip head."""
 
 SPARE_BYTES = 64
-"""Bytes beyond the last value, so that kernels may read 64 at a time."""
+"""Spare bytes after the last value, so that kernels may read 64 at a time."""
 
 PFORDELTA, RICE = 0, 1
-"""How high parts are coded."""
+"""Codings of high parts."""
 
 
 class Stream(NamedTuple):
-    """One number for each posting, coded.
+    """One coded number per posting.
 
-    Value i of list t is ``low | high << widths[t]``. Its low part are the ``widths[t]`` bits from bit ``8 *
-    low_offsets[t] + i * widths[t]`` of ``low`` (bit k of byte j is bit 8 j + k). High parts that are not zero:
+    Value i of list t is ``low | high << widths[t]``. Its low part is the ``widths[t]`` bits from bit ``8 *
+    low_offsets[t] + i * widths[t]`` of ``low`` (bit k of byte j is bit 8 j + k). Nonzero high parts:
 
-    - PForDelta: exception e of block q, ``exception_offsets[q] <= e < exception_offsets[q + 1]``, stands at place
-      ``exception_places[e]`` of the block, ascending; its high part is ``exception_highs[e]``, at least 1.
-    - Rice: from bit ``unary_offsets[q]`` of ``unary``, each value of block q has so many zero bits, then a one bit.
+    - PForDelta: exception e of block q, ``exception_offsets[q] <= e < exception_offsets[q + 1]``, has position
+      ``exception_places[e]`` in the block, ascending; its high part is ``exception_highs[e]``, at least 1.
+    - Rice: from bit ``unary_offsets[q]`` of ``unary``, each value of block q is that many zero bits, then a one bit.
     """
 
     widths: Any
     """uint8 by list, at most 32."""
     low: Any
-    """uint8, with ``SPARE_BYTES`` beyond what is used, a multiple of 8 in all."""
+    """uint8, with ``SPARE_BYTES`` after the used part; the total is a multiple of 8."""
     low_offsets: Any
-    """int64, lists + 1: byte where each list starts, each rounded up to a whole byte."""
+    """int64, lists + 1: byte offset of each list; lists start at whole bytes."""
     exception_offsets: Any
     """int64, blocks + 1; one element for Rice."""
     exception_places: Any
@@ -53,9 +55,9 @@ class _Postings(NamedTuple):
     codec: int
     """``PFORDELTA`` or ``RICE``."""
     documents: int
-    """How many there are; each number is below, at most 2^32 - 2."""
+    """Number of documents, at most 2^32 - 2."""
     frequencies: Any
-    """uint32 by list: how many documents it has, its document frequency, at least 1."""
+    """uint32 by list: number of documents (document frequency), at least 1."""
     block_offsets: Any
     """int64, lists + 1."""
     heads: Any
@@ -67,22 +69,24 @@ class _Postings(NamedTuple):
 class Postings(_Postings):
     """Lists of documents, by term.
 
-    Block q of list t is number ``block_offsets[t] + q`` of all; it holds postings ``BLOCK * q`` and on of the list.
-    The gap of a block's first posting is coded as 0; each other one's is its document less the one before, less 1.
-    Counts are coded less 1.
+    Block q of list t has the global number ``block_offsets[t] + q``; it has postings ``BLOCK * q`` and on of the list.
+    The gap
+    of a block's first posting is coded as 0; other gaps are the difference to the previous document, minus 1. Counts
+    are coded
+    minus 1.
     """
 
     addresses: Any = None
-    """Kept by :func:`polars_tadoc.kernels.postings.decode_cpu.addresses_of`, in this process only."""
+    """Cache of :func:`polars_tadoc.kernels.postings.decode_cpu.addresses_of`, for this process only."""
 
     def __getstate__(self) -> None:
         return None
 
 
 class Lists(NamedTuple):
-    """Plain lists beside the coded ones: list ``len(frequencies) + i`` of a query is number i of these.
+    """Uncoded lists in addition to the coded ones: list ``len(frequencies) + i`` of a query is number i of these.
 
-    Made for one batch of queries, such as the documents that hold a phrase.
+    Made for one batch of queries, for example with the documents that contain a phrase.
     """
 
     offsets: Any
@@ -94,10 +98,11 @@ class Lists(NamedTuple):
 
 
 class Queries(NamedTuple):
-    """A batch of queries, as lists to be read.
+    """A batch of queries, as lists to read.
 
-    A query's lists stand from the shortest to the longest (fewest documents first, equal ones by number), each once.
-    Scores are summed in this order, in float32, without fused operations: every engine gives the same bits.
+    A query's lists are distinct and sorted by number of documents, then list number. Scores are summed in this order,
+    in
+    float32, without fused operations: every engine returns the same bits.
     """
 
     offsets: Any
@@ -105,4 +110,4 @@ class Queries(NamedTuple):
     lists: Any
     """uint32: numbers of lists."""
     weights: Any
-    """float32, at least 0: what a posting of the list adds at most to a document's score."""
+    """float32, at least 0: maximum contribution of a posting of the list to a document's score."""

@@ -1,13 +1,13 @@
-// Decodes whole lists of postings, and bounds what a block of them adds to scores.
+// Decodes whole lists of postings, and bounds the scores of their blocks.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "postings/coded_postings.cuh"
 
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 RUN = 4;  // blocks that a warp decodes, one after another
+constexpr u32 RUN = 4; // consecutive blocks that a warp decodes
 
-// Sizes of lists; 0 for those that are not there.
+// Sizes of lists; 0 for lists that do not exist.
 extern "C" __global__ void measure_lists(
     const Coded coded, const u32* __restrict__ lists, u32 count, u32* __restrict__ sizes, u32* __restrict__ blocks)
 {
@@ -19,7 +19,7 @@ extern "C" __global__ void measure_lists(
     }
 }
 
-// offsets, block_starts: of each list's postings and blocks among all that are decoded, lists + 1.
+// offsets, block_starts: of each list's postings and blocks among all decoded ones, lists + 1.
 extern "C" __global__ void __launch_bounds__(THREADS) decode_lists(
     const Coded coded, const u32* __restrict__ lists, u32 count, const i64* __restrict__ offsets,
     const i64* __restrict__ block_starts, u32* __restrict__ documents, u32* __restrict__ counts)
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) decode_lists(
     const u64 stop = min(turn + RUN, all);
     if (turn >= all)
         return;
-    u32 i = 0;  // the last list that starts at the first block or before it; lists are not empty
+    u32 i = 0; // the last list that starts at or before the first block; lists are not empty
     for (u32 high = count; high - i > 1;) {
         const u32 middle = i + (high - i) / 2;
         if (static_cast<u64>(block_starts[middle]) <= turn)

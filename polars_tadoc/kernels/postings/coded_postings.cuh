@@ -1,5 +1,6 @@
-// Coded postings, decoded by warps: a block of 128 at a time, four neighbours in each lane. Include after counters.cuh
-// and scan.cuh. RICE tells the codec: 0 for PForDelta, else 1.
+// Coded postings, decoded by warps: a block of 128 at a time, four adjacent postings per lane. Include after
+// counters.cuh and
+// scan.cuh. RICE selects the codec: 0 for PForDelta, otherwise 1.
 //
 // Whatever the coded bytes are, nothing is read beyond an array's end; offsets were checked.
 #ifndef POLARS_TADOC_CODED_POSTINGS
@@ -9,10 +10,10 @@ using u8 = unsigned char;
 using i64 = long long;
 
 constexpr u32 BLOCK = 128;
-constexpr u32 OWN = 4;  // postings of a lane
+constexpr u32 OWN = 4; // postings per lane
 constexpr u32 SPARE_BYTES = 8;
 
-// One number for each posting. Fields as in kernels/postings/coded.py, all of 8 bytes.
+// One number per posting. Fields as in kernels/postings/coded.py, all of 8 bytes.
 struct Stream {
     const u8* widths;
     const u32* low;
@@ -37,7 +38,7 @@ struct Coded {
     Stream counts;
 };
 
-// Lists that are not coded; they are numbered after the coded ones.
+// Uncoded lists; their numbers follow those of the coded ones.
 struct Plain {
     const i64* offsets;
     const u32* documents;
@@ -47,19 +48,19 @@ struct Plain {
 
 // A list, coded or plain, as blocks of postings.
 struct List {
-    const u32* heads;  // first document of a block, every so many
+    const u32* heads; // first document of each block, at this stride
     u32 stride;
-    u32 number;  // NONE for a plain one
+    u32 number; // NONE for an uncoded one
     u32 size;
     u32 blocks;
-    u64 first;  // block of a coded list, posting of a plain one
+    u64 first; // first block of a coded list, first posting of an uncoded one
 
     __device__ __forceinline__ u32 head(u32 block) const
     {
         return heads[static_cast<u64>(block) * stride];
     }
 
-    // As many as there are blocks for.
+    // Capped by the number of blocks.
     __device__ __forceinline__ u32 postings() const
     {
         return static_cast<u32>(min(static_cast<u64>(size), static_cast<u64>(blocks) * BLOCK));
@@ -94,8 +95,9 @@ __device__ __forceinline__ List open_list(const Coded& coded, const Plain& plain
     return list;
 }
 
-// How many blocks of the list begin with a document below this one: 32 places are probed at once. The whole warp calls
-// it with the same arguments.
+// Number of blocks of the list that begin with a document below this one: 32 positions are probed at once. Called by a
+// whole
+// warp with the same arguments.
 __device__ __forceinline__ u32 blocks_below(const List& list, u32 document)
 {
     const u32 lane = threadIdx.x % 32;
@@ -112,8 +114,9 @@ __device__ __forceinline__ u32 blocks_below(const List& list, u32 document)
     return low;
 }
 
-// Decodes values 4 * lane and on of a block, `size` in all, at least 1. The whole warp calls it; `scratch` is shared
-// memory of BLOCK numbers that only this warp uses, aligned to 16 bytes.
+// Decodes values 4 * lane and on of a block of `size` values, at least 1. Called by a whole warp; `scratch` is shared
+// memory
+// for BLOCK numbers that only this warp uses, aligned to 16 bytes.
 __device__ __forceinline__ void decode_values(
     const Stream& stream, u32 number, u64 block, u32 place, u32 size, u32* scratch, u32 (&values)[OWN])
 {
@@ -138,7 +141,7 @@ __device__ __forceinline__ void decode_values(
         }
     }
 #if RICE
-    // The place of each one bit goes to the scratch memory; the zeros between two of them are a high part.
+    // The position of each one bit is written to the scratch memory; the zeros between two of them are a high part.
     const u64 bit = static_cast<u64>(stream.unary_offsets[block]);
     const u64 stop = min((static_cast<u64>(stream.unary_offsets[block + 1]) + 7) / 8, stream.unary_bytes);
     u32 found = 0;
@@ -184,8 +187,9 @@ __device__ __forceinline__ void decode_values(
 #endif
 }
 
-// Decodes documents 4 * lane and on of a block that has `size`, at least 1; lanes beyond have anything. Localised
-// prefix sums (Ding et al., section 4): the head starts the block, so no other block is needed.
+// Decodes documents 4 * lane and on of a block of `size`, at least 1; other lanes are undefined. Localised prefix sums
+// (Ding et
+// al., section 4): the head starts the block, so no other block is needed.
 __device__ __forceinline__ void decode_documents(
     const Coded& coded, const List& list, u32 block, u32 size, u32* scratch, u32 (&documents)[OWN])
 {
@@ -211,7 +215,7 @@ __device__ __forceinline__ void decode_documents(
         documents[i] += before;
 }
 
-// Decodes how often each of these documents holds the term.
+// Decodes the count of each of these documents.
 __device__ __forceinline__ void decode_counts(
     const Coded& coded, const Plain& plain, const List& list, u32 block, u32 size, u32* scratch, u32 (&counts)[OWN])
 {
@@ -228,7 +232,7 @@ __device__ __forceinline__ void decode_counts(
         counts[i] += 1;
 }
 
-// What a posting adds to a score; every operation is rounded by itself.
+// Contribution of a posting to a score; every operation is rounded separately.
 __device__ __forceinline__ float fraction(u32 count, float norm)
 {
     const float number = static_cast<float>(count);

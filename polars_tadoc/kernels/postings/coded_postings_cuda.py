@@ -1,7 +1,8 @@
 """Coded postings on the device: resident, decoded, bounded.
 
-A warp takes a block of 128 postings and each of its lanes four neighbours, so that documents come out of the same pass
-as the gaps: their prefix sum starts at the block's skip head (Ding et al., WWW 2009, section 4).
+A warp decodes a block of 128 postings, four adjacent ones per lane, and computes documents in the same pass as gaps:
+their
+prefix sum starts at the block's skip head (Ding et al., WWW 2009, section 4).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def load_postings(postings: Postings) -> Postings:
 def decode_lists(postings: Postings, lists: Any) -> tuple[Any, Any, Any]:
     """Decode whole lists.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.postings.decode_cpu.decode_lists`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.postings.decode_cpu.decode_lists`, as cupy arrays.
     """
     with device_errors(f"decoding {len(lists):,} lists of postings"):
         import cupy
@@ -63,7 +64,7 @@ def decode_lists(postings: Postings, lists: Any) -> tuple[Any, Any, Any]:
 
 
 def decode_into(postings: Postings, lists: Any, offsets: Any, block_starts: Any, documents: Any, counts: Any) -> None:
-    """Decode whole lists into arrays that are there; the host does not wait.
+    """Decode whole lists into existing arrays; the host does not wait.
 
     Parameters
     ----------
@@ -72,9 +73,9 @@ def decode_into(postings: Postings, lists: Any, offsets: Any, block_starts: Any,
     lists
         cupy uint32: numbers of lists.
     offsets, block_starts
-        cupy int64, lists + 1: where each list's postings and blocks start.
+        cupy int64, lists + 1: offsets of each list's postings and blocks.
     documents, counts
-        cupy uint32: the result, one for each posting.
+        cupy uint32: outputs, one entry per posting.
 
     """
     if len(documents):
@@ -87,9 +88,9 @@ def decode_into(postings: Postings, lists: Any, offsets: Any, block_starts: Any,
 
 
 def block_bounds(postings: Postings, norms: Any) -> Any:
-    """Return what a posting of each block adds at most to a score, for a weight of 1.
+    """Return the maximum contribution of a posting of each block to a score, for weight 1.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.search.search_cpu.block_bounds`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.search.search_cpu.block_bounds`, as cupy arrays.
     """
     blocks = len(postings.heads)
     with device_errors(f"bounding {blocks:,} blocks of postings"):
@@ -106,7 +107,7 @@ def block_bounds(postings: Postings, norms: Any) -> Any:
 
 
 def codec_defines(postings: Postings) -> tuple[str, ...]:
-    """Return what the kernels that decode these postings are compiled with."""
+    """Return the compiler definitions of the kernels that decode these postings."""
     return (f"-DRICE={postings.codec}",)
 
 
@@ -119,7 +120,7 @@ def coded(postings: Postings) -> Any:
 
 
 def plain(lists: Lists | None) -> Any:
-    """Return the kernels' ``Plain``: a structure that is passed by value; the arrays are of the device."""
+    """Return the kernels' ``Plain``: a structure passed by value; the arrays are on the device."""
     if lists is None:
         return np.zeros(1, _PLAIN)
     return np.array([(*map(_address, lists), len(lists.offsets) - 1)], _PLAIN)

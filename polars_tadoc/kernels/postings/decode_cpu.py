@@ -1,4 +1,4 @@
-"""Decodes lists of postings on the CPU (:mod:`polars_tadoc.kernels.postings.coded` tells the form)."""
+"""Decodes lists of postings on the CPU (:mod:`polars_tadoc.kernels.postings.coded` defines the layout)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def decode_lists(postings: Postings, lists: UInt32) -> tuple[Int64, UInt32, UInt
     Returns
     -------
     (int64 array, uint32 array, uint32 array)
-        Where each list starts, lists + 1; documents, ascending within each; how often each holds the term.
+        Offsets of the lists, lists + 1; documents, ascending within each; their counts.
 
     """
     offsets = running_sum(postings.frequencies[lists].astype(np.int64))
@@ -54,23 +54,23 @@ def decode_lists(postings: Postings, lists: UInt32) -> tuple[Int64, UInt32, UInt
 
 
 def count_at(postings: Postings, number: int, place: int) -> int:
-    """Decode how often the document at ``place`` of list ``number`` holds the term; both exist."""
+    """Decode the count at ``place`` of list ``number``; both must exist."""
     block = int(postings.block_offsets[number]) + place // BLOCK
     return int(_count_at(addresses_of(postings), np.uint64(number), np.uint64(block), np.uint64(place % BLOCK)))
 
 
 def load_postings(postings: Postings) -> Postings:
-    """Make postings resident where the kernels run; here they are already."""
+    """Make postings resident for the kernels; on the CPU they already are."""
     return postings
 
 
 def resident_postings(postings: Postings, budget: int) -> Postings:
-    """Make postings resident where the kernels run; here they are already, so a budget limits nothing."""
+    """Make postings resident for the kernels; on the CPU they already are, so the budget has no effect."""
     return postings
 
 
 class StreamView(NamedTuple):
-    """Addresses of a stream's arrays; reading them costs no counting of references, 100 of which a block would need."""
+    """Addresses of a stream's arrays; arrays would need 100 updates of reference counts per block."""
 
     widths: Any
     low: Any
@@ -94,15 +94,16 @@ class View(NamedTuple):
     gaps: StreamView
     counts: StreamView
     unpack: Any
-    """Address of ``_unpack``, compiled: with it in six kernels the first search took five seconds more to compile."""
+    """Address of ``_unpack``, compiled: inlining it in six kernels added five seconds to the first search's compile
+    time."""
     add_unary: Any
     """Address of ``_add_unary``, compiled."""
     lists: Any
-    """How many lists there are."""
+    """Number of lists."""
 
 
 def addresses_of(postings: Postings) -> UInt64:
-    """Return the addresses of postings, for :func:`view_at`; as one array: a kernel takes tuples 10 µs later."""
+    """Return the addresses of postings for :func:`view_at`, in one array: passing tuples takes 10 µs longer."""
     if postings.addresses is None:
         postings.addresses = np.array(_addresses(postings), np.uint64)
     return postings.addresses  # type: ignore[no-any-return]
@@ -124,7 +125,7 @@ def _addresses(postings: Postings) -> list[int]:
 
 @inner
 def view_at(a: UInt64) -> View:
-    """Return the view of postings, given what :func:`addresses_of` returned."""
+    """Return the view of postings from the result of :func:`addresses_of`."""
     gaps = StreamView(a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13])
     counts = StreamView(a[14], a[15], a[16], a[17], a[18], a[19], a[20], a[21], a[22])
     return View(a[0], a[1], a[2], a[3], a[4], gaps, counts, a[23], a[24], a[25])
@@ -135,10 +136,10 @@ def _unpack(source: int, width: int, groups: int, target: int) -> None:
 
 
 def _add_unary(bit: int, unary: int, end: int, size: int, width: int, groups: int, target: int) -> None:
-    """Add the high parts of a block of a Rice stream; those beyond the end of the bits are anything."""
+    """Add the high parts of a block of a Rice stream; values beyond the end of the bits are undefined."""
     ones = ones_on_stack()
     word_at = unary + (bit >> nb.uint64(3))
-    before = nb.uint32(0) - nb.uint32(bit & nb.uint64(7))  # places count from the block's first bit, modulo 2^32
+    before = nb.uint32(0) - nb.uint32(bit & nb.uint64(7))  # positions count from the block's first bit, modulo 2^32
     word = load_u64(word_at) & (~nb.uint64(0) << (bit & nb.uint64(7)))
     found = nb.uint64(0)
     while True:
@@ -160,10 +161,10 @@ def _add_exceptions(first: int, last: int, places: int, highs: int, width: int, 
         store_u32(at, load_u32(at) | nb.uint32(high << width))
 
 
-# put into their callers: to hand all addresses over took a third of a block's time
+# inlined: passing all addresses took a third of a block's time
 @njit(inline="always")
 def _size(postings: View, number: int, block: int) -> Any:
-    """Return how many postings a block has."""
+    """Return the number of postings of a block."""
     first = load_u64(postings.block_offsets + (number << nb.uint64(3)))
     frequency = nb.uint64(load_u32(postings.frequencies + (number << nb.uint64(2))))
     return min(nb.uint64(BLOCK), frequency - nb.uint64(BLOCK) * (block - first))
@@ -174,7 +175,7 @@ def _decode_values(postings: View, stream: StreamView, number: int, block: int, 
     """Decode a block's values to an address; return how many groups of ``UNPACKED`` were written."""
     width = nb.uint64(load_u8(stream.widths + number))
     groups = (size + nb.uint64(UNPACKED - 1)) // nb.uint64(UNPACKED)
-    # a block begins with a whole byte: its 128 values of any width fill whole bytes
+    # a block begins at a whole byte: its 128 values of any width fill whole bytes
     before = (block - load_u64(postings.block_offsets + (number << nb.uint64(3)))) * nb.uint64(BLOCK // 8) * width
     source = stream.low + load_u64(stream.low_offsets + (number << nb.uint64(3))) + before
     call(postings.unpack, source, width, groups, target)
@@ -200,15 +201,16 @@ def decode_documents(postings: View, number: int, block: int, target: int) -> An
     number
         uint64: the list.
     block
-        uint64: its block, as numbered over all lists; ``block_offsets[number]`` is the first.
+        uint64: global number of the block; ``block_offsets[number]`` is the list's first.
     target
         uint64: address of room for ``BLOCK`` uint32. The documents are written there, each below the number of
-        documents even where the lists are damaged; what stands after them is anything.
+        documents
+        even if the lists are damaged; the values after them are undefined.
 
     Returns
     -------
     uint64
-        How many there are, at most ``BLOCK``.
+        Number of documents, at most ``BLOCK``.
 
     """
     size = _size(postings, number, block)
@@ -220,7 +222,7 @@ def decode_documents(postings: View, number: int, block: int, target: int) -> An
 
 @njit(inline="always")
 def decode_counts(postings: View, number: int, block: int, target: int) -> Any:
-    """Decode the counts of a block, as :func:`decode_documents` its documents."""
+    """Decode the counts of a block; parameters as for :func:`decode_documents`."""
     size = _size(postings, number, block)
     groups = _decode_values(postings, postings.counts, number, block, size, target)
     increment(target, groups)
@@ -234,7 +236,7 @@ def _count_at(addresses: UInt64, number: int, block: int, place: int) -> Any:
 
 @inner
 def decode_count(postings: View, number: int, block: int, place: int) -> Any:
-    """Decode one count by itself.
+    """Decode a single count.
 
     Parameters
     ----------
@@ -243,7 +245,7 @@ def decode_count(postings: View, number: int, block: int, place: int) -> Any:
     number, block
         uint64: as for :func:`decode_documents`.
     place
-        uint64: which of the block's.
+        uint64: position in the block.
 
     Returns
     -------
@@ -278,11 +280,11 @@ def _read_exception(places: int, highs: int, start: int, stop: int, place: int) 
 
 @inner
 def _read_unary(unary: int, end: int, bit: int, place: int) -> Any:
-    """Count the zero bits before the one bit number ``place`` behind a bit, and behind the one before; 0 at the end."""
+    """Count the zero bits between the one bit number ``place`` after a bit and the one before it; 0 at the end."""
     at = unary + (bit >> nb.uint64(6)) * nb.uint64(8)
     start = bit & nb.uint64(63)
     word = load_u64(at) & (~nb.uint64(0) << start)
-    zeros = nb.uint64(0) - start  # modulo 2^64: places of bits count from this word's first
+    zeros = nb.uint64(0) - start  # modulo 2^64: positions count from this word's first bit
     while True:
         ones = nb.uint64(count_ones(word))
         if ones > place:
@@ -318,7 +320,7 @@ def _decode_lists(
             block += nb.uint64(1)
             to_documents += bytes_each
             to_counts += bytes_each
-        if size % BLOCK:  # whole groups are written: they would reach into the next list
+        if size % BLOCK:  # whole groups are written, which would overwrite the start of the next list
             place = offsets[k + 1] - size % BLOCK
             decode_documents(view, number, block, room)
             for i in range(size % BLOCK):

@@ -1,4 +1,4 @@
-"""Encodes lists of postings on the CPU (:mod:`polars_tadoc.kernels.postings.coded` tells the form)."""
+"""Encodes lists of postings on the CPU (:mod:`polars_tadoc.kernels.postings.coded` defines the layout)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def encode(
     counts: Any,
     widths: tuple[int, int] | None = None,
 ) -> Postings:
-    """Encode lists of postings, each with the widths at which its gaps and its counts take the fewest bits.
+    """Encode lists of postings, with the widths of gaps and counts that minimise each list's bits.
 
     Parameters
     ----------
     codec
         ``PFORDELTA`` or ``RICE``.
     document_count
-        How many documents there are.
+        Number of documents.
     offsets
         int64, lists + 1.
     documents
@@ -44,22 +44,22 @@ def encode(
     counts
         uint32 or uint64 by posting, at least 1.
     widths
-        Other widths of the gaps and the counts of all lists, as for part of a long list; at most 32.
+        Fixed widths of the gaps and the counts of all lists, for parts of a long list; at most 32.
 
     Returns
     -------
     Postings
-        The lists in the order given.
+        The lists in the given order.
 
     Raises
     ------
     LimitExceededError
-        A document holds a term 2^32 times or more.
+        A document contains a term 2^32 times or more.
 
     """
     if len(counts) and int(counts.max()) >> 32:
         raise LimitExceededError(
-            "build_index: a document holds one word more than 4,294,967,295 times; split this document"
+            "build_index: a document contains a word more than 4,294,967,295 times; split this document"
         )
     sizes = np.diff(offsets)
     block_offsets = running_sum(-(-sizes // BLOCK))
@@ -81,14 +81,14 @@ def encode(
 
 
 def width_of(codec: int, parts: Iterable[npt.NDArray[np.unsignedinteger]]) -> int:
-    """Return the width at which a list takes the fewest bits, the smallest of equal ones, as :func:`encode` does.
+    """Return the width that minimises a list's bits, the smallest of equal ones, as :func:`encode` chooses it.
 
     Parameters
     ----------
     codec
         ``PFORDELTA`` or ``RICE``.
     parts
-        The values that are coded, one part of the list after another.
+        The coded values, one part of the list after another.
 
     """
     lengths = np.zeros(_MAX_BITS + 1, np.int64)
@@ -111,17 +111,17 @@ def width_of(codec: int, parts: Iterable[npt.NDArray[np.unsignedinteger]]) -> in
 
 
 def low_offsets(sizes: Int64, widths: npt.NDArray[np.unsignedinteger]) -> Int64:
-    """Return the byte where each list's low bits start, lists + 1, of how many values each has and their widths."""
+    """Return the byte offset of each list's low bits, lists + 1, from the lists' sizes and widths."""
     return running_sum((sizes * widths.astype(np.int64) + 7) // 8)
 
 
 def padded(size: int) -> int:
-    """Return how long an array of so many bytes of bits is."""
+    """Return the padded length of an array of ``size`` bytes of bits."""
     return -(-size // 8) * 8 + SPARE_BYTES
 
 
 def no_high_parts() -> tuple[Int64, UInt8, UInt32, UInt8, Int64]:
-    """Return the arrays of a stream after its low bits, where it has neither exceptions nor unary numbers."""
+    """Return the arrays of a stream after its low bits, without exceptions or unary numbers."""
     none = np.zeros(1, np.int64)
     return none, np.empty(0, np.uint8), np.empty(0, np.uint32), np.zeros(SPARE_BYTES, np.uint8), none
 
@@ -175,7 +175,7 @@ def _copy_heads(offsets: Int64, block_offsets: Int64, documents: UInt32, start: 
 
 @inner
 def _value(numbers: UInt32, start: int, i: int, are_documents: bool) -> Any:
-    """Return what is coded for posting i of the list that starts at ``start``."""
+    """Return the coded value of posting i of the list that starts at ``start``."""
     if not are_documents:
         return nb.uint64(numbers[i]) - nb.uint64(1)
     if (i - start) % BLOCK == 0:
@@ -185,7 +185,7 @@ def _value(numbers: UInt32, start: int, i: int, are_documents: bool) -> Any:
 
 @inner
 def _pfordelta_width(numbers: UInt32, first: int, last: int, are_documents: bool, lengths: Int64) -> Any:
-    """Return the width at which a list takes the fewest bits, the smallest of equal ones; ``lengths`` is room."""
+    """Return the width that minimises a list's bits, the smallest of equal ones; ``lengths`` is work space."""
     for length in range(_MAX_BITS + 1):
         lengths[length] = 0
     longest = 0
@@ -205,7 +205,7 @@ def _pfordelta_width(numbers: UInt32, first: int, last: int, are_documents: bool
 
 @inner
 def _rice_bits(numbers: UInt32, first: int, last: int, are_documents: bool, width: int) -> Any:
-    """Return the bits that a list takes, without the one bit of each value."""
+    """Return the bits of a list, without the one bit of each value."""
     bits = nb.uint64((last - first) * width)
     for i in range(first, last):
         bits += _value(numbers, first, i, are_documents) >> nb.uint64(width)
@@ -214,10 +214,11 @@ def _rice_bits(numbers: UInt32, first: int, last: int, are_documents: bool, widt
 
 @inner
 def _rice_width(numbers: UInt32, first: int, last: int, are_documents: bool) -> Any:
-    """Return the width at which a list takes the fewest bits, the smallest of equal ones.
+    """Return the width that minimises a list's bits, the smallest of equal ones.
 
-    With each further bit a value's high part shrinks by half of it, rounded up, which is less each time: what a list
-    takes has one valley, and the mean's width is in or near it.
+    Each further bit reduces a value's high part by half of it, rounded up, which is less each time: the cost has one
+    minimum,
+    at or near the width of the mean.
     """
     width = bit_length(_rice_bits(numbers, first, last, are_documents, 0) // nb.uint64(max(1, last - first)))
     bits = _rice_bits(numbers, first, last, are_documents, width)
@@ -248,9 +249,9 @@ def _choose_widths(
     high_sizes: Int64,
     lengths: Int64,
 ) -> None:
-    """Choose each list's width, or take one that is not negative for all.
+    """Choose each list's width, or use a nonnegative one for all.
 
-    ``high_sizes`` becomes each block's number of exceptions or of unary bits.
+    ``high_sizes`` is filled with each block's number of exceptions or of unary bits.
     """
     for t in range(start, stop):
         first, last = offsets[t], offsets[t + 1]
@@ -316,7 +317,7 @@ def _write_unary(
     unary_offsets: Int64,
     unary: UInt64,
 ) -> None:
-    """Set the one bits; atomically, for threads may share a word."""
+    """Set the one bits; atomically, because threads may share a word."""
     if start == stop:
         return
     bit = unary_offsets[block_offsets[start]]

@@ -1,4 +1,4 @@
-"""Coded lists without the documents that were deleted."""
+"""Decodes lists without deleted documents."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 DELETED = np.uint32(0xFFFFFFFF)
-"""New number of a document that goes."""
+"""New number of a deleted document."""
 
 
 def live_frequencies(postings: Postings, numbers: UInt32) -> UInt32:
-    """Count the documents of each list that stay; ``numbers`` is uint32 by document, ``DELETED`` for those that go."""
+    """Count the live documents of each list; ``numbers`` is uint32 by document, ``DELETED`` for deleted ones."""
     frequencies = np.empty(len(postings.frequencies), np.uint32)
     addresses = addresses_of(postings)
     map_parallel(lambda chunk: _count(addresses, numbers, *chunk, frequencies), _chunks(postings))
@@ -30,23 +30,23 @@ def live_frequencies(postings: Postings, numbers: UInt32) -> UInt32:
 
 
 def renumber(postings: Postings, numbers: UInt32, at: Int64, documents: UInt32, counts: UInt32) -> bool:
-    """Decode the lists without the documents that go, the others numbered anew.
+    """Decode the lists without deleted documents, with new document numbers.
 
     Parameters
     ----------
     postings
         The lists.
     numbers
-        uint32 by document: its new number, ``DELETED`` for those that go.
+        uint32 by document: its new number, ``DELETED`` for deleted ones.
     at
-        int64 by list: where it starts in the results, which have room for all that stay.
+        int64 by list: its start in the results, which have room for all live documents.
     documents, counts
-        uint32 arrays, written.
+        uint32 arrays, outputs.
 
     Returns
     -------
     bool
-        Whether documents ascend and counts are at least 1, as they do unless the postings are damaged.
+        Whether documents ascend and counts are at least 1, which holds unless the postings are damaged.
 
     """
     addresses = addresses_of(postings)

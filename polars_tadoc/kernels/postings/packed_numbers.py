@@ -1,4 +1,4 @@
-"""Packs numbers of about one size for a file: low bits of one width, and the few numbers that need more apart."""
+"""Packs numbers of similar size for a file: low bits at one width; the few larger numbers separately."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt64
 from polars_tadoc.runtime.compiled import njit
 
 MAX_BITS = 56
-"""A number of this width, with up to seven bits before it, lies within eight bytes."""
+"""A number of this width, preceded by up to seven bits, fits in eight bytes."""
 
 
 @njit
 def count_lengths(numbers: UInt64, lengths: Int64) -> None:
-    """Count how many numbers have each number of significant bits."""
+    """Count the numbers by their number of significant bits."""
     for i in range(len(numbers)):
         lengths[bit_length(numbers[i])] += 1
 
@@ -32,11 +32,11 @@ def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64)
     width
         uint64, 1 to ``MAX_BITS``.
     low
-        uint8, zero, as many as the bits fill.
+        uint8, initially zero, of the size of the packed bits.
     steps
-        uint64 by number that needs more bits: how many that need no more stand between it and the one before.
+        uint64 per number that needs more bits: numbers between it and the previous one.
     highs
-        uint64 by number that needs more bits: those bits, less 1.
+        uint64 per number that needs more bits: its high bits, minus 1.
 
     """
     e, after = 0, 0
@@ -61,16 +61,16 @@ def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64)
 
 @njit
 def find_blocks(unary: UInt64, block_sizes: Int64, unary_offsets: Int64) -> Any:
-    """Find where each block of unary numbers begins: each number ends with a one bit.
+    """Find the start of each block of unary numbers; each number ends with a one bit.
 
     Parameters
     ----------
     unary
         uint64.
     block_sizes
-        int64 by block: its numbers, at least 1.
+        int64 by block: number of values, at least 1.
     unary_offsets
-        int64, blocks + 1, in bits: filled where True is returned.
+        int64, blocks + 1, in bits: output if the result is True.
 
     Returns
     -------

@@ -1,9 +1,10 @@
-"""Keeps the lists that queries read on the device, within a budget, where the whole postings are too large for it.
+"""Caches lists of postings on the device within a budget, if all postings together exceed it.
 
-A list's parts stand in arenas that are allocated once: of slots (what is known of a list), of blocks, of bytes and of
-exceptions. Over the arenas lies one :class:`Postings` that never changes: slot s is its list ``2 * s``, and the odd
-lists stand for what lies between, so that offsets say where a list ends wherever it stands. A query whose lists are
-there moves nothing. Lists that were read least recently make room for others.
+A list's parts are in arenas that are allocated once: of slots (metadata of a list), of blocks, of bytes and of
+exceptions.
+A single :class:`Postings` over the arenas never changes: slot s is its list ``2 * s``, and the odd lists are the space
+between, so that offsets define a list's end wherever it is. A query whose lists are cached copies nothing. The least
+recently used lists are evicted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.device import device_errors
 
 MAX_SLOTS = 1 << 15
-"""Lists that are kept at most."""
+"""Maximum number of cached lists."""
 
 _SLOT_BYTES = 2 * (3 * 8 + 4 + 2)
 _BLOCK_BYTES = 4 + 2 * 8
@@ -33,7 +34,7 @@ _FIXED_BYTES = 3 * 8 + 8 + 8 + SPARE_BYTES
 
 
 class Arena:
-    """Which units of an array are free: runs, ascending; the first that is long enough is cut.
+    """Allocator of units of an array: free ranges, ascending; first fit.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class Arena:
         self._runs = [(0, size)] if size else []
 
     def allocate(self, size: int) -> int | None:
-        """Return where so many units start, or None where no run is long enough."""
+        """Return the start of ``size`` free units, or None if no range is long enough."""
         if not size:
             return 0
         for place, (start, stop) in enumerate(self._runs):
@@ -60,7 +61,7 @@ class Arena:
         return None
 
     def free(self, start: int, size: int) -> None:
-        """Give units back."""
+        """Free units."""
         if not size:
             return
         stop = start + size
@@ -75,7 +76,7 @@ class Arena:
 
 
 class _Extent(NamedTuple):
-    """Units of each arena: how many, or the first."""
+    """Units of each arena: their number, or the first."""
 
     slots: int
     blocks: int
@@ -88,7 +89,7 @@ class _Extent(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What is known of each list, two for a slot."""
+    """Metadata of lists, two entries per slot."""
 
     block_offsets: Any
     gap_offsets: Any
@@ -99,14 +100,14 @@ class _Known(NamedTuple):
 
 
 class _Arrays:
-    """The arenas' arrays, and how a list is written to them.
+    """The arenas' arrays, and how lists are written to them.
 
     Parameters
     ----------
     sizes
-        Of the arenas.
+        Sizes of the arenas.
     source
-        Where the lists come from, in host memory.
+        The lists in host memory.
     arrays
         CuPy, or NumPy.
 
@@ -114,7 +115,7 @@ class _Arrays:
 
     def __init__(self, sizes: _Extent, source: Postings, arrays: ModuleType) -> None:
         self._source = source
-        # one array on either side: one copy brings it up to date
+        # one array on either side: one copy updates the device
         size = 8 * 3 * (2 * sizes.slots + 1) + 6 * 2 * sizes.slots
         self._known_here, self._known_there = np.zeros(size, np.uint8), arrays.zeros(size, np.uint8)
         self._known = _known(self._known_here, sizes.slots)
@@ -140,7 +141,7 @@ class _Arrays:
         )
 
     def write(self, number: int, starts: _Extent) -> None:
-        """Copy a list to where the units of each arena start; what is known of it waits for :meth:`publish`."""
+        """Copy a list to the given units of each arena; its metadata is written by :meth:`publish`."""
         source, slot = self._source, 2 * starts.slots
         first, last = (int(q) for q in source.block_offsets[number : number + 2])
         _copy(self.postings.heads, starts.blocks, source.heads[first:last])
@@ -171,7 +172,7 @@ class _Arrays:
                 byte += len(unary)
 
     def publish(self) -> None:
-        """Tell the device where the lists stand that were written."""
+        """Copy the metadata of written lists to the device."""
         _copy(self._known_there, 0, self._known_here)
 
 
@@ -190,19 +191,19 @@ def _copy(target: Any, start: int, source: npt.NDArray[Any]) -> None:
 
 
 def resident_postings(postings: Postings, budget: int) -> Postings | PostingCache:
-    """Make postings resident: whole, or where they are beyond a budget, those lists that are read.
+    """Make postings resident: all of them, or beyond a budget a cache of lists.
 
     Parameters
     ----------
     postings
         In host memory.
     budget
-        Bytes that they may take on the device.
+        Maximum bytes on the device.
 
     Returns
     -------
     Postings or PostingCache
-        cupy arrays, or what brings lists there.
+        cupy arrays, or a cache of lists.
 
     """
     arrays = (postings.frequencies, postings.block_offsets, postings.heads, *postings.gaps, *postings.counts)
@@ -215,14 +216,14 @@ def resident_postings(postings: Postings, budget: int) -> Postings | PostingCach
 
 
 class PostingCache:
-    """The lists of postings that were read last, on a device.
+    """The most recently used lists of postings, on a device.
 
     Parameters
     ----------
     postings
         All lists, in host memory.
     budget
-        Bytes that the arenas take at most, together.
+        Maximum bytes of all arenas together.
     arrays
         CuPy, or NumPy.
 
@@ -239,32 +240,33 @@ class PostingCache:
         self._arrays = _Arrays(sizes, postings, arrays)
         self._kept: OrderedDict[int, tuple[_Extent, _Extent]] = OrderedDict()
         self._slots = np.full(len(postings.frequencies), -1, np.int32)
-        self._is_stale = False  # the device has not been told of all lists
+        self._is_stale = False  # whether metadata must be published
         self.nbytes = sizes.nbytes + _FIXED_BYTES
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def is_resident(self, lists: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
-        """Tell which lists are on the device."""
+        """Return which lists are on the device."""
         resident: npt.NDArray[np.bool_] = self._slots[lists] >= 0
         return resident
 
     def bring(self, queries: Queries) -> Generator[tuple[Postings, Queries], None, None]:
-        """Bring the lists of queries to the device, for as many queries at a time as there is room.
+        """Copy the lists of queries to the device, for as many queries at a time as fit.
 
-        Nobody else can change what is there until the next item is asked for: launch the search before. One query
-        whose lists do not fit gets arrays of its own, which are not kept.
+        The content cannot change until the next item is requested: launch the search before. One query whose lists do
+        not fit
+        gets separate arrays, which are not cached.
 
         Parameters
         ----------
         queries
-            In host memory; numbers of lists are those of all.
+            In host memory, with global list numbers.
 
         Yields
         ------
         (Postings, Queries)
-            Device arrays, and the next queries with numbers of lists among these.
+            Device arrays, and the next queries with list numbers in these.
 
         """
         offsets, first = queries.offsets, 0
@@ -278,7 +280,7 @@ class PostingCache:
                     last = first + 1
                     own = queries.lists[offsets[first] : offsets[last]]
                     arrays, numbers = self._apart(own)
-                is_extra = own >= len(self._slots)  # plain lists stand behind the coded ones
+                is_extra = own >= len(self._slots)  # uncoded lists follow the coded ones
                 numbers = np.where(
                     is_extra, own.astype(np.int64) - len(self._slots) + len(arrays.postings.frequencies), numbers
                 )
@@ -288,7 +290,7 @@ class PostingCache:
                 first = last
 
     def _load(self, queries: Queries, first: int) -> int:
-        """Make the lists of queries resident, from one on; return the first query that there is no room for."""
+        """Make the lists of queries resident, from query ``first`` on; return the first query that does not fit."""
         offsets, lists = queries.offsets, queries.lists
         coded = lists[offsets[first] :]
         coded = np.unique(coded[coded < len(self._slots)])
@@ -312,7 +314,7 @@ class PostingCache:
         return last
 
     def _keep(self, number: int, used: set[int]) -> bool:
-        """Copy a list to the device; False where those in use leave no room."""
+        """Copy a list to the device; False if the lists in use leave no room."""
         size = _size(self._source, number)
         while (starts := self._allocate(size)) is None:
             oldest = next(iter(self._kept), number)
@@ -343,7 +345,7 @@ class PostingCache:
             arena.free(start, units)
 
     def _apart(self, lists: UInt32) -> tuple[_Arrays, npt.NDArray[np.int64]]:
-        """Copy the lists of one query to arrays of their own; return their numbers there, too."""
+        """Copy the lists of one query to separate arrays; return their numbers there, too."""
         coded = [number for number in lists.tolist() if number < len(self._slots)]
         sizes = [_size(self._source, number) for number in coded]
         arrays = _Arrays(_Extent(*(sum(units) for units in zip(*sizes, strict=True))), self._source, self._module)
@@ -357,7 +359,7 @@ class PostingCache:
 
 
 def _size(postings: Postings, number: int) -> _Extent:
-    """Return what a list takes of each arena."""
+    """Return the size of a list in each arena."""
     first, last = (int(q) for q in postings.block_offsets[number : number + 2])
     bytes_ = exceptions = 0
     for stream in (postings.gaps, postings.counts):
@@ -370,7 +372,7 @@ def _size(postings: Postings, number: int) -> _Extent:
 
 
 def _whole(postings: Postings) -> _Extent:
-    """Return what all lists take."""
+    """Return the size of all lists."""
     lists, streams = len(postings.frequencies), (postings.gaps, postings.counts)
     bytes_ = sum(int(stream.low_offsets[-1]) + len(stream.unary) + lists for stream in streams)
     return _Extent(lists, len(postings.heads) + lists, bytes_, sum(len(s.exception_places) for s in streams))

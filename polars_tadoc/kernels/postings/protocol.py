@@ -1,4 +1,4 @@
-"""What every engine supplies to read coded postings."""
+"""Functions that every engine supplies for reading coded postings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from polars_tadoc.kernels.postings.coded import Postings, Queries
 
 
 class ListCache(Protocol):
-    """Postings of which only some lists are resident at a time."""
+    """Postings of which only some lists are resident."""
 
     def bring(self, queries: Queries) -> Generator[tuple[Postings, Queries], None, None]:
-        """Make the lists of queries resident, for as many queries at a time as there is room."""
+        """Make the lists of queries resident, for as many queries at a time as fit."""
         ...
 
     def is_resident(self, lists: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
-        """Tell which lists are resident."""
+        """Return which lists are resident."""
         ...
 
 
@@ -31,7 +31,7 @@ class PostingKernels(Protocol):
         ...
 
     def resident_postings(self, postings: Postings, budget: int) -> Postings | ListCache:
-        """Make postings resident: whole, or where they are beyond a budget of bytes, the lists that are read."""
+        """Make postings resident: all of them, or beyond a budget of bytes a cache of lists."""
         ...
 
     def decode_lists(self, postings: Postings, lists: Any) -> tuple[Any, Any, Any]:

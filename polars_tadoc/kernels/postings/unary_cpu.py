@@ -1,6 +1,7 @@
-"""Unary numbers sixteen at a time, as vector instructions that LLVM makes for any processor.
+"""Decodes sixteen unary numbers at a time, with vector instructions that LLVM generates for any processor.
 
-A number is so many zero bits, then a one bit. The places of the one bits are prefix sums of the numbers, so the numbers
+A number is that many zero bits, then a one bit. The positions of the one bits are prefix sums of the numbers, so the
+numbers
 are their differences. Nothing here checks bounds.
 """
 
@@ -32,15 +33,15 @@ def _on_stack(numbers: int) -> Any:
 
 
 block_on_stack = _on_stack(128)
-"""Return the address of room for the uint32 of one block, which lasts while the calling function runs."""
+"""Return the address of stack memory for the uint32 of one block."""
 
 ones_on_stack = _on_stack(128 + 64)
-"""The same for the places of a block's one bits, and what a whole word writes beyond."""
+"""The same for the positions of a block's one bits, with room for a whole word's excess."""
 
 
 @intrinsic
 def store_ones(typing_context: Any, word: Any, before: Any, target: Any) -> Any:
-    """Store ``before`` + k as uint32 for each bit k of a word that is one; 64 numbers are written whatever they are."""
+    """Store ``before`` + k as uint32 for each set bit k of a word; always writes 64 numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word, before, target = arguments
@@ -62,14 +63,14 @@ def store_ones(typing_context: Any, word: Any, before: Any, target: Any) -> Any:
 
 @intrinsic
 def add_high_parts(typing_context: Any, ones: Any, width: Any, groups: Any, target: Any) -> Any:
-    """Put unary numbers, as the places of their one bits, above the lowest ``width`` bits of sixteen times ``groups``.
+    """Add unary numbers, given as positions of one bits, above the lowest ``width`` bits of sixteen times ``groups``.
 
-    There is at least one group; places count from the first bit of all. The width is at most 32.
+    ``groups`` is at least 1; positions count from the first bit. The width is at most 32.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         ones, width, groups, target = arguments
-        # numbers of 32 bits have no high part: any shift will do
+        # 32-bit numbers have no high part: any shift is correct
         shifts = to_all(builder, builder.and_(builder.trunc(width, _I32), _I32(31)))
         entry = builder.block
         loop, done = builder.append_basic_block("high"), builder.append_basic_block("highs")
@@ -97,7 +98,7 @@ def add_high_parts(typing_context: Any, ones: Any, width: Any, groups: Any, targ
 
 @intrinsic
 def increment(typing_context: Any, target: Any, groups: Any) -> Any:
-    """Add 1 to each of sixteen times ``groups`` uint32 at an address."""
+    """Add 1 to sixteen times ``groups`` uint32 at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         target, groups = arguments

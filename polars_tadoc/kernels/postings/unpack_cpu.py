@@ -1,8 +1,9 @@
-"""Sixteen packed numbers at a time, as vector instructions that LLVM makes for any processor.
+"""Unpacks sixteen numbers at a time, with vector instructions that LLVM generates for any processor.
 
-Numbers of one width that stand without space between them start, sixteen by sixteen, with whole bytes. For each width
-the bytes that hold a number are known, so constant shuffles bring them to their lanes (Lemire and Boytsov, Decoding
-billions of integers per second through vectorization, 2015, unpack to such constants too). Nothing here checks bounds.
+Sixteen contiguous numbers of one width start and end at whole bytes. For each width the bytes of each number are known,
+so
+constant shuffles move them to their lanes (Lemire and Boytsov, Decoding billions of integers per second through
+vectorization, 2015, use such constants, too). Nothing here checks bounds.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from numba.extending import intrinsic
 from polars_tadoc.kernels.primitives.simd import LANES, load, store, to_all
 
 UNPACKED = 16
-"""Numbers that are unpacked together."""
+"""Numbers unpacked together."""
 
 UNPACK_READS = 64
-"""Bytes from the source on that may be read, whatever the width."""
+"""Bytes from the source on that may be read, for any width."""
 
 _BYTE, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.VectorType(_BYTE, 64)
 _WIDEST_IN_32_BITS = 25
-"""With up to seven bits before it a number of this width lies within four bytes."""
+"""A number of this width, preceded by up to seven bits, fits in four bytes."""
 
 
 def _spread(builder: Any, source: Any, width: int, first: int, count: int, lane_bytes: int) -> Any:
-    """Bring numbers ``first`` to ``first + count`` to lanes, shifted and masked."""
+    """Move numbers ``first`` to ``first + count`` to lanes, shifted and masked."""
     lane = ir.VectorType(ir.IntType(8 * lane_bytes), count)
     none = 64  # the first byte of the second operand, which is all zero
     places, shifts = [], []
@@ -56,7 +57,7 @@ def _unpacked(builder: Any, source: Any, width: int) -> Any:
 def unpack_block(typing_context: Any, source: Any, width: Any, groups: Any, target: Any) -> Any:
     """Unpack ``groups`` times sixteen numbers of ``width`` bits, 0 to 32, from an address to uint32 at another.
 
-    There is at least one group; each reads ``UNPACK_READS`` bytes from where it starts. A width above 32 does nothing.
+    ``groups`` is at least 1; each group reads ``UNPACK_READS`` bytes. A width above 32 does nothing.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -85,9 +86,9 @@ def unpack_block(typing_context: Any, source: Any, width: Any, groups: Any, targ
 
 @intrinsic
 def sum_gaps(typing_context: Any, address: Any, groups: Any, before: Any, last: Any) -> Any:
-    """Turn ``groups`` times sixteen gaps at an address, each less 1, into documents after ``before``.
+    """Convert ``groups`` times sixteen gaps at an address, each minus 1, to documents after ``before``.
 
-    There is at least one group. No document becomes more than ``last``; the sums are modulo 2^32.
+    ``groups`` is at least 1. Documents are capped at ``last``; sums are modulo 2^32.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Kernels: primitives."""
+"""Primitives that other kernels are built on: scans, sorts, bitmaps, copies."""

@@ -13,7 +13,7 @@ __device__ __forceinline__ u32 warp_sum(u32 value)
     return value;
 }
 
-// Sum over the block, known to all its threads.
+// Sum over the block, returned to all threads.
 __device__ u32 block_sum(u32 value)
 {
     __shared__ u32 sums[32];
@@ -56,8 +56,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_tiles(
         totals[blockIdx.x] = count;
 }
 
-// ranks[word]: bits set before each word; ranks[words]: all of them. Each block sums the totals of the tiles
-// before its own by itself: they are few enough (a tile is 32 KiB of bitmap) to spare a launch.
+// ranks[word]: bits set before each word; ranks[words]: all of them. Each block sums the totals of the preceding tiles
+// itself:
+// they are few enough (a tile is 32 KiB of bitmap) to save a launch.
 extern "C" __global__ void __launch_bounds__(THREADS) rank_words(
     const u32* __restrict__ bits, u32 words, const u32* __restrict__ totals, u32* __restrict__ ranks)
 {

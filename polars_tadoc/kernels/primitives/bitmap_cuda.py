@@ -22,13 +22,13 @@ def rank(bits: Any) -> Any:
     Returns
     -------
     cupy uint32
-        Bits set in the words before each, and in all; length words + 1.
+        Bits set before each word, and in total; length words + 1.
 
     """
     import cupy
 
     words = len(bits)
-    tiles = words // _TILE + 1  # the last one writes the total as well
+    tiles = words // _TILE + 1  # the last one also writes the total
     totals, ranks = cupy.empty(tiles, np.uint32), cupy.empty(words + 1, np.uint32)
     launch("bitmap", "count_tiles", tiles, _THREADS, bits, words, totals)
     launch("bitmap", "rank_words", tiles, _THREADS, bits, words, totals, ranks)

@@ -2,11 +2,11 @@
 #ifndef POLARS_TADOC_BYTES
 #define POLARS_TADOC_BYTES
 
-#ifndef HASH_MASK  // tests let hashes collide
+#ifndef HASH_MASK // tests make hashes collide
 #define HASH_MASK 0xFFFFFFFFFFFFFFFFull
 #endif
 
-// Eight bytes at any address; up to 15 after p may be read and must be there.
+// Eight bytes at any address; up to 15 bytes after p may be read and must be readable.
 __device__ __forceinline__ u64 load_eight(const unsigned char* __restrict__ bytes, u32 p)
 {
     const u64* words = reinterpret_cast<const u64*>(bytes) + (p >> 3);
@@ -15,7 +15,7 @@ __device__ __forceinline__ u64 load_eight(const unsigned char* __restrict__ byte
     return shift == 0 ? low : low >> shift | words[1] << (64 - shift);
 }
 
-// The first of the eight bytes, as many as the string has from there on.
+// The first of the eight bytes, up to the end of the string.
 __device__ __forceinline__ u64 load_part(const unsigned char* __restrict__ bytes, u32 p, u32 left)
 {
     const u64 eight = load_eight(bytes, p);
@@ -28,7 +28,7 @@ __device__ __forceinline__ u64 mix(u64 h, u64 part)
     return h ^ h >> 32;
 }
 
-// Long strings keep several loads in flight: one after another each would wait for memory.
+// Long strings keep several loads in flight, instead of waiting for each.
 __device__ u64 hash_bytes(const unsigned char* __restrict__ bytes, u32 begin, u32 end)
 {
     u64 h = (end - begin) * 0x9E3779B97F4A7C15ull;

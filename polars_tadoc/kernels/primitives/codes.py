@@ -1,11 +1,11 @@
-"""Numbers that stand for no word, in arrays that give words or terminals new ones; every engine reads them."""
+"""Special values in arrays that map words or terminals to new numbers; shared by all engines."""
 
 from __future__ import annotations
 
 import numpy as np
 
 DELETED = 0xFFFFFFFF
-"""Image of a word that is left out as if it were not there."""
+"""Image of a dropped word."""
 
 UNKNOWN = np.uint32(0xFFFFFFFE)
-"""Image of a word that counts to its document's length only."""
+"""Image of a word that only counts in its document's length."""

@@ -1,4 +1,4 @@
-// Counters in shared memory that stand for counters in global memory.
+// Counters in shared memory that accumulate for counters in global memory.
 #ifndef POLARS_TADOC_COUNTERS
 #define POLARS_TADOC_COUNTERS
 
@@ -11,8 +11,9 @@ using i64 = long long;
 // No symbol, rule or word has this id: words and rules together are fewer than 2^32.
 constexpr u32 NONE = 0xFFFFFFFFu;
 
-// Shared memory has no native 64-bit add (it compiles to a compare-and-swap loop): the low half is
-// held, and what leaves it goes to the whole counter at once. Exact in any order of the additions.
+// Shared memory has no native 64-bit add (it compiles to a compare-and-swap loop): the low half is in shared memory,
+// and
+// overflow is added to the global counter at once. Exact in any order of the additions.
 __device__ __forceinline__ void add_held(u32* low, u64 amount, u64* whole)
 {
     const u32 added = static_cast<u32>(amount);
@@ -22,7 +23,7 @@ __device__ __forceinline__ void add_held(u32* low, u64 amount, u64* whole)
         atomicAdd(whole, high << 32);
 }
 
-// Adds to a counter, of which the first `held` are held in shared memory.
+// Adds to a counter; the first `held` counters are in shared memory.
 __device__ __forceinline__ void add_count(u32* low, u32 held, u64* whole, u32 id, u64 amount)
 {
     if (id < held)
@@ -31,8 +32,8 @@ __device__ __forceinline__ void add_count(u32* low, u32 held, u64* whole, u32 id
         atomicAdd(whole + id, amount);
 }
 
-// Adds the block's counters to the whole ones. Each block starts elsewhere, so that the blocks, which
-// all end together, do not queue at the same addresses.
+// Adds the block's counters to the global ones. Each block starts at a different counter, so that blocks, which finish
+// together, do not contend for the same addresses.
 __device__ __forceinline__ void flush_held(const u32* low, u32 held, u64* whole)
 {
     const u32 start = static_cast<u32>(static_cast<u64>(held) * blockIdx.x / gridDim.x) & ~31u;
@@ -48,14 +49,15 @@ __device__ __forceinline__ void flush_held(const u32* low, u32 held, u64* whole)
 #define HOT_SLOTS 2048
 #endif
 
-// One number that comes all over must not queue at one address: a warp adds up equal ones, the block holds
-// what it meets first in shared memory until its end.
+// Avoids contention for the address of a frequent number: a warp adds up equal ones, and the block keeps the first ones
+// it sees in
+// shared memory until its end.
 struct HeldCounts {
     u32 keys[HOT_SLOTS];
     u32 counts[HOT_SLOTS];
     u32* whole;
 
-    // All threads of the block call this first.
+    // Called first by all threads of the block.
     __device__ void clear(u32* global_counts)
     {
         for (u32 i = threadIdx.x; i < HOT_SLOTS; i += blockDim.x) {
@@ -67,7 +69,7 @@ struct HeldCounts {
         __syncthreads();
     }
 
-    // A whole warp calls this; NONE counts for nothing.
+    // Called by a whole warp; NONE counts nothing.
     __device__ void add_warp(u32 number)
     {
         __syncwarp();
@@ -88,7 +90,7 @@ struct HeldCounts {
         atomicAdd(key == number ? counts + i : whole + number, amount);
     }
 
-    // All threads of the block call this last.
+    // Called last by all threads of the block.
     __device__ void flush()
     {
         __syncthreads();

@@ -1,4 +1,4 @@
-"""Lists that stand one after another: where each starts, and another order of them."""
+"""Concatenated lists: offsets, and reordering."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 
 def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:
-    """Return the sums of what stands before each, and of all: int64, one more than there are."""
+    """Return the prefix sums and the total: int64, one more than there are sizes."""
     sums = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=sums[1:])
     return sums
 
 
 def gather_lists(offsets: Int64, values: npt.NDArray[np.generic], order: npt.NDArray[np.integer]) -> tuple[Int64, ...]:
-    """Take lists in an order.
+    """Select lists in a given order.
 
     Parameters
     ----------
     offsets, values
-        int64, lists + 1, and the lists one after another.
+        int64, lists + 1, and the concatenated lists.
     order
-        Numbers of the lists taken, any integers.
+        Numbers of the selected lists, any integers.
 
     Returns
     -------
     (int64[taken + 1], array)
-        The lists taken, in that order.
+        The selected lists, in that order.
 
     """
     taken = running_sum((offsets[1:] - offsets[:-1])[order])
@@ -74,18 +74,18 @@ def append_lists(
     all_documents: UInt32,
     all_counts: UInt64,
 ) -> None:
-    """Copy lists of documents and counts behind what their owners have already.
+    """Append lists of documents and counts to their owners' lists.
 
     Parameters
     ----------
     offsets, documents, counts
-        int64, lists + 1, and the lists one after another.
+        int64, lists + 1, and the concatenated lists.
     owners
-        uint32: whose each list is; no two have the same owner.
+        uint32: owner of each list; distinct.
     free
-        int64 by owner: where its next document goes; moved on.
+        int64 by owner: position of its next document; advanced.
     all_documents, all_counts
-        Filled.
+        Outputs.
 
     """
     began = interrupts()

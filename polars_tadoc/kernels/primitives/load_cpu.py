@@ -1,4 +1,4 @@
-"""Moves arrays to where the CPU's kernels read them, which is where they are already."""
+"""The CPU's versions of loading and copying arrays: host memory is where its kernels read them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from polars_tadoc.runtime.array_types import UInt32
 
 
 def load_symbols(symbols: UInt32) -> UInt32:
-    """Make symbols resident where the kernels run; here they are already."""
+    """Make symbols resident for the kernels; on the CPU they already are."""
     return symbols
 
 
 def load_array(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """Make an array resident where the kernels run; here it is already."""
+    """Make an array resident for the kernels; on the CPU it already is."""
     return array
 
 
@@ -26,24 +26,24 @@ def to_host(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
 
 
 def device_problem() -> str | None:
-    """Tell why these kernels cannot run here: they always can, so None."""
+    """Return why these kernels cannot run: None, as they always can."""
     return None
 
 
 def can_run() -> bool:
-    """Tell whether these kernels can run here: they always can."""
+    """Tell whether these kernels can run: they always can."""
     return True
 
 
 def current_device() -> int | None:
-    """Return the number of the device that calls of this thread run on: there is none."""
+    """Return the number of the device that this thread's calls run on: None on the CPU."""
     return None
 
 
 def device_errors(action: str) -> AbstractContextManager[None]:
-    """Turn a device's errors into named ones: host memory reports none."""
+    """Convert a device's errors to named ones: the CPU has none."""
     return nullcontext()
 
 
 def release_memory() -> None:
-    """Give unused memory back to the device: there is none."""
+    """Return unused memory to the device: the CPU has none."""

@@ -1,9 +1,10 @@
-// Sorts pairs of an order and a tag in a block: each thread its own share, then shares are merged, two and two (Green,
+// Sorts pairs of a sort key (order) and a tag in a block: each thread sorts its share, then shares are merged pairwise
+// (Green,
 // McColl and Bader, GPU Merge Path, ICS 2012). Include after counters.cuh.
 #ifndef POLARS_TADOC_MERGE_SORT
 #define POLARS_TADOC_MERGE_SORT
 
-// Room for a block's pairs, with a gap after each thread's share: no bank conflicts.
+// Shared memory for a block's pairs, with a gap after each thread's share to avoid bank conflicts.
 template <u32 THREADS, u32 ITEMS>
 struct SharedPairs {
     u64 orders[THREADS * (ITEMS + 1)];
@@ -15,8 +16,9 @@ struct SharedPairs {
     }
 };
 
-// Sorts a block's pairs, ITEMS of a thread, of which the first `size` count: the others must come last. Whether a pair
-// comes before another is what precedes(order, tag, other's order, other's tag) says.
+// Sorts a block's pairs, ITEMS per thread, of which the first `size` are valid: the others must sort last.
+// precedes(order, tag,
+// other's order, other's tag) tells whether a pair comes before another.
 template <u32 THREADS, u32 ITEMS, typename Precedes>
 __device__ __forceinline__ void sort_block(
     u64 (&order)[ITEMS], u32 (&tag)[ITEMS], u32 size, SharedPairs<THREADS, ITEMS>& shared, const Precedes& precedes)
@@ -36,7 +38,7 @@ __device__ __forceinline__ void sort_block(
             }
         }
     }
-    for (u32 group = 2; group <= THREADS; group *= 2) {  // threads whose shares are merged
+    for (u32 group = 2; group <= THREADS; group *= 2) { // threads whose shares are merged
         __syncthreads();
 #pragma unroll
         for (u32 i = 0; i < ITEMS; ++i) {
@@ -47,8 +49,8 @@ __device__ __forceinline__ void sort_block(
         const u32 half = group / 2 * ITEMS;
         const u32 first = threadIdx.x / group * group * ITEMS;
         if (first + half >= size)
-            continue;  // nothing in the second half
-        const u32 before = own - first;  // pairs of both halves that stand before this thread's
+            continue; // the second half is empty
+        const u32 before = own - first; // pairs of both halves that precede this thread's
         u32 low = before > half ? before - half : 0;
         u32 high = min(before, half);
         while (low < high) {

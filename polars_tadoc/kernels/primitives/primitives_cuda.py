@@ -1,6 +1,6 @@
-"""Data-parallel primitives on the device, as :mod:`polars_tadoc.kernels.primitives.reference` defines them.
+"""Data-parallel primitives on the device; :mod:`polars_tadoc.kernels.primitives.reference` defines them.
 
-Each one returns new arrays of exactly the size of its result, unless it says otherwise.
+Each returns new arrays of exactly the size of its result, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from polars_tadoc.runtime.device import device_errors, even_blocks, launch
 
 THREADS = 256
 SORT_TILE = 16 * THREADS
-"""Keys that a block of a sort takes at once."""
+"""Keys per block of a sort."""
 SCAN_TILE = 8 * THREADS
-"""Items that a block of any other primitive takes at once."""
+"""Items per block of any other primitive."""
 
 _DIGIT_BITS, _DIGITS = 8, 256  # of radix_sort.cu
 _MAX_KEYS = 1 << 30
@@ -24,25 +24,25 @@ _TYPES = {"bool": "u8", "uint8": "u8", "uint32": "u32", "int64": "i64", "uint64"
 
 
 def radix_sort(keys: Any, values: Any = None, bits: int = 64, first_bit: int = 0, overwrite: bool = False) -> Any:
-    """Sort by some bits of the keys; keys that are equal in them stay in order.
+    """Sort by some bits of the keys; stable.
 
     Parameters
     ----------
     keys
         cupy uint32 or uint64, fewer than 2^30.
     values
-        cupy uint32 or uint64: one number to travel with each key, or None.
+        cupy uint32 or uint64: one number per key, sorted with it, or None.
     bits
-        How many bits to sort by; 8 bits take one pass.
+        Number of bits to sort by; one pass per 8 bits.
     first_bit
-        The lowest of them.
+        The lowest of these bits.
     overwrite
-        Allow the sort to leave anything in ``keys`` and ``values``, or its result: it needs less memory.
+        Allow the sort to overwrite ``keys`` and ``values`` with anything, or with its result: it needs less memory.
 
     Returns
     -------
     cupy array, or (cupy array, cupy array)
-        The keys, and the values where some were given.
+        The keys, and the values if given.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def radix_sort(keys: Any, values: Any = None, bits: int = 64, first_bit: int = 0
     size = len(keys)
     if size >= _MAX_KEYS:
         raise EngineUnavailableError(
-            f'engine="gpu": {size:,} keys are more than it sorts at once; use engine="cpu", or fewer rows at a time'
+            f'engine="gpu": {size:,} keys are too many for one sort; use engine="cpu", or fewer rows at a time'
         )
     bits = max(0, min(bits, 8 * keys.dtype.itemsize - first_bit))
     passes = -(-bits // _DIGIT_BITS)
@@ -96,7 +96,7 @@ def radix_sort(keys: Any, values: Any = None, bits: int = 64, first_bit: int = 0
 
 
 def exclusive_scan(values: Any) -> Any:
-    """Sum up what comes before each value, and all.
+    """Return the prefix sums, and the total.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def exclusive_scan(values: Any) -> Any:
 
 
 def compact(values: Any, keep: Any) -> Any:
-    """Leave out what is not to be kept.
+    """Drop values that are not to be kept.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def compact(values: Any, keep: Any) -> Any:
     Returns
     -------
     cupy array
-        Values where ``keep`` is not zero, in order.
+        Values with nonzero ``keep``, in order.
 
     """
     with device_errors(f"choosing among {len(values):,} numbers"):
@@ -148,7 +148,7 @@ def compact(values: Any, keep: Any) -> Any:
 
 
 def sum_runs(keys: Any, weights: Any) -> tuple[Any, Any]:
-    """Add up the weights of neighbouring keys that are equal.
+    """Sum the weights of adjacent equal keys.
 
     Parameters
     ----------
@@ -178,14 +178,14 @@ def sum_runs(keys: Any, weights: Any) -> tuple[Any, Any]:
 
 
 def segmented_sum(values: Any, offsets: Any) -> Any:
-    """Sum up each segment.
+    """Sum each segment.
 
     Parameters
     ----------
     values
         cupy uint8, uint32, int64 or uint64.
     offsets
-        cupy int64, segments + 1: where each begins, from 0 to the number of values.
+        cupy int64, segments + 1: offsets, from 0 to the number of values.
 
     Returns
     -------
@@ -202,14 +202,14 @@ def segmented_sum(values: Any, offsets: Any) -> Any:
 
 
 def expand(offsets: Any, total: int | None = None) -> Any:
-    """Name the segment that each position belongs to.
+    """Return the segment of each position.
 
     Parameters
     ----------
     offsets
-        cupy int64, segments + 1: where each begins, the first at 0. Fewer than 2^32 segments.
+        cupy int64, segments + 1: offsets, the first one 0. Fewer than 2^32 segments.
     total
-        The last offset, if the caller knows it: else it is asked for and waited for.
+        The last offset, if the caller knows it: otherwise the host waits for it.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def expand(offsets: Any, total: int | None = None) -> Any:
 
 
 def _look_back(tiles: int) -> tuple[Any, Any]:
-    """Return the sums that tiles will publish, and how many tiles are taken."""
+    """Return arrays for the sums that tiles publish, and for the number of tiles taken."""
     import cupy
 
     sums = cupy.empty(tiles + 1, np.uint64)
@@ -237,7 +237,7 @@ def _look_back(tiles: int) -> tuple[Any, Any]:
 
 
 def _total(tiles: Any) -> int:
-    """Return the sum over all tiles; its top bits are not part of it."""
+    """Return the sum over all tiles, without its flag bits."""
     return int(tiles[-1:].get()[0]) & ((1 << 62) - 1)  # synchronize!
 
 

@@ -1,4 +1,4 @@
-"""What every engine supplies to bring arrays to its kernels and back. Resident arrays are ``Any``: NumPy or CuPy."""
+"""Functions that every engine supplies for moving arrays to and from its kernels. Resident arrays: NumPy or CuPy."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from polars_tadoc.runtime.array_types import UInt32
 
 
 class PrimitiveKernels(Protocol):
-    """Where arrays are resident, and the way there and back."""
+    """Where arrays are resident, and how they are copied."""
 
     name: str
     """Name of the engine: "cpu" or "gpu"."""
 
     def device_problem(self) -> str | None:
-        """Tell why the kernels cannot run here, in one sentence with the mend; None where they can."""
+        """Return why the kernels cannot run here, in one sentence with the remedy; None if they can."""
 
     def can_run(self) -> bool:
-        """Tell whether the kernels can run here, where "auto" decides."""
+        """Tell whether the kernels can run here, for the choice by "auto"."""
         ...
 
     def current_device(self) -> int | None:
-        """Return the number of the device that this thread's calls run on; None where there is none."""
+        """Return the number of the device that this thread's calls run on; None without one."""
 
     def device_errors(self, action: str) -> AbstractContextManager[None]:
-        """Turn what a device reports within a ``with`` block into named errors."""
+        """Convert errors of a device within a ``with`` block to named errors."""
         ...
 
     def release_memory(self) -> None:
-        """Give memory that no array takes any more back to the device."""
+        """Return unused memory to the device."""
 
     def load_symbols(self, symbols: UInt32) -> Any:
         """Make symbols resident."""
@@ -46,5 +46,5 @@ class PrimitiveKernels(Protocol):
         ...
 
     def to_arrow(self, arrays: Sequence[Any]) -> list[pa.Array]:
-        """Return resident arrays of numbers, of one dimension, in Arrow's memory."""
+        """Return resident one-dimensional arrays of numbers in Arrow's memory."""
         ...

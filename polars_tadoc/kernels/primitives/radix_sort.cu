@@ -1,4 +1,4 @@
-// Stable radix sort, 8 bits a pass, each pass reading and writing once (Adinets and Merrill, Onesweep, 2022).
+// Stable radix sort, 8 bits per pass, with one read and one write per pass (Adinets and Merrill, Onesweep, 2022).
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 
@@ -6,7 +6,7 @@
 #define KEY u64
 #endif
 
-// Numbers that travel with the keys, or void.
+// Numbers sorted with the keys, or void.
 #ifndef VALUE
 #define VALUE u64
 #endif
@@ -18,11 +18,11 @@ using Value = VALUE;
 
 constexpr u32 DIGITS = 256;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 ITEMS = 16;  // of a thread, in registers
+constexpr u32 ITEMS = 16; // per thread, in registers
 constexpr u32 TILE = ITEMS * THREADS;
 
-constexpr u32 OWN = 1u << 30;  // a tile's count of a digit is there
-constexpr u32 ALL_BEFORE = 2u << 30;  // it counts the tiles before as well
+constexpr u32 OWN = 1u << 30; // a tile's count of a digit is published
+constexpr u32 ALL_BEFORE = 2u << 30; // it includes the tiles before
 constexpr u32 COUNT = OWN - 1;
 
 template <typename A, typename B>
@@ -83,14 +83,14 @@ __device__ __forceinline__ u64 threads_before(u64 own)
     return whole + before;
 }
 
-// One pass. counts: of this pass's digits in all keys. states: tiles x DIGITS, zeros; taken: zero.
+// One pass. counts: number of each of this pass's digits in all keys. states: tiles x DIGITS, zeros; taken: zero.
 extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(
     const Key* __restrict__ keys, const Stored* __restrict__ values, u64 size, u32 shift, u32 mask,
     const u32* __restrict__ counts, u32* states, u32* taken, Key* sorted_keys, Stored* sorted_values)
 {
     __shared__ u32 warp_counts[WARPS][DIGITS];
-    __shared__ u32 starts[DIGITS];  // of a digit in the tile
-    __shared__ u32 targets[DIGITS];  // where its first key goes, less its place in the tile
+    __shared__ u32 starts[DIGITS]; // first position of a digit in the tile
+    __shared__ u32 targets[DIGITS]; // target of its first key, minus its position in the tile
     __shared__ u64 staged[TILE];
     Key* staged_keys = reinterpret_cast<Key*>(staged);
     Stored* staged_values = reinterpret_cast<Stored*>(staged);
@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(
     const u32 lane = threadIdx.x % 32;
     const u32 first = warp * 32 * ITEMS + lane;
 
-    // A last tile is filled up with the largest digit, which keeps the others in place.
+    // The last tile is padded with the largest digit, which keeps the others in place.
     Key key[ITEMS];
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i)

@@ -1,4 +1,4 @@
-"""Plain-Python definition of the data-parallel primitives that the device's kernels are built on."""
+"""Plain-Python definition of the data-parallel primitives of the device's kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import accumulate, groupby, pairwise
 
 
 def radix_sort(keys: Sequence[int], values: Sequence[int], first_bit: int, bits: int) -> tuple[list[int], list[int]]:
-    """Sort by ``bits`` bits from ``first_bit`` up; keys that are equal in them stay in order.
+    """Sort by ``bits`` bits from ``first_bit`` on; stable.
 
     Examples
     --------
@@ -20,7 +20,7 @@ def radix_sort(keys: Sequence[int], values: Sequence[int], first_bit: int, bits:
 
 
 def sum_runs(keys: Sequence[int], weights: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Add up the weights of neighbouring keys that are equal, modulo 2^64.
+    """Sum the weights of adjacent equal keys, modulo 2^64.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def sum_runs(keys: Sequence[int], weights: Sequence[int]) -> tuple[list[int], li
 
 
 def compact(values: Sequence[int], keep: Sequence[bool]) -> list[int]:
-    """Leave out what is not to be kept.
+    """Drop values that are not to be kept.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def compact(values: Sequence[int], keep: Sequence[bool]) -> list[int]:
 
 
 def exclusive_scan(values: Sequence[int]) -> list[int]:
-    """Sum up what comes before each value, and all.
+    """Return the prefix sums, and the total.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def segmented_sum(values: Sequence[int], offsets: Sequence[int]) -> list[int]:
 
 
 def expand(offsets: Sequence[int]) -> list[int]:
-    """Name the segment that each position belongs to.
+    """Return the segment of each position.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-// Scans, and what is made of them: compaction, sums of runs and of segments, the owner of each position.
+// Scans and operations based on them: compaction, sums of runs and of segments, the segment of each position.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "primitives/segments.cuh"
 
-// What is scanned, summed or kept.
+// The scanned, summed or kept type.
 #ifndef VALUE
 #define VALUE u64
 #endif
@@ -12,7 +12,7 @@ constexpr u32 THREADS = 256;
 
 using Value = VALUE;
 
-constexpr u32 ITEMS = 8;  // neighbours, of a thread
+constexpr u32 ITEMS = 8; // adjacent items per thread
 constexpr u32 TILE = ITEMS * THREADS;
 
 // Sum over all items before this thread's; `own` is the sum of its own. tiles: all ones before the first block.
@@ -23,7 +23,7 @@ __device__ __forceinline__ u64 items_before(u64* tiles, u32 tile, u64 own)
     return warps_before<THREADS / 32>(tiles, tile, warp_sum) + before;
 }
 
-// As items_before, after all tiles have been summed up.
+// Like items_before, after all tiles have been summed.
 __device__ __forceinline__ u64 items_before_known(const u64* tiles, u32 tile, u64 own)
 {
     __shared__ u64 sums[THREADS / 32];
@@ -37,7 +37,7 @@ __device__ __forceinline__ u64 items_before_known(const u64* tiles, u32 tile, u6
     return whole + before;
 }
 
-// sums: size + 1, the last one the total.
+// sums: size + 1, the last one is the total.
 extern "C" __global__ void __launch_bounds__(THREADS) exclusive_scan(
     const Value* __restrict__ values, u64 size, u64* tiles, u32* taken, i64* sums)
 {
@@ -94,14 +94,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_runs(
     items_before(tiles, tile, own);
 }
 
-// Adds an item's weight to its sum, once for neighbours that share it: in a thread, and where a whole warp does.
+// Adds an item's weight to its sum, once for adjacent items that share it: in a thread, and if a whole warp does.
 struct Sum {
     static constexpr u64 NOBODY = ~0ull;
 
     u64* sums;
     u64 owner = NOBODY;
     u64 weight = 0;
-    bool alone = true;  // no sum but the last one was added to
+    bool alone = true; // only the last sum was added to
 
     __device__ __forceinline__ void add(u64 item_owner, u64 item_weight)
     {
@@ -116,7 +116,7 @@ struct Sum {
         weight += item_weight;
     }
 
-    // The whole warp calls this last.
+    // Called last by the whole warp.
     __device__ __forceinline__ void flush()
     {
         const u64 first = __shfl_sync(ALL_LANES, owner, 0);
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_runs(
         head[i] = begin + i < size && (begin + i == 0 || keys[begin + i] != keys[begin + i - 1]);
         own += head[i];
     }
-    u64 run = items_before_known(tiles, blockIdx.x, own) - 1;  // of the item before
+    u64 run = items_before_known(tiles, blockIdx.x, own) - 1; // of the previous item
     Sum sum{sums};
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {
@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_runs(
     sum.flush();
 }
 
-// Owners of a thread's neighbouring positions. Empty segments may lie between two in any number.
+// Segments of a thread's adjacent positions. Any number of empty segments may be between two.
 struct Owner {
     const i64* __restrict__ offsets;
     u64 count;

@@ -6,8 +6,8 @@
 constexpr u32 ALL_LANES = 0xFFFFFFFFu;
 
 constexpr u64 SUM = (1ull << 62) - 1;
-constexpr u64 WHOLE = 1ull << 62;  // the sum counts all tiles up to this one, not this one alone
-constexpr u64 WAITING = 3;  // top bits of a tile that has no sum yet: tiles start as all ones
+constexpr u64 WHOLE = 1ull << 62; // the sum covers all tiles up to this one, not only this one
+constexpr u64 WAITING = 3; // flag bits of a tile without a sum: tiles start as all ones
 
 __device__ __forceinline__ u64 two_sums(u32 first, u32 second)
 {
@@ -37,7 +37,7 @@ __device__ __forceinline__ Number lanes_before(Number own)
     return sum - own;
 }
 
-// Sum over all lanes, in every lane.
+// Sum over all lanes, returned to every lane.
 template <typename Number>
 __device__ __forceinline__ Number lanes_sum(Number sum)
 {
@@ -46,7 +46,7 @@ __device__ __forceinline__ Number lanes_sum(Number sum)
     return sum;
 }
 
-// The largest of all lanes, in every lane.
+// Maximum over all lanes, returned to every lane.
 template <typename Number>
 __device__ __forceinline__ Number lanes_max(Number largest)
 {
@@ -55,7 +55,7 @@ __device__ __forceinline__ Number lanes_max(Number largest)
     return largest;
 }
 
-// Where each lane that wants to writes, after all others that have: a warp takes room once. The whole warp calls it.
+// Position for each lane that writes, after all earlier ones: a warp reserves room once. Called by a whole warp.
 template <typename Number>
 __device__ __forceinline__ Number take_room(Number* taken, bool wants)
 {
@@ -66,8 +66,9 @@ __device__ __forceinline__ Number take_room(Number* taken, bool wants)
     return __shfl_sync(ALL_LANES, first, 0) + __popc(members & ((1u << threadIdx.x % 32) - 1));
 }
 
-// Sum over the threads before this one; `all` is the sum over all of them. Every thread calls it, once per kernel
-// or with a barrier in between.
+// Sum over the threads before this one; `all` is the sum over all of them. Called by every thread, once per kernel or
+// with a
+// barrier in between.
 template <u32 BLOCK_THREADS>
 __device__ __forceinline__ u32 block_before(u32 own, u32& all)
 {
@@ -86,7 +87,8 @@ __device__ __forceinline__ u32 block_before(u32 own, u32& all)
     return before + in_warp;
 }
 
-// Where a thread's entries begin in an array that all blocks append to; whether it has any. Every thread calls it, once.
+// Start of a thread's entries in an array that all blocks append to; returns whether it has any. Called once by every
+// thread.
 template <u32 BLOCK_THREADS>
 __device__ __forceinline__ bool append_entries(u32 entries, u64* taken, u64& start)
 {
@@ -104,7 +106,7 @@ __device__ __forceinline__ bool append_entries(u32 entries, u64* taken, u64& sta
     return true;
 }
 
-// Blocks take tiles in the order in which they start, so that nobody waits for a block that is yet to start.
+// Blocks take tiles in the order in which they start, so that no block waits for one that has not started.
 __device__ __forceinline__ u32 take_tile(u32* taken)
 {
     __shared__ u32 tile;
@@ -114,7 +116,7 @@ __device__ __forceinline__ u32 take_tile(u32* taken)
     return tile;
 }
 
-// Sum over the tiles before this one. One whole warp calls it.
+// Sum over the tiles before this one. Called by one whole warp.
 __device__ __forceinline__ u64 tiles_before(u64* tiles, u32 tile, u64 own)
 {
     volatile u64* published = tiles;

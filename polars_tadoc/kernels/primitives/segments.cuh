@@ -2,7 +2,7 @@
 #ifndef POLARS_TADOC_SEGMENTS
 #define POLARS_TADOC_SEGMENTS
 
-// The last number from `low` to `high` - 1 that has a property, which the first one has and none after one that lacks it.
+// The last number in [low, high) for which a predicate holds; it must hold for the first, and stay false once false.
 template <typename Number, typename Has>
 __device__ __forceinline__ Number last_with(Number low, Number high, Has has)
 {
@@ -16,7 +16,7 @@ __device__ __forceinline__ Number last_with(Number low, Number high, Has has)
     return low;
 }
 
-// The first number from `low` to `high` - 1 that lacks a property, as all after it do; `high` where there is none.
+// The first number in [low, high) for which a predicate is false, as for all after it; `high` if there is none.
 template <typename Number, typename Has>
 __device__ __forceinline__ Number first_without(Number low, Number high, Has has)
 {
@@ -30,8 +30,8 @@ __device__ __forceinline__ Number first_without(Number low, Number high, Has has
     return low;
 }
 
-// The segment that holds a position, of those from `low` to `high` - 1: the last one that starts there or before. The
-// first of them does.
+// The segment of a position, among those in [low, high): the last one that starts at or before it. The first of them
+// must.
 template <typename Number>
 __device__ __forceinline__ Number find_owner(const i64* __restrict__ offsets, Number low, Number high, u64 position)
 {

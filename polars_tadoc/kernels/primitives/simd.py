@@ -1,4 +1,4 @@
-"""Vectors in LLVM's terms, for intrinsics that work on sixteen numbers and more at a time."""
+"""Vectors in LLVM IR, for intrinsics on sixteen or more numbers at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from llvmlite import ir
 _I32 = ir.IntType(32)
 
 LANES = ir.VectorType(_I32, 16)
-"""Sixteen numbers of 32 bits."""
+"""Sixteen 32-bit numbers."""
 
 
 def load(builder: Any, address: Any, vector: Any = LANES) -> Any:
@@ -25,7 +25,7 @@ def store(builder: Any, value: Any, address: Any) -> None:
 
 
 def to_all(builder: Any, value: Any, vector: Any = LANES) -> Any:
-    """Return the vector that has a value in each lane."""
+    """Return a vector with a value in each lane."""
     undefined = ir.Constant(vector, ir.Undefined)
     one = builder.insert_element(undefined, value, _I32(0))
     return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_I32, vector.count), None))

@@ -1,4 +1,4 @@
-"""Makes long columns of results in Arrow's memory, by several threads: the first touch of memory is what takes time."""
+"""Makes long result columns in Arrow's memory with several threads, because the first touch of memory is slow."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def spread(values: npt.NDArray[np.integer], offsets: Int64) -> pa.Array:
     values
         uint32 or uint64 by document.
     offsets
-        int64, documents + 1, from 0: where each one's terms start.
+        int64, documents + 1, from 0: offsets of each one's terms.
 
     Returns
     -------
     pyarrow.Array
-        Of the values' type, as long as the last offset, in Arrow's own memory.
+        Of the values' type, with the last offset as its length, in Arrow's own memory.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def spread(values: npt.NDArray[np.integer], offsets: Int64) -> pa.Array:
 
 
 def to_arrow(arrays: Sequence[npt.NDArray[Any]]) -> list[pa.Array]:
-    """Copy arrays of numbers, of one dimension, to Arrow's memory; those that lie in it already stay where they are.
+    """Copy one-dimensional arrays of numbers to Arrow's memory; arrays already in it are not copied.
 
     Examples
     --------

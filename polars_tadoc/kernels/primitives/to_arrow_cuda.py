@@ -1,4 +1,4 @@
-"""Copies results to host memory that Arrow owns."""
+"""Copies results to host memory owned by Arrow."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from polars_tadoc.runtime.device import device_errors
 from polars_tadoc.runtime.parallel import map_parallel
 
 _CHUNK = 1 << 22
-"""Bytes that are copied at once."""
+"""Bytes per copy."""
 _SMALL_CHUNK = 1 << 20
-"""The same where all together are few: so that several threads copy them."""
+"""The same for small totals, so that several threads copy."""
 _MAX_WORKERS = 12
 
 
 def to_arrow(arrays: Sequence[Any]) -> list[pa.Array]:
-    """Copy arrays of numbers to Arrow's memory through pinned memory, several threads at a time.
+    """Copy arrays of numbers to Arrow's memory through pinned memory, with several threads.
 
-    Most of the time goes into the first touch of fresh memory, which threads share.
+    Most of the time is the first touch of fresh memory, which threads share.
 
     Parameters
     ----------
     arrays
-        cupy arrays of one dimension.
+        One-dimensional cupy arrays.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def copied(arrays: Sequence[Any]) -> list[npt.NDArray[Any]]:
 
 
 def _copy(chunks: list[tuple[int, int, int]]) -> None:
-    """Copy from device to host addresses so many bytes each, at most a chunk."""
+    """Copy bytes from device to host addresses, at most a chunk each."""
     import cupy
 
     workers = min(thread_count(), len(chunks), _MAX_WORKERS)
@@ -73,7 +73,7 @@ def _copy(chunks: list[tuple[int, int, int]]) -> None:
             own = chunks[worker::workers]
             copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
             for turn in range(len(own) + 1):
-                if turn < len(own):  # the next one is on its way while this thread moves the one before
+                if turn < len(own):  # the next chunk is copied while this thread moves the previous one
                     source, _, size = own[turn]
                     cupy.cuda.runtime.memcpyAsync(
                         staged(worker, turn), source, size, cupy.cuda.runtime.memcpyDeviceToHost, stream.ptr

@@ -1,4 +1,4 @@
-"""Copies the rows of a String series to the device, one after another."""
+"""Copies the rows of a String series to the device, concatenated."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import map_parallel
 
 PADDING = 32
-"""Readable bytes behind the text: kernels load eight at a time."""
+"""Readable bytes after the text: kernels load eight at a time."""
 
 _CHUNK = 1 << 22
-"""Bytes that are copied at once. 118 MB took 15.5 ms in chunks of 256 KiB, 6.8 of 1 MiB, 3.8 of 4 MiB, 4.7 of
+"""Bytes per copy. 118 MB took 15.5 ms in chunks of 256 KiB, 6.8 of 1 MiB, 3.8 of 4 MiB, 4.7 of
 8 MiB; the driver took 6.9 ms from pageable memory and 2.1 from pinned memory (H200, 16 cores,
 ``python -m benchmarks.gpu_tokenize --together --variants``)."""
 _MAX_WORKERS = 8
 
 
 def upload_rows(addresses: UInt64, before: Int64) -> Any:
-    """Copy rows to the device through pinned memory, several threads at a time.
+    """Copy rows to the device through pinned memory, with several threads.
 
-    The driver copies pageable memory by itself at a fraction of the bus' rate.
+    The driver copies pageable memory at a fraction of the bus's rate.
 
     Parameters
     ----------
     addresses
-        Where each row's bytes stand in host memory; the caller keeps them alive.
+        Address of each row's bytes in host memory; the caller keeps them alive.
     before
-        Bytes before each row, and all; length rows + 1.
+        Number of bytes before each row, and in total; length rows + 1.
 
     Returns
     -------
     cupy uint8
-        The rows' bytes one after another, and ``PADDING`` zeros.
+        The rows' concatenated bytes, and ``PADDING`` zeros.
 
     """
     import cupy
@@ -64,7 +64,7 @@ def upload_rows(addresses: UInt64, before: Int64) -> Any:
                 )
                 copied[turn % 2].record(stream)
             for event in copied:
-                event.synchronize()  # synchronize! the pinned memory goes back to its pool
+                event.synchronize()  # synchronize! the pinned memory returns to its pool
 
     map_parallel(work, range(workers))
     return text
@@ -72,9 +72,9 @@ def upload_rows(addresses: UInt64, before: Int64) -> Any:
 
 @njit
 def _gather_bytes(addresses: UInt64, before: Int64, first: int, stop: int, to: int) -> None:
-    """Copy bytes ``first`` to ``stop`` of the rows, as they stand one after another, to an address.
+    """Copy bytes ``first`` to ``stop`` of the concatenated rows to an address.
 
-    ``before`` holds the bytes before each row, and all; length rows + 1.
+    ``before`` has the number of bytes before each row, and in total; length rows + 1.
     """
     row = np.searchsorted(before, first, side="right") - 1
     target = nb.uint64(to)

@@ -1,7 +1,8 @@
-"""Varints: seven bits of a number in each byte, the lowest first; the high bit is set in all but the last byte.
+"""Varints: seven bits of a number per byte, lowest first; the high bit is set in all but the last byte.
 
-Streams are given by address, not as arrays: Numba counts the users of an array, atomically, wherever one is passed on.
-The caller keeps what is behind the address alive.
+Streams are given by address, because Numba updates an array's reference count, atomically, at every call that takes it.
+The
+caller keeps the memory alive.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from polars_tadoc.runtime.compiled import njit
 
 @njit(inline="always")
 def read_varint(address: int, left: int) -> Any:
-    """Value and bytes read; 0 bytes where the stream ends inside or the value passes 35 bits."""
+    """Return the value and the number of bytes read; 0 bytes if the stream ends early or the value exceeds 35 bits."""
     value = nb.int64(0)
     for i in range(min(left, 5)):
         byte = nb.int64(load_u8(nb.uint64(address) + nb.uint64(i)))
@@ -28,7 +29,7 @@ def read_varint(address: int, left: int) -> Any:
 
 @njit
 def read_own_varint(data: int, at: int) -> Any:
-    """Value and where the next one stands; nothing is checked: for streams that :func:`write_varint` wrote."""
+    """Return the value and the position of the next one, unchecked: for streams written by :func:`write_varint`."""
     value = 0
     shift = 0
     while True:
@@ -42,7 +43,7 @@ def read_own_varint(data: int, at: int) -> Any:
 
 @njit
 def write_varint(data: int, at: int, value: int) -> int:
-    """Write a value that is not negative; returns where the next one goes."""
+    """Write a nonnegative value; return the position of the next one."""
     while value >= 0x80:
         store_u8(data + nb.uint64(at), nb.uint8((value & 0x7F) | 0x80))
         value >>= 7
@@ -53,7 +54,7 @@ def write_varint(data: int, at: int, value: int) -> int:
 
 @njit
 def varint_size(value: int) -> int:
-    """Bytes that :func:`write_varint` writes."""
+    """Return the number of bytes that :func:`write_varint` writes."""
     size = 1
     while value >= 0x80:
         value >>= 7

@@ -1,1 +1,1 @@
-"""Kernels: repair."""
+"""Kernels that make grammars: RePair in batches, Sequitur, pruning, prediction of gaps."""

@@ -1,8 +1,10 @@
 // The passes of one round of batch RePair over a sequence of symbols; kernels/traverse/reference.py defines the result.
 //
-// A position is the pair that starts there. Its top bit tells that it is dead: the pair cannot occur twice.
-// Symbols fit in the other 31 bits, and a separator, all ones, is dead. Passes read a neighbour's symbol
-// while its owner sets the top bit, which is why they mask it.
+// A position represents the pair that starts there. Its top bit marks it as dead: the pair cannot occur twice. Symbols
+// fit in the
+// other 31 bits, and a separator, all ones, is dead. Passes may read an adjacent symbol while its owner sets the top
+// bit, so they
+// mask it.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 
@@ -15,23 +17,23 @@ constexpr u32 NO_ENTRY = 0xFFFFFFFFu;
 constexpr u64 NO_PAIR = 0xFFFFFFFFFFFFFFFFull;
 
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 WORDS = 8;  // bitmap words of 32 positions that each warp takes
+constexpr u32 WORDS = 8; // bitmap words of 32 positions per warp
 constexpr u32 SPAN = 32 * WORDS;
 constexpr u32 TILE = WARPS * SPAN;
-constexpr u32 GROUP = 32 * 32;  // positions that each warp of number_rules takes, a bitmap word a lane
-constexpr u32 BATCH = 4;  // loads that each of its lanes has in flight
-constexpr u32 MAX_PROBES = 128;  // a table so crowded is too small
+constexpr u32 GROUP = 32 * 32; // positions per warp in number_rules, one bitmap word per lane
+constexpr u32 BATCH = 4; // loads in flight per lane
+constexpr u32 MAX_PROBES = 128; // more probes mean that the table is too small
 
-// Tables start as all ones. An entry fills the 32 bytes that memory moves at once.
+// Tables start as all ones. An entry fills 32 bytes, the unit of memory transactions.
 struct alignas(32) Entry {
     u64 pair;
-    u32 repeats;  // occurrences but one
+    u32 repeats; // occurrences, minus one
     u32 first;  // first selected position
-    u32 fate;  // how many positions are selected but one; then, if they are replaced, the symbol and NUMBERED
+    u32 fate; // selected positions, minus one; then, if they are replaced, the symbol and NUMBERED
 };
 constexpr u32 NUMBERED = 0x80000000u;
 
-// What one round tells the host; starts as zeros.
+// Report of a round to the host; starts as zeros.
 struct Report {
     u32 alive;
     u32 size;
@@ -57,7 +59,7 @@ __device__ __forceinline__ u64 hash_pair(u64 pair)
 struct Span {
     u32 first;
     u32 symbol[WORDS];
-    u32 before;  // the symbol before the span, and the one after it
+    u32 before; // the symbol before the span, and the one after it
     u32 after;
 
     __device__ __forceinline__ Span(const u32* sequence, u32 size, u32 tile)
@@ -78,7 +80,7 @@ struct Span {
         return threadIdx.x % 32 == 31 ? edge : right;
     }
 
-    // A bit for each position of word k that holds another symbol than the one before it.
+    // A bit for each position of word k whose symbol differs from the one before.
     __device__ __forceinline__ u32 run_starts(u32 k) const
     {
         const u32 edge = k > 0 ? __shfl_sync(ALL_LANES, symbol[k > 0 ? k - 1 : 0], 31) : before;
@@ -89,13 +91,13 @@ struct Span {
     }
 };
 
-// Position + 1 of the last run start up to the word's end, given the last one before it.
+// Position + 1 of the last start of a run up to the word's end, given that of the words before.
 __device__ __forceinline__ u32 last_start(u32 word_first, u32 starts, u32 before)
 {
     return starts == 0 ? before : word_first + 32 - __clz(starts);
 }
 
-// Marks the positions whose pair does not lie within one row.
+// Marks the positions whose pair crosses the end of a row.
 extern "C" __global__ void __launch_bounds__(THREADS) mark_alive(u32* sequence, u32 size, Report* report)
 {
     __shared__ u32 all_alive;
@@ -126,8 +128,9 @@ __device__ __forceinline__ u32 cell_of(u64 hash, u32 cell_mask)
     return static_cast<u32>(hash >> 32) & cell_mask;
 }
 
-// Two bits of a sieve, ones at first: the lower is cleared by the first pair of this hash, the upper by the second.
-// Most pairs of natural text occur once: they never get an entry in the exact table.
+// Two bits of a sieve, initially ones: the first pair with a hash clears the lower, the second the upper. Most pairs of
+// natural
+// text occur once: they never get an entry in the exact table.
 extern "C" __global__ void __launch_bounds__(THREADS)
     sieve_pairs(const u32* __restrict__ sequence, u32 size, u32* sieve, u32 cell_mask)
 {
@@ -149,8 +152,9 @@ __device__ __forceinline__ u32 slot_of(u64 hash, u32 capacity)
     return __umulhi(static_cast<u32>(hash), capacity);
 }
 
-// The pair's entry, made where it was not there; NO_ENTRY where the table is too full. `holder` has the first
-// slot, or had it: a load may be out of date, but an entry never changes once it is taken.
+// Finds or inserts the pair's entry; NO_ENTRY if the table is too full. `holder` is the content of the first slot,
+// possibly
+// outdated, but an entry never changes once it is taken.
 __device__ __forceinline__ u32 find_entry(Entry* table, u32 capacity, u64 pair, u64 holder)
 {
     u32 slot = slot_of(hash_pair(pair), capacity);
@@ -165,7 +169,7 @@ __device__ __forceinline__ u32 find_entry(Entry* table, u32 capacity, u64 pair, 
     return NO_ENTRY;
 }
 
-// Counts the pairs of alive positions and notes each position's entry; what the sieve saw once dies.
+// Counts the pairs of alive positions and stores each position's entry; pairs that the sieve saw once become dead.
 extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(u32* sequence, u32 size, const u32* sieve,
     u32 cell_mask, Entry* table, u32 capacity, u32* slots, u32* tile_starts, Report* report)
 {
@@ -178,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(u32* sequence,
     u32 start = 0;
     u64 pair[WORDS];
     u32 met[WORDS];
-    // all loads of a kind together, before the first is used
+    // issue all loads of a kind before the first is used
 #pragma unroll
     for (u32 k = 0; k < WORDS; ++k) {
         start = last_start(span.first + 32 * k, span.run_starts(k), start);
@@ -211,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(u32* sequence,
                     report->table_full = 1;
             }
         }
-        // a pair that many lanes have is added to once
+        // a pair in many lanes is added once
         const u32 same = __match_any_sync(ALL_LANES, slot);
         if (slot != NO_ENTRY && lane == static_cast<u32>(__ffs(same) - 1))
             atomicAdd(&table[slot].repeats, static_cast<u32>(__popc(same)));
@@ -223,14 +227,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(u32* sequence,
         tile_starts[blockIdx.x] = last;
 }
 
-// Occurrences of an entry's pair, 0 where there is no entry or the pair is alone.
+// Occurrences of an entry's pair, 0 without an entry or if the pair occurs once.
 __device__ __forceinline__ u32 occurrences(const Entry* table, u32 slot)
 {
     const u32 repeats = slot == NO_ENTRY ? 0 : table[slot].repeats;
     return repeats == 0 ? 0 : repeats + 1;
 }
 
-// Position + 1 of the last run start before the tile.
+// Position + 1 of the last start of a run before the tile.
 __device__ u32 start_before_tile(const u32* tile_starts)
 {
     __shared__ u32 start;
@@ -247,9 +251,11 @@ __device__ u32 start_before_tile(const u32* tile_starts)
     return start;
 }
 
-// Selects the positions whose pair has priority over both neighbours: it occurs oftener or, if as often, has
-// the higher hash. Equal pairs stand side by side only within a run of one symbol: there every other position
-// counts, from the run's start. Notes how often each pair is selected, and where first.
+// Selects the positions whose pair has priority over those of both adjacent positions: a higher count or, for equal
+// counts, a
+// higher hash. Equal pairs are adjacent only within a run of one symbol: there every other position from the run's
+// start is
+// selected. Counts the selections of each pair, and finds its first one.
 extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence, u32 size, Entry* table,
     const u32* __restrict__ slots, const u32* __restrict__ tile_starts, u32* selected, Report* report)
 {
@@ -263,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
     u32 counts[WORDS];
     u32 start = 0;
     bool any = false;
-    // all loads of a kind together, before the first is used
+    // issue all loads of a kind before the first is used
 #pragma unroll
     for (u32 k = 0; k < WORDS; ++k)
         slot[k] = (span.symbol[k] & DEAD) == 0 ? slots[span.first + 32 * k + lane] : NO_ENTRY;
@@ -283,7 +289,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
     start = 0;
     for (u32 w = 0; w < warp; ++w)
         start = max(start, warp_starts[w]);
-    // only a run that comes from the tile before needs to know where it began
+    // only needed by a run that starts in an earlier tile
     const u32 tile_first = blockIdx.x * TILE;
     if (tile_first > 0 && ((sequence[tile_first] ^ sequence[tile_first - 1]) & SYMBOL) == 0)
         start = max(start, start_before_tile(tile_starts));
@@ -303,7 +309,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
             edge_hash = hash_pair(pair_of(span.after, second));
         }
         u64 hash = hash_pair(pair_of(span.symbol[0], span.next(0)));
-        u64 last_hash = 0;  // of the word before
+        u64 last_hash = 0; // of the word before
 #pragma unroll
         for (u32 k = 0; k < WORDS; ++k) {
             const u32 word_first = span.first + 32 * k;
@@ -354,12 +360,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
             hash = next_hash;
         }
     }
-    // all warps storing to one address would queue there
+    // avoids contention of all warps for one address
     if (__syncthreads_or(won) && threadIdx.x == 0)
         report->any_selected = 1;
 }
 
-// Number + 1 of the rule of a pair among those of earlier rounds, or 0. Rules of this round are other pairs.
+// Number + 1 of the rule of a pair from earlier rounds, or 0. Rules of this round have other pairs.
 __device__ __forceinline__ u32 find_rule(const u32* index, u32 index_size, u64 pair, u32 known, const u32* left,
     const u32* right)
 {
@@ -379,7 +385,7 @@ __device__ __forceinline__ void enter_rule(u32* index, u32 index_size, u64 pair,
         slot = slot + 1 < index_size ? slot + 1 : 0;
 }
 
-// Lists the places of the bits in the warp's words, a word a lane; returns how many there are.
+// Lists the positions of set bits in the warp's words, one word per lane; returns their number.
 __device__ __forceinline__ u32 list_places(u32 bits, unsigned short* places)
 {
     const u32 number = __popc(bits);
@@ -389,9 +395,11 @@ __device__ __forceinline__ u32 list_places(u32 bits, unsigned short* places)
     return lanes_sum(number);
 }
 
-// Finds or makes the rules of the pairs that are replaced: those selected twice or more and at half of their
-// occurrences or more. New ones are numbered by first selected position. Marks the positions to replace.
-// groups: how many are to be replaced before each group of positions.
+// Finds or makes the rules of the pairs to replace: those selected at least twice and at half of their occurrences. New
+// rules are
+// numbered by first selected position. Marks the positions to replace. groups: number of replaced positions before each
+// group of
+// positions.
 extern "C" __global__ void __launch_bounds__(THREADS)
     number_rules(u32 size, Entry* table, const u32* __restrict__ slots, const u32* __restrict__ selected,
         u32* __restrict__ replaced, u32* left, u32* right, u32* index, u32 index_size, u32 vocabulary, u32 known,
@@ -399,7 +407,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 {
     if (report->table_full != 0)
         return;
-    __shared__ unsigned short warp_places[WARPS][GROUP / 2];  // no two neighbours are selected
+    __shared__ unsigned short warp_places[WARPS][GROUP / 2]; // adjacent positions are never both selected
     __shared__ u32 warp_bits[WARPS][32];
     __shared__ u32 warp_made[WARPS][32];
     const u32 warp = threadIdx.x / 32;
@@ -416,7 +424,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         u32 slot[BATCH];
         bool replace[BATCH];
         bool is_first[BATCH];
-        // all loads of a kind together, before the first is used
+        // issue all loads of a kind before the first is used
 #pragma unroll
         for (u32 k = 0; k < BATCH; ++k)
             slot[k] = begin + 32 * k < selections ? slots[first + places[begin + 32 * k]] : NO_ENTRY;
@@ -425,7 +433,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             replace[k] = is_first[k] = false;
             if (slot[k] != NO_ENTRY) {
                 const Entry* const entry = table + slot[k];
-                const u32 fate = __ldcg(&entry->fate);  // another thread may be numbering the pair
+                const u32 fate = __ldcg(&entry->fate); // another thread may be numbering the pair
                 replace[k] = (fate & NUMBERED) != 0 || (fate > 0 && 2 * (fate + 1) > entry->repeats);
                 is_first[k] = replace[k] && entry->first == first + places[begin + 32 * k];
             }
@@ -446,7 +454,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
     }
     __syncwarp();
-    const u32 bits = warp_bits[warp][lane];  // of a word: positions to replace, and those that make a rule
+    const u32 bits = warp_bits[warp][lane]; // of a word: positions to replace, and positions that make a rule
     const u32 made = warp_made[warp][lane];
     if (there)
         replaced[first / 32 + lane] = bits;
@@ -472,8 +480,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// Writes the sequence with its pairs replaced. Positions whose pair holds a new symbol come alive; if nothing
-// was replaced, what was selected dies, so that its neighbours get their turn.
+// Writes the sequence with its pairs replaced. Positions whose pair contains a new symbol become alive; if nothing was
+// replaced,
+// selected positions become dead, so that adjacent ones can be selected.
 extern "C" __global__ void __launch_bounds__(THREADS)
     rewrite(const u32* __restrict__ sequence, u32 size, const u32* __restrict__ slots,
         const Entry* __restrict__ table, const u32* __restrict__ selected, const u32* __restrict__ replaced,
@@ -485,12 +494,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const u32 lane = threadIdx.x % 32;
     const bool stalled = report->size == size;
     const Span span(sequence, size, blockIdx.x);
-    // lane l has word l - 1: the word before the span, the span's, the one after it
+    // lane l has word l - 1: the word before the span, the span's words, the one after it
     const u32 word = span.first / 32 + lane - 1;
     const bool there = (lane > 0 || span.first > 0) && lane < WORDS + 2 && 32 * static_cast<u64>(word) < size;
     const u32 words = there ? replaced[word] : 0;
     const u32 vain = there && stalled ? selected[word] : 0;
-    // replaced before the span: before its group of words, and in the group
+    // replaced before the span: before its group of words, and inside the group
     const u32 group = span.first / GROUP;
     const bool earlier = 32 * group + lane < span.first / 32 && span.first < size;
     u32 before = lanes_sum(earlier ? static_cast<u32>(__popc(replaced[32 * group + lane])) : 0u);

@@ -1,20 +1,26 @@
-"""Batch RePair: many pairs become rules in each round, one definition for every engine.
+"""Batch RePair: each round turns many pairs into rules; all engines use one definition.
 
-RePair (Larsson and Moffat, 1999) replaces the most frequent pair, one pair at a time. Here a round counts
-all adjacent pairs; each pair that occurs twice or more has a priority, (count, hash of the pair); a
-position is selected where its pair's priority beats both neighbours'; a pair that is selected at half of
-its occurrences or more becomes a rule there. Pairs never cross a row's end. A pair of old symbols never
-gains occurrences, so a position whose pair was seen once is dead until a neighbour changes, and only
-alive positions are counted again. Definition: :func:`polars_tadoc.kernels.traverse.reference.batch_repair`.
+RePair (Larsson and Moffat, 1999) replaces the most frequent pair, one pair at a time. Here a round counts all adjacent
+pairs.
+Each pair with count two or more has a priority (count, hash of the pair). A position is selected if its pair's priority
+exceeds
+those of both adjacent positions. A pair that is selected at half of its occurrences or more becomes a rule there. Pairs
+never
+cross the end of a row. A pair of old symbols never gains occurrences, so a position whose pair was seen once is dead
+until an
+adjacent symbol changes, and only alive positions are counted again. Definition:
+:func:`polars_tadoc.kernels.traverse.reference.batch_repair`.
 
-What each part is for:
+Reasons:
 
-- The hash in the priority: ties ordered by symbol cascade through duplicated rows one pair a round.
-- Half of the occurrences: where a pair loses most of its places to neighbours, its count is stale, and
-  another pair may fit the rest better. Without this bound log files take 8 % more symbols than exact RePair,
-  with it 4 % (``benchmarks/construction.py``).
-- Runs of one symbol are cut from their start and a pair is a rule once: a row's symbols depend on its words
-  and the pairs' counts alone, so equal rows of one grammar get equal symbols.
+- The hash in the priority: if ties were ordered by symbol, duplicated rows would yield one pair per round.
+- Half of the occurrences: if a pair loses most of its positions to adjacent ones, its count is stale, and another pair
+may fit
+  better. Without this bound log files take 8 % more symbols than with exact RePair, with it 4 %
+  (``benchmarks/construction.py``).
+- Runs of one symbol are split from their start, and a pair is a rule only once: a row's symbols depend only on its
+words
+    and the pairs' counts, so equal rows of a grammar get equal symbols.
 """
 
 from __future__ import annotations
@@ -34,17 +40,17 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 POSITIONS_AT_A_TIME = 1 << 20
-"""Positions, at most, that are counted between two meetings of the threads; 27 bytes each."""
+"""Maximum positions counted between two barriers of the threads; 27 bytes each."""
 
 POSITIONS_PER_BUCKET = 1 << 14
-"""Positions from which one more bucket of pairs repays itself."""
+"""Positions per additional bucket of pairs."""
 
 POSITIONS_PER_TASK = 1 << 17
-"""Positions below which handing them to another thread costs more than it gains."""
+"""Minimum positions per task."""
 
 
 class BinaryRules(NamedTuple):
-    """Rules of two symbols each, rule k being symbol ``vocabulary_size + k``, and the sequence they leave."""
+    """Rules of two symbols each, rule k being symbol ``vocabulary_size + k``, and the remaining sequence."""
 
     left: UInt32
     right: UInt32
@@ -61,14 +67,14 @@ def build(
     ----------
     sequence
         uint32 word ids, ``SEPARATOR`` after each row.
-    vocabulary_size
+    Number of words; the first rule gets this symbol.
         Words; the first rule gets this symbol.
-    on_round
+    Called before each round with its number and the number of alive positions.
         Called with the round's number and the alive positions before each round.
 
     """
     size = len(sequence)
-    state = np.zeros((size + 23) // 8 * 8, np.uint8)  # eight dead positions at least follow the last
+    state = np.zeros((size + 23) // 8 * 8, np.uint8)  # at least eight dead positions follow the last
     slots = np.empty((size + 7) // 8 * 8, np.uint32)
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence, state, *c), even_chunks(size)))
     rules = _Rules(vocabulary_size)
@@ -86,13 +92,13 @@ def build(
             break
         stalled_before = stalled
         size, alive = pairs.rewrite(stalled)
-        del pairs  # its table, before the next round's
+        del pairs  # frees its table before the next round's
         state[size : (size + 15) // 8 * 8] = counting.DEAD
     return BinaryRules(*rules.arrays(), sequence[:size].copy())
 
 
 class _Rules:
-    """The rules made so far, and an index that finds them by pair."""
+    """The rules so far, with an index by pair."""
 
     def __init__(self, vocabulary_size: int) -> None:
         self.vocabulary_size, self.known = vocabulary_size, 0
@@ -100,7 +106,7 @@ class _Rules:
         self.index = np.zeros(1 << 12, np.uint32)
 
     def assign(self, table: UInt64, entries: UInt32, symbols: UInt32) -> None:
-        """Give each listed table entry its rule's symbol."""
+        """Assign each listed table entry its rule's symbol."""
         most = self.known + len(entries)
         if most > len(self.left):
             capacity = 1 << most.bit_length()
@@ -114,19 +120,19 @@ class _Rules:
         )
 
     def arrays(self) -> tuple[UInt32, UInt32]:
-        """Left and right symbols by rule."""
+        """Return the left and right symbols by rule."""
         return self.left[: self.known].copy(), self.right[: self.known].copy()
 
 
 def _tasks(positions: int) -> int:
-    """How many tasks to cut a pass into: more than threads, for what is alive lies unevenly."""
+    """Return the number of tasks for a pass: more than threads, as alive positions are unevenly distributed."""
     threads = thread_count()
     return 1 if threads == 1 else max(1, min(max(2 * threads, 8), positions // POSITIONS_PER_TASK))
 
 
 @dataclass(frozen=True)
 class _Sequence:
-    """The sequence as one round sees it."""
+    """The sequence at the start of a round."""
 
     symbols: UInt32
     state: UInt8
@@ -135,7 +141,7 @@ class _Sequence:
 
     @property
     def blocks(self) -> UInt64:
-        """The state eight positions at a time, so that dead stretches cost an eighth."""
+        """The state, eight positions at a time, so that dead ranges cost an eighth."""
         return self.state.view(np.uint64)[: (len(self.symbols) + 7) // 8]
 
     def chunks(self, count: int) -> list[tuple[int, int]]:
@@ -144,17 +150,17 @@ class _Sequence:
 
 
 class _Buckets:
-    """Pairs whose hashes begin alike: counted by one thread at a time, in tables of their own."""
+    """Pairs with a common hash prefix: counted by one thread at a time, in separate tables."""
 
     def __init__(self, first: int, size: int, positions: int, sieved: bool) -> None:
         self.first = first
-        # four bits a position: one in twelve pairs that occur once still gets an entry
+        # four bits per position: one in twelve pairs that occur once still gets an entry
         self.seen = np.zeros((size, 1 << max(0, positions // 32).bit_length() if sieved else 1), np.uint64)
         self.index = np.zeros((size, 1 << (64 + positions // 16).bit_length()), np.uint32)
         self.progress = np.zeros((size, counting.PROGRESS), np.int64)
 
     def count(self, hashes: UInt64, filled: Int64, which: int, pairs: _Pairs) -> None:
-        """Count what all shares dropped into these buckets."""
+        """Count all shares' pairs of these buckets."""
         self.progress[:, [counting.SHARE, counting.PLACE]] = 0
         tables = (pairs.table, pairs.rules, pairs.free)
         while counting.count(hashes, filled, self.first, which, self.seen, self.index, self.progress, *tables):
@@ -164,7 +170,7 @@ class _Buckets:
 
 
 class _Counter:
-    """Counts the pairs of each round; what one round met decides how the next is counted."""
+    """Counts the pairs of each round; statistics of a round determine how the next one counts."""
 
     def __init__(self, alive: int) -> None:
         size = max(1 << 15, 3 * min(alive // 16, POSITIONS_AT_A_TIME))
@@ -187,14 +193,14 @@ class _Counter:
         else:
             self._count(sequence, alive, bucket_count, groups, pairs, counting.ALL)
         pairs.close()
-        # few pairs that occur once: to look twice costs more than their entries
+        # few pairs occur once: a second look costs more than their entries
         self.worth_sieving = len(pairs.rules) > alive // 16
         return pairs
 
     def _count(
         self, sequence: _Sequence, alive: int, bucket_count: int, groups: list[_Buckets], pairs: _Pairs, which: int
     ) -> None:
-        """Count positions, or, where only ``KNOWN`` pairs count, those without an entry."""
+        """Count positions, or, if only ``KNOWN`` pairs count, those without an entry."""
         waiting = which == counting.KNOWN
         walk = (sequence.state, sequence.blocks, sequence.slots, waiting)
         shares = _tasks(alive)
@@ -223,13 +229,13 @@ class _Pairs:
 
     def __init__(self, sequence: _Sequence, alive: int, most: int) -> None:
         self.sequence, self.alive = sequence, alive
-        # memory that is never touched is never there
+        # untouched memory is never allocated
         self.table = np.empty(counting.FIELDS * most, np.uint64)
-        self.rules = np.empty(most, np.uint32)  # first places until the rules are numbered
+        self.rules = np.empty(most, np.uint32)  # first positions until the rules are numbered
         self.free = np.zeros(1, np.uint64)
 
     def close(self) -> None:
-        """Cut off the entries that were never taken."""
+        """Drop unused entries."""
         taken = int(self.free[0])
         self.table, self.rules = self.table[: counting.FIELDS * taken], self.rules[:taken]
 
@@ -242,9 +248,9 @@ class _Pairs:
         )
 
     def make_rules(self, rules: _Rules) -> tuple[int, bool]:
-        """Find or make the rules of the pairs to replace, new ones numbered by first use.
+        """Find or make the rules of the pairs to replace; new ones are numbered by first use.
 
-        Returns how many pairs are replaced, and whether any position is selected at all.
+        Returns the number of replaced pairs, and whether any position is selected at all.
         """
         entries, places = np.empty(len(self.rules), np.uint32), np.empty(len(self.rules), np.uint32)
         count, any_selected = kernels.list_rules(self.table, self.rules, entries, places)
@@ -252,7 +258,7 @@ class _Pairs:
         return count, any_selected
 
     def rewrite(self, stalled: bool) -> tuple[int, int]:
-        """Rewrite every chunk in place, then close the gaps; returns the new size and the alive positions."""
+        """Rewrite every chunk in place, then close the gaps; return the new size and the number of alive positions."""
         s, rules = self.sequence, self.rules
         chunks = [(8 * first, min(8 * stop, len(s.symbols))) for first, stop in s.chunks(_tasks(len(s.symbols) // 4))]
         consumed = [

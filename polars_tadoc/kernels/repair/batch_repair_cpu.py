@@ -1,7 +1,8 @@
 """The passes of one round of batch RePair over a sequence of symbols; :mod:`.pairs` counts its pairs.
 
-Every pass is split by position. Threads share the table of pairs: while positions are selected, they add
-to its tallies atomically, and neither order nor number of threads shows in the result.
+Every pass is split by position. Threads share the table of pairs: during selection they add to its tallies atomically.
+The
+result depends neither on the order nor on the number of threads.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
 PENDING = 1 << 10
-"""Entries whose selections a thread adds up before it tells the others: hot ones would go to and fro between cores."""
+"""Entries whose selections a thread sums locally: hot cache lines would bounce between cores."""
 
 LOOK = 1 << 16
-"""Positions after which a pass looks for interrupts."""
+"""Positions between polls for interrupts."""
 
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -31,7 +32,7 @@ _SPREAD = 0x9E3779B1
 
 @njit
 def mark_alive(sequence: UInt32, state: UInt8, first: int, stop: int) -> int:
-    """Mark every position whose pair lies within one row; returns how many."""
+    """Mark every position whose pair is within one row; return their number."""
     count = 0
     for i in range(first, stop):
         inside = sequence[i] != SEPARATOR and i + 1 < len(sequence) and sequence[i + 1] != SEPARATOR
@@ -42,10 +43,11 @@ def mark_alive(sequence: UInt32, state: UInt8, first: int, stop: int) -> int:
 
 @njit
 def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
-    """Settle equal priorities of the pairs at two adjacent positions.
+    """Break ties of the pairs at two adjacent positions.
 
-    Equal pairs stand side by side only within a run of one symbol: there every other position counts, from
-    the run's start, so that equal runs are cut alike wherever they stand.
+    Equal pairs are adjacent only within a run of one symbol: there every other position from the run's start wins, so
+    that
+    equal runs are split equally everywhere.
     """
     if sequence[i] == sequence[neighbour] and sequence[i + 1] == sequence[neighbour + 1]:
         return (i - run_start) & 1 == 0
@@ -64,10 +66,11 @@ def select(
     first_block: int,
     stop_block: int,
 ) -> None:
-    """Select the positions whose pair has priority over both neighbours; tally them and find each pair's first.
+    """Select the positions whose pair has priority over both adjacent ones; count them and find each pair's first.
 
-    Positions whose pair occurs once die. Priority is (count, hash of the pair); of the hash the upper 32
-    bits are looked at unless they tie.
+    Positions whose pair occurs once become dead. Priority is (count, hash of the pair); only the upper 32 bits of the
+    hash are
+    compared unless they tie.
     """
     began = interrupts()
     zero = nb.uint64(0)
@@ -81,10 +84,10 @@ def select(
             continue
         if 8 * block + 72 <= len(slots):
             for i in range(8 * block + 64, 8 * block + 72):
-                # a dead position's slot may lie far outside, where even asking is slow
+                # a dead position's slot may be out of bounds, and even prefetching it is slow
                 prefetch(table, FIELDS * nb.int64(slots[i]) * nb.int64(state[i] != DEAD))
         here = zero
-        for i in range(8 * block - 2, 8 * block + 8):  # the first two only fetch before and here
+        for i in range(8 * block - 2, 8 * block + 8):  # the first two only fetch ahead
             after = zero
             if i >= -1 and state[i + 1] != DEAD:
                 at = FIELDS * nb.int64(slots[i + 1])
@@ -126,10 +129,11 @@ def select(
 @polled
 @njit
 def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt32) -> Any:
-    """List the table entries whose pair is replaced, with the first place each is used.
+    """List the table entries whose pair is replaced, with the first position of each.
 
-    Returns how many there are, and whether any position is selected at all. Entries that are not replaced
-    get ``NONE`` for a first place.
+    Returns their number, and whether any position is selected at all. Entries that are not replaced get ``NONE`` as
+    first
+    position.
     """
     began = interrupts()
     out = 0
@@ -161,10 +165,11 @@ def assign_rules(
     right: UInt32,
     index: UInt32,
 ) -> int:
-    """Give the listed entries their rules' symbols; returns how many rules there are now.
+    """Assign the listed entries their rules' symbols; return the new number of rules.
 
-    A pair that is a rule already keeps its symbol. New rules are numbered in the order given and appended
-    to ``left`` and ``right``; ``index``, a hash table of rule numbers + 1, finds rules by pair.
+    A pair that already is a rule keeps its symbol. New rules are numbered in the given order and appended to ``left``
+    and
+    ``right``; ``index``, a hash table of rule numbers + 1, finds rules by pair.
     """
     began = interrupts()
     mask = nb.uint64(len(index) - 1)
@@ -193,7 +198,7 @@ def assign_rules(
 
 @njit
 def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
-    """Enter the rules made so far into an empty, larger index."""
+    """Insert the existing rules into an empty, larger index."""
     mask = nb.uint64(len(index) - 1)
     for rule in range(known):
         s = nb.int64(hash_pair(left[rule], right[rule]) & mask)
@@ -215,11 +220,13 @@ def rewrite(
     consumed: bool,
     stalled: bool,
 ) -> Any:
-    """Replace and compact in place from ``first``; new neighbours come alive.
+    """Replace and compact in place from ``first``; positions next to new symbols become alive.
 
-    ``consumed``: the symbol at ``first`` went into a rule at ``first - 1``. ``stalled``: no rule was made
-    in this round, and what was selected in vain dies, so that its neighbours get their turn. Returns the
-    symbols written, how many of them are alive, and whether the first one is new.
+    ``consumed``: the symbol at ``first`` is part of a rule at ``first - 1``. ``stalled``: no rule was made in this
+    round, and
+    selected positions become dead, so that adjacent ones can be selected. Returns the number of symbols written, the
+    number of
+    alive ones, and whether the first one is new.
     """
     began, look = interrupts(), first
     out = first
@@ -236,7 +243,7 @@ def rewrite(
                 if state[j] == SELECTED:
                     prefetch(rules, nb.int64(slots[j]))
         if i & 7 == 0 and i + 8 <= stop and blocks[i >> 3] == 0:
-            # nothing starts here: a dead stretch moves as it is
+            # nothing starts here: a dead range is copied unchanged
             if out > first and state[out - 1] != DEAD and sequence[i] == SEPARATOR:
                 state[out - 1] = DEAD
                 alive -= 1

@@ -1,7 +1,8 @@
-"""Batch RePair on the device, symbol for symbol what :mod:`polars_tadoc.kernels.repair.batch_repair` makes.
+"""Batch RePair on the device, with the same symbols as :mod:`polars_tadoc.kernels.repair.batch_repair`.
 
-A round is five kernels and one wait: the host reads how many symbols and alive positions are left, and
-sizes the next round's table by them.
+A round is five kernels and one synchronisation: the host reads the numbers of remaining symbols and alive positions,
+which
+determine the size of the next round's table.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from polars_tadoc.runtime.device import device_errors, even_blocks, launch
 
 THREADS = 256
 TILE = 8 * THREADS
-"""Positions of a block."""
+"""Positions per block."""
 GROUP = 1024
-"""Positions of a warp that numbers rules."""
+"""Positions per warp that numbers rules."""
 
 _ENTRY_BYTES = 32
-_MAX_SYMBOLS = (1 << 31) - 1  # one bit of a symbol marks dead positions, and no symbol is all ones below it
+_MAX_SYMBOLS = (1 << 31) - 1  # one bit of a symbol marks dead positions, and the other 31 must not be all ones
 
 
 @dataclass(frozen=True)
 class Design:
-    """Sizes that change nothing in the result; ``benchmarks/gpu_construction.py`` measures others."""
+    """Tuning parameters without effect on the result; ``benchmarks/gpu_construction.py`` measures others."""
 
     sieved: int = 1 << 20
-    """From so many alive positions up, pairs that occur once are sieved out before they are counted."""
+    """From this many alive positions on, a sieve drops pairs that occur once before counting."""
     sieved_entries: float = 0.5
-    """Table entries per alive position, at the first try, for what the sieve lets through."""
+    """Table entries per alive position with a sieve, in the first attempt."""
     entries: float = 1.5
-    """The same where there was no sieve. Each further try takes twice as many."""
+    """The same without a sieve. Each further attempt takes twice as many."""
 
 
 design = Design()
@@ -43,7 +44,7 @@ design = Design()
 
 @dataclass(frozen=True, eq=False)
 class DeviceRules:
-    """Rules of two symbols each, rule k being symbol ``vocabulary_size + k``, and the sequence they leave."""
+    """Rules of two symbols each, rule k being symbol ``vocabulary_size + k``, and the remaining sequence."""
 
     left: Any
     """cupy uint32 by rule."""
@@ -52,7 +53,7 @@ class DeviceRules:
     sequence: Any
     """cupy uint32: symbols of all rows, ``SEPARATOR`` after each row."""
     round_offsets: Any
-    """cupy uint32[rounds + 1]: the rules of each round, which name words and rules of earlier rounds."""
+    """cupy uint32[rounds + 1]: the first rule of each round; rules refer to words and rules of earlier rounds."""
 
     def to_host(self) -> BinaryRules:
         """Copy to host memory."""
@@ -68,12 +69,12 @@ def build(
     Raises
     ------
     EngineUnavailableError
-        The sequence is beyond 31-bit symbols, or the device is out of memory or failed.
+        The sequence exceeds 31-bit symbols, or the device is out of memory or failed.
 
     """
     if vocabulary_size + len(sequence) // 2 >= _MAX_SYMBOLS or len(sequence) >= _MAX_SYMBOLS:
         raise EngineUnavailableError(
-            f'engine="gpu": {len(sequence):,} words are beyond its 31-bit symbols; use engine="cpu", or '
+            f'engine="gpu": {len(sequence):,} words exceed its 31-bit symbols; use engine="cpu", or '
             "compress in more parts"
         )
     with device_errors(f"making rules of {len(sequence):,} words"):
@@ -99,7 +100,7 @@ def build(
 
 
 class _Rounds:
-    """Buffers of all rounds, and where the rounds stand."""
+    """Buffers of all rounds, and their state."""
 
     def __init__(self, sequence: Any, vocabulary_size: int) -> None:
         import cupy
@@ -112,7 +113,7 @@ class _Rounds:
         self.tile_starts = cupy.empty(-(-self.size // TILE), np.uint32)
         self.groups = cupy.empty(-(-self.size // GROUP), np.uint32)
         self.sums = cupy.empty(0, np.uint8)
-        # a rule takes two symbols away where it is made
+        # a rule replaces at least two pairs of symbols
         self.left = cupy.empty(self.size // 2 + 1, np.uint32)
         self.right = cupy.empty(self.size // 2 + 1, np.uint32)
         self.index = cupy.zeros(self.size + 64, np.uint32)
@@ -122,7 +123,7 @@ class _Rounds:
         self.alive = int(self.report.get()[0])  # synchronize!
 
     def run(self) -> bool:
-        """Run one round; returns whether any position was selected."""
+        """Run one round; return whether any position was selected."""
         import cupy
 
         sieved = self.alive >= design.sieved
@@ -134,13 +135,13 @@ class _Rounds:
             if not table_full:
                 break
             capacity = min(2 * capacity, (1 << 32) - 1)
-            self.table = cupy.empty(0, np.uint8)  # the old one is free before the new one is made
+            self.table = cupy.empty(0, np.uint8)  # frees the old one before the new one is made
         self.sequence, self.target = self.target, self.sequence
         self.alive, self.size, self.known = alive, size, known
         return bool(any_selected)
 
     def _start(self, capacity: int, sieve_bits: int) -> None:
-        """Start all kernels of a round; the host need not wait in between."""
+        """Launch all kernels of a round; the host does not wait in between."""
         number_blocks = -(-self.size // (GROUP * THREADS // 32))
         self.table = _all_ones(self.table, _ENTRY_BYTES * capacity)
         self.sums = _all_ones(self.sums, 8 * number_blocks)
@@ -177,7 +178,7 @@ class _Rounds:
 
 
 def _all_ones(buffer: Any, nbytes: int) -> Any:
-    """Return the buffer, or a larger one, with its first bytes set."""
+    """Return the buffer, or a larger one, with its first ``nbytes`` bytes set."""
     import cupy
 
     if buffer.nbytes < nbytes:

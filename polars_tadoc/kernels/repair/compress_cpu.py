@@ -1,4 +1,4 @@
-"""Compresses rows on the CPU: cut them into words, make rules, predict gaps."""
+"""Compresses rows on the CPU: tokenizes them, makes rules, predicts gaps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.runtime.array_types import UInt32
 
 RULE_METHODS = compressed.METHODS
-"""Ways to make rules that the CPU has: all."""
+"""The CPU supports all methods of making rules."""
 
 
 def compress_rows(
@@ -27,14 +27,14 @@ def compress_rows(
     method
         One of ``RULE_METHODS``.
     lossless
-        Keep what stands between words.
+        Keep the gaps between words.
     on_round
         Called with the number of each round of grammar construction and its alive positions.
 
     Raises
     ------
     LimitExceededError
-        The rows have more words than one grammar may.
+        The rows have more words than a grammar may have.
     ValueError
         A row is not UTF-8.
 
@@ -47,7 +47,7 @@ def compress_rows(
 def build_rules(
     sequence: UInt32, vocabulary_size: int, rows: int, *, method: str, on_round: Callable[[int, int], None]
 ) -> LevelledRules:
-    """Make the rules of word ids, ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
+    """Make rules from word ids with ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
     if method == "sequitur":
         return sequitur.build(sequence, vocabulary_size, rows)
     return prune(batch_repair.build(sequence, vocabulary_size, on_round), vocabulary_size, rows)

@@ -1,4 +1,4 @@
-"""Compresses rows on the device end to end: only text goes there, only what is stored comes back."""
+"""Compresses rows on the device end to end: only text is copied to it, and only stored arrays back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 RULE_METHODS: tuple[str, ...] = ("batch_repair",)
-"""Ways to make rules that the device has; Sequitur takes one word after another."""
+"""Methods of making rules on the device; Sequitur is sequential."""
 
 
 def compress_rows(
@@ -36,15 +36,15 @@ def compress_rows(
     lossless: bool,
     on_round: Callable[[int, int], None],
 ) -> Compressed:
-    """Compress the rows that share one grammar, bit for bit as the CPU does.
+    """Compress rows to one grammar, bit for bit as the CPU does.
 
-    Parameters as of :func:`polars_tadoc.kernels.repair.compress_cpu.compress_rows`; the method is the only one of
+    Parameters as for :func:`polars_tadoc.kernels.repair.compress_cpu.compress_rows`; the method is the only one in
     ``RULE_METHODS``.
 
     Raises
     ------
     EngineUnavailableError
-        The device is out of memory or failed, or the rows are beyond the kernels' positions.
+        The device is out of memory or failed, or the rows exceed the kernels' positions.
     ValueError
         A row is not UTF-8.
 
@@ -71,7 +71,7 @@ def build_rules(
     method: str = RULE_METHODS[0],
     on_round: Callable[[int, int], None],
 ) -> LevelledRules:
-    """Make and prune the rules of word ids in host memory; parameters as of ``compress_cpu.build_rules``."""
+    """Make and prune rules from word ids in host memory; parameters as for ``compress_cpu.build_rules``."""
     with device_errors(f"copying {len(sequence):,} words"):
         import cupy
 

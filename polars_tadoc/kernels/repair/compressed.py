@@ -1,4 +1,4 @@
-"""What compressing gives on every engine: one grammar and its rows."""
+"""The result of compression on every engine: one grammar and its rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 
 METHODS: tuple[str, ...] = ("batch_repair", "sequitur")
-"""Ways to make rules."""
+"""Methods of making rules."""
 
 
 @dataclass(frozen=True, eq=False)

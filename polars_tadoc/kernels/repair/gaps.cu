@@ -1,9 +1,10 @@
-// What stands between words: finds the gaps that decompression does not assume, and encodes them.
+// Gaps between words: finds those that differ from the default, and encodes them.
 #include "primitives/counters.cuh"
 #include "primitives/bitmap.cuh"
 
-// Sets a bit for each token that a gap of note stands before: inside a row anything but one space, at a row's
-// ends anything. A token without bytes ends a row.
+// Sets a bit for each token with a noted gap before it: inside a row any gap but one space, at a row's ends any
+// nonempty gap. An
+// empty token ends a row.
 extern "C" __global__ void mark_gaps(const unsigned char* __restrict__ bytes, const u32* __restrict__ token_starts,
     const u32* __restrict__ token_stops, u32 tokens, u32 bitmap_words, u32* __restrict__ gap_bits)
 {
@@ -21,7 +22,7 @@ extern "C" __global__ void mark_gaps(const unsigned char* __restrict__ bytes, co
         gap_bits[token / 32] = word;
 }
 
-// One thread for 32 tokens writes the gaps noted there: the token after each, and its span.
+// One thread per 32 tokens writes the noted gaps: the token after each, and its span.
 extern "C" __global__ void place_gaps(const u32* __restrict__ gap_bits, const u32* __restrict__ gap_ranks,
     u32 bitmap_words, const u32* __restrict__ token_starts, const u32* __restrict__ token_stops,
     u32* __restrict__ gap_tokens, u32* __restrict__ gap_starts, u32* __restrict__ gap_stops)
@@ -38,7 +39,7 @@ extern "C" __global__ void place_gaps(const u32* __restrict__ gap_bits, const u3
     }
 }
 
-// The noted gaps before each row, and all.
+// Number of noted gaps before each row, and in total.
 extern "C" __global__ void place_gap_rows(const u32* __restrict__ row_tokens, u32 rows,
     const u32* __restrict__ gap_bits, const u32* __restrict__ gap_ranks, u32* __restrict__ row_gaps)
 {
@@ -47,7 +48,7 @@ extern "C" __global__ void place_gap_rows(const u32* __restrict__ row_tokens, u3
         row_gaps[row] = rank_before(gap_bits, gap_ranks, row_tokens[row]);
 }
 
-// first_tokens[g]: first token of the row whose first noted gap is g; left as it is for other gaps.
+// first_tokens[g]: first token of the row whose first noted gap is g; unchanged for other gaps.
 extern "C" __global__ void mark_first_gaps(const u32* __restrict__ row_tokens, const u32* __restrict__ row_gaps,
     u32 rows, u32* __restrict__ first_tokens)
 {
@@ -69,7 +70,7 @@ __device__ __forceinline__ u64 write_varint(unsigned char* __restrict__ data, u6
     return at + 1;
 }
 
-// Gaps of the row that were passed over since its last noted one, or since its first.
+// Number of the row's gaps skipped since its last noted one, or since its first gap.
 __device__ __forceinline__ u32 gaps_skipped(
     const u32* __restrict__ gap_tokens, const u32* __restrict__ first_tokens, u32 gap)
 {
@@ -86,7 +87,7 @@ extern "C" __global__ void measure_gaps(const u32* __restrict__ gap_tokens, cons
         sizes[gap] = varint_size(gaps_skipped(gap_tokens, first_tokens, gap)) + varint_size(gap_ids[gap]);
 }
 
-// Writes them; stops: where each pair ends.
+// Writes the pairs; stops: end of each pair.
 extern "C" __global__ void write_gaps(const u32* __restrict__ gap_tokens, const u32* __restrict__ first_tokens,
     const u32* __restrict__ gap_ids, u32 gaps, const u64* __restrict__ stops, unsigned char* __restrict__ data)
 {
@@ -97,7 +98,7 @@ extern "C" __global__ void write_gaps(const u32* __restrict__ gap_tokens, const 
     write_varint(data, write_varint(data, at, gaps_skipped(gap_tokens, first_tokens, gap)), gap_ids[gap]);
 }
 
-// Where the bytes of each row start, and all.
+// Offsets of each row's bytes, and the total.
 extern "C" __global__ void place_gap_bytes(
     const u32* __restrict__ row_gaps, u32 rows, const u64* __restrict__ stops, i64* __restrict__ offsets)
 {

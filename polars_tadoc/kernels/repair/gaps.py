@@ -1,8 +1,10 @@
-"""Predicts what stands between words, so that rows store only what comes otherwise.
+"""Predicts the gaps between words, so that rows only store the gaps that differ.
 
-Repeated text repeats its gaps: wherever a rule occurs, the same gap mostly stands between the same two symbols
-of its body. Between the top-level symbols of a row the word that follows tells most. One predicted gap for each
-such key is stored with the grammar; definition in :func:`polars_tadoc.kernels.traverse.reference.predict_gaps`.
+Repeated text repeats its gaps: at every use of a rule, the gap between two symbols of its body is usually the same.
+Between the
+top-level symbols of a row, the following word is the best predictor. One predicted gap per key is stored with the
+grammar;
+:func:`polars_tadoc.kernels.traverse.reference.predict_gaps` has the definition.
 """
 
 from __future__ import annotations
@@ -20,19 +22,19 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 @dataclass(frozen=True)
 class GapKeys:
-    """What predicts each gap of some rows: the place of a rule's body that follows it, or the word."""
+    """The key that predicts each gap of some rows: the position in a rule's body after it, or the next word."""
 
     size: int
-    """Number of keys: the vocabulary's words, then the places of all bodies."""
+    """Number of keys: the vocabulary's words, then the positions of all bodies."""
     keys: UInt32
-    """Row after row, words + 1 each: the key of each gap, 0 for the first and the last, which have none."""
+    """By row, words + 1 each: the key of each gap, 0 for the first and the last, which have none."""
     starts: Int64
-    """Where each row's keys start; length rows + 1."""
+    """Offsets of each row's keys; length rows + 1."""
     row_words: Int64
 
     @classmethod
     def of(cls, rules: LevelledRules, vocabulary_size: int, work_space: UInt32 | None = None) -> GapKeys:
-        """Find the keys, in ``work_space`` if that is given (uint32, one for each word and row)."""
+        """Compute the keys, in ``work_space`` if given (uint32, one entry per word and row)."""
         symbols = vocabulary_size + len(rules.rule_offsets) - 1
         lengths, firsts = np.empty(symbols, np.int64), np.empty(symbols, np.uint32)
         kernels.measure_rules(vocabulary_size, rules.rule_offsets, rules.symbols, lengths, firsts)
@@ -52,7 +54,7 @@ class GapKeys:
         return cls(vocabulary_size + len(rules.symbols), keys, starts, row_words)
 
     def predict(self, gap_offsets: Int64, gap_data: UInt8) -> UInt32:
-        """Find each key's prevailing gap code, uint32 by key; the gaps are listed as the tokenizer does."""
+        """Return each key's most frequent gap code, uint32 by key; the gaps are encoded as by the tokenizer."""
 
         def list_seen(chunk: tuple[int, int]) -> tuple[UInt32, UInt64]:
             own, offsets = slice(*chunk), gap_offsets[chunk[0] : chunk[1] + 1]
@@ -65,19 +67,19 @@ class GapKeys:
         totals = parts[0][0]
         for part in parts[1:]:
             totals += part[0]
-        # a stable sort merges sorted parts
+        # a stable sort merges sorted runs
         seen = parts[0][1] if len(parts) == 1 else np.sort(np.concatenate([part[1] for part in parts]), kind="stable")
         codes = np.zeros(self.size, np.uint32)
         kernels.decide(seen, totals, codes)
         return codes
 
     def encode(self, codes: UInt32, gap_offsets: Int64, gap_data: UInt8) -> tuple[Int64, UInt8]:
-        """List the gaps that differ from the predicted ones; ``keys`` are overwritten.
+        """Encode the gaps that differ from the prediction; ``keys`` are overwritten.
 
         Returns
         -------
         (int64 array, uint8 array)
-            Where each row's bytes start, length rows + 1; varint pairs of gaps passed over and gap code.
+            Offsets of each row's bytes, length rows + 1; varint pairs (number of skipped gaps, gap code).
 
         """
         sizes = np.empty(len(self.row_words), np.int64)
@@ -100,25 +102,25 @@ class GapKeys:
 
 
 def predict_gaps(tokens: Tokens, rules: LevelledRules) -> tuple[UInt32, Int64, UInt8]:
-    """Predict the gaps of rows from all rows, and encode the rest.
+    """Predict the gaps of rows from all rows, and encode the others.
 
     Parameters
     ----------
     tokens
-        What the rows were cut into; ``sequence``, whose rules are made by now, is overwritten.
+        The tokenized rows; ``sequence``, which is no longer needed, is overwritten.
     rules
         Rules and rows.
 
     Returns
     -------
     (uint32 array, int64 array, uint8 array)
-        Gap codes by key: 0 for one space, else 1 + gap id; then as :meth:`GapKeys.encode`.
+        Gap codes by key: 0 for one space, otherwise 1 + gap id; then as :meth:`GapKeys.encode`.
 
     """
     vocabulary_size = len(tokens.vocabulary)
     if len(tokens.gap_data) == 0:
         return np.zeros(vocabulary_size + len(rules.symbols), np.uint32), tokens.gap_offsets, tokens.gap_data
-    # the sequence has a place for each gap; fresh pages would cost more than the work
+    # the sequence has an entry for each gap; fresh pages would cost more than the work
     keys = GapKeys.of(rules, vocabulary_size, tokens.sequence)
     codes = keys.predict(tokens.gap_offsets, tokens.gap_data)
     return codes, *keys.encode(codes, tokens.gap_offsets, tokens.gap_data)

@@ -1,4 +1,4 @@
-"""Predicts gaps by the rule place or the word that follows them, and encodes those that come otherwise."""
+"""Predicts gaps from the following position in a rule or the following word, and encodes those that differ."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
 OTHER = 1 << 31
-"""Added to a gap code that is not the predicted one; there are fewer gaps than bytes of text."""
+"""Added to gap codes that differ from the prediction; there are fewer gaps than bytes of text."""
 
 
 @njit
 def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, lengths: Int64, firsts: UInt32) -> None:
-    """Fill the words that each symbol stands for and the first of them, by symbol (words, then rules ascending)."""
+    """Fill the length and the first word of each symbol's expansion, by symbol (words, then rules ascending)."""
     for word in range(vocabulary_size):
         lengths[word] = 1
         firsts[word] = word
@@ -30,7 +30,7 @@ def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, l
 
 @njit
 def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_words: Int64) -> None:
-    """Fill the words of each row."""
+    """Fill the number of words of each row."""
     for row in range(len(row_words)):
         total = nb.int64(0)
         for i in range(root_offsets[row], root_offsets[row + 1]):
@@ -54,12 +54,12 @@ def fill_keys(
 ) -> None:
     """Write the key of each gap: gap g of a row at ``keys[starts[row] + g]``, 0 for a row's first and last.
 
-    A rule is walked where it is met first; later occurrences are copied from there.
+    A rule is expanded at its first occurrence; later occurrences are copied from there.
     """
     began = interrupts()
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
-    known = np.full(len(rule_offsets) - 1, -1, np.int64)  # where the keys inside each rule stand already
+    known = np.full(len(rule_offsets) - 1, -1, np.int64)  # position of the keys inside each rule, once written
     for row in range(len(starts)):
         if interrupts() != began:
             return
@@ -105,7 +105,7 @@ def list_seen(
 ) -> int:
     """Count each key in ``totals`` and list ``key << 32 | code`` of the gaps that are not one space.
 
-    Returns how many are listed. The gaps are the tokenizer's: varint pairs of gaps passed over and gap id.
+    Returns the length of the list. The gaps are encoded as by the tokenizer: varint pairs (skipped gaps, gap id).
     """
     began = interrupts()
     gaps_at = nb.uint64(gap_data.ctypes.data)
@@ -130,9 +130,9 @@ def list_seen(
 
 @njit
 def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
-    """Set each key's most frequent code; ``seen`` ascends, ``codes`` comes in as zeros.
+    """Set each key's most frequent code; ``seen`` ascends, ``codes`` is initially zero.
 
-    A code seen only once does not count; equally frequent ones give way to the smaller, 0 above all.
+    A code seen only once does not count; ties go to the smaller one.
     """
     i = 0
     while i < len(seen):
@@ -154,9 +154,9 @@ def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
 @polled
 @njit
 def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, marks: UInt32) -> None:
-    """Turn each gap's key into 0 where it is as predicted, ``OTHER`` + its code where not, anything else for a space.
+    """Replace each gap's key: 0 if as predicted, ``OTHER`` + its code if not, any other value for a space.
 
-    The gaps before the first and after the last word are predicted to be nothing.
+    The first and the last gap of a row are predicted to be empty.
     """
     began = interrupts()
     gaps_at = nb.uint64(gap_data.ctypes.data)
@@ -182,9 +182,9 @@ def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap
 @polled
 @njit
 def encode(marks: UInt32, starts: Int64, row_words: Int64, writing: bool, sizes: Int64, data: UInt8) -> None:
-    """Encode each row's gaps that are not as predicted: varint pairs of gaps passed over and gap code.
+    """Encode each row's gaps that differ from the prediction: varint pairs (skipped gaps, gap code).
 
-    Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are.
+    Fills either ``sizes`` (bytes by row) or, if ``writing``, the bytes.
     """
     began = interrupts()
     data_at = nb.uint64(data.ctypes.data)

@@ -1,4 +1,4 @@
-"""What stands between words, on the device: interned, predicted and encoded as the CPU does it."""
+"""Gaps between words on the device: interned, predicted and encoded with the same result as the CPU."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ _THREADS = 512  # of predict_gaps.cu
 
 @dataclass(frozen=True, eq=False)
 class NotedGaps:
-    """The gaps that decompression does not assume (one space inside a row, nothing at its ends)."""
+    """The gaps that differ from the default (one space inside a row, empty at its ends)."""
 
     vocabulary: pa.LargeStringArray
-    """Distinct gaps by falling count, equal ones in code point order."""
+    """Distinct gaps by descending count, then code point order."""
     ids: Any
-    """cupy uint32 by noted gap, in the text's order."""
+    """cupy uint32 by noted gap, in text order."""
     tokens: Any
-    """cupy uint32 by noted gap: place in the sequence of the word, or of the separator, that it stands before."""
+    """cupy uint32 by noted gap: position in the sequence of the word or separator after it."""
     row_gaps: Any
-    """cupy uint32: noted gaps before each row, and all; length rows + 1."""
+    """cupy uint32: number of noted gaps before each row, and in total; length rows + 1."""
     row_tokens: Any
-    """cupy uint32: where each row starts in the sequence, and its length; length rows + 1."""
+    """cupy uint32: offset of each row in the sequence, and its length; length rows + 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class PredictedGaps:
-    """The predictions, and rows that hold only what differs from them; all on the device."""
+    """The predictions, and rows with only the gaps that differ; all on the device."""
 
     codes: Any
-    """cupy uint32 by key: 0 for one space, else 1 + gap id; length vocabulary + rule symbols."""
+    """cupy uint32 by key: 0 for one space, otherwise 1 + gap id; length vocabulary + rule symbols."""
     offsets: Any
-    """cupy int64: where each row's gap bytes start; length rows + 1."""
+    """cupy int64: offsets of each row's gap bytes; length rows + 1."""
     data: Any
-    """cupy uint8: varint pairs, gaps passed over and gap code."""
+    """cupy uint8: varint pairs (skipped gaps, gap code)."""
 
 
 def note_gaps(text: Any, token_starts: Any, token_stops: Any, row_tokens: Any) -> NotedGaps:
@@ -55,9 +55,9 @@ def note_gaps(text: Any, token_starts: Any, token_stops: Any, row_tokens: Any) -
     text
         cupy uint8, padded.
     token_starts, token_stops
-        cupy uint32: the bytes of each word, and those of a token without bytes at each row's end.
+        cupy uint32: span of each word, and of an empty token at each row's end.
     row_tokens
-        cupy uint32: tokens before each row, and all; length rows + 1.
+        cupy uint32: number of tokens before each row, and in total; length rows + 1.
 
     """
     import cupy
@@ -78,26 +78,26 @@ def note_gaps(text: Any, token_starts: Any, token_stops: Any, row_tokens: Any) -
 
 
 def encode_gaps(gaps: NotedGaps) -> tuple[Any, Any]:
-    """Encode each row's noted gaps as varint pairs: gaps passed over, gap id.
+    """Encode each row's noted gaps as varint pairs (skipped gaps, gap id).
 
     Returns
     -------
     (cupy int64, cupy uint8)
-        Where each row's bytes start, and all, length rows + 1; the bytes.
+        Offsets of each row's bytes, and the total, length rows + 1; the bytes.
 
     """
     return _encode(gaps.tokens, gaps.ids, gaps.row_gaps, gaps.row_tokens)
 
 
 def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRules) -> PredictedGaps:
-    """Predict the gaps of rows from all rows, and encode the rest, as :mod:`polars_tadoc.kernels.repair.gaps` does.
+    """Predict the gaps of rows from all rows, and encode the others, as :mod:`polars_tadoc.kernels.repair.gaps` does.
 
     Parameters
     ----------
     gaps
-        What stands between the words of the rows.
+        The gaps of the rows.
     vocabulary_size
-        Words; the first rule has this symbol.
+        Number of words; the first rule has this symbol.
     rules
         Rules and rows.
 
@@ -124,7 +124,7 @@ def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRul
 
 
 def _find_keys(row_tokens: Any, tokens: int, vocabulary_size: int, rules: DeviceLevelledRules) -> Any:
-    """Find what predicts the gap before each token; 0xFFFFFFFF at the edges of rows."""
+    """Return the key of the gap before each token; 0xFFFFFFFF at the ends of rows."""
     import cupy
 
     rows, root_count = len(row_tokens) - 1, len(rules.roots)
@@ -154,7 +154,7 @@ def _find_keys(row_tokens: Any, tokens: int, vocabulary_size: int, rules: Device
 
 
 def _predict(keys: Any, codes: Any, noted: int, key_count: int) -> Any:
-    """Return the code to expect under each key."""
+    """Return the predicted code of each key."""
     import cupy
 
     capacity = 1 << (2 * noted).bit_length()
@@ -170,7 +170,7 @@ def _predict(keys: Any, codes: Any, noted: int, key_count: int) -> Any:
 
 
 def _count_in_rows(row_tokens: Any, bits: Any, ranks: Any) -> Any:
-    """Count the marked tokens before each row, and all."""
+    """Return the number of marked tokens before each row, and in total."""
     import cupy
 
     rows = len(row_tokens) - 1
@@ -180,7 +180,7 @@ def _count_in_rows(row_tokens: Any, bits: Any, ranks: Any) -> Any:
 
 
 def _encode(tokens: Any, numbers: Any, row_gaps: Any, row_tokens: Any) -> tuple[Any, Any]:
-    """Encode gaps, given by the tokens that they stand before, as varint pairs: gaps passed over, number."""
+    """Encode gaps, given by the tokens after them, as varint pairs (skipped gaps, number)."""
     import cupy
 
     gaps, rows = len(tokens), len(row_gaps) - 1

@@ -1,4 +1,4 @@
-// Writes the stored grammar: the kept rules' bodies in level order, and the rows, with the dropped rules inlined.
+// Writes the stored grammar: the kept rules' bodies in level order, and the rows, with dropped rules inlined.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "repair/nodes.cuh"
@@ -8,10 +8,10 @@ constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
 constexpr u32 WORDS = 8;
 constexpr u32 TILE = THREADS * WORDS;
-constexpr u32 LONG = 16;  // an inlined body above it is written by many threads
+constexpr u32 LONG = 16; // longer inlined bodies are written by several threads
 constexpr u32 CHUNK = 256;
 
-// Numbers the kept rules in the order of their keys and finds where their bodies start.
+// Numbers the kept rules in the order of their keys and computes the offsets of their bodies.
 extern "C" __global__ void __launch_bounds__(THREADS)
     number_rules(const u64* __restrict__ keys, u32 kept, Node* nodes, u32 vocabulary, u32* rule_offsets, u64* tiles,
         u32* tiles_taken)
@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// Long inlined bodies, cut into chunks: symbol, place in its body, length, where to write.
+// Long inlined bodies, split into chunks: symbol, position in its body, length, target.
 struct Chunks {
     uint4* list;
     u32* count;
@@ -59,7 +59,7 @@ struct Chunks {
     }
 };
 
-// Writes what stands for a symbol.
+// Writes a symbol, or its body if it is inlined.
 __device__ __forceinline__ void write_inlined(
     const Rules& rules, u32 symbol, u32 size, u32* target, u32 begin, const Chunks& chunks)
 {
@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     write_inlined(rules, right[rule], (nodes[rule].x & LENGTH) - left_size, symbols, begin + left_size, chunks);
 }
 
-// Writes the rows' symbols one row after another, and where each row ends.
+// Writes the rows' concatenated symbols, and the end of each row.
 extern "C" __global__ void __launch_bounds__(THREADS)
     write_rows(const u32* __restrict__ sequence, u32 size, const u32* __restrict__ left, const u32* __restrict__ right,
         Node* nodes, u32 vocabulary, i64* root_offsets, u32* roots, uint4* chunk_list, u32* chunk_count, u64* tiles,
@@ -122,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// A warp writes a chunk.
+// One warp per chunk.
 extern "C" __global__ void __launch_bounds__(THREADS)
     write_chunks(const uint4* __restrict__ chunk_list, const u32* __restrict__ chunk_count,
         const u32* __restrict__ left, const u32* __restrict__ right, Node* nodes, u32 vocabulary, u32* target)

@@ -1,4 +1,4 @@
-// Binary rules and what pruning finds of them. Include after counters.cuh and scan.cuh.
+// Binary rules and the results of pruning. Include after counters.cuh and scan.cuh.
 #ifndef POLARS_TADOC_NODES
 #define POLARS_TADOC_NODES
 
@@ -6,8 +6,8 @@ constexpr u32 KEPT = 0x80000000u;
 constexpr u32 LENGTH = 0x7FFFFFFFu;
 constexpr u32 SEPARATOR = 0xFFFFFFFFu;
 
-// What is known of a rule. x: its body's length with dropped rules inlined, and whether it is kept;
-// y: its height, later its number.
+// State of a rule. x: its body's length with dropped rules inlined, and whether it is kept; y: its height, later its
+// number.
 using Node = uint2;
 
 struct Rules {
@@ -16,12 +16,12 @@ struct Rules {
     Node* nodes;
     u32 vocabulary;
 
-    // Written during the launch that reads it: past the level 1 caches, which are not coherent.
+    // Written during the launch that reads it: bypasses the level 1 caches, which are not coherent.
     __device__ __forceinline__ Node node(u32 rule) const { return __ldcg(nodes + rule); }
 
     __device__ __forceinline__ bool is_rule(u32 symbol) const { return symbol >= vocabulary && symbol != SEPARATOR; }
 
-    // Symbols that stand for this one where it is named: itself, or a dropped rule's body.
+    // Number of symbols that replace this one: 1, or the length of a dropped rule's body.
     __device__ __forceinline__ u32 size(u32 symbol) const
     {
         if (!is_rule(symbol))
@@ -30,7 +30,7 @@ struct Rules {
         return (x & KEPT) != 0 ? 1 : x;
     }
 
-    // The symbol at a place among those that stand for this one, under its new number.
+    // The symbol at a position among those that replace this one, with its new number.
     __device__ u32 symbol_at(u32 symbol, u32 place) const
     {
         while (symbol >= vocabulary) {

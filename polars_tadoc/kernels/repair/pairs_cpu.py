@@ -1,11 +1,14 @@
-"""Counts the pairs of one round of batch RePair, each exactly once, in tables that fit a core's cache.
+"""Counts the pairs of one round of batch RePair exactly, in tables that fit a core's cache.
 
-Positions are split twice. First by *position*: a thread walks its share of the sequence and drops the
-hash of each pair into one of P buckets by the hash's upper bits. Then by *pair*: whoever takes a bucket
-counts its pairs in a table that no other thread touches and leaves each pair's entry where its hash was.
-Last, each thread walks its share again in the same order and takes the entries back. All accesses are
-sequential but those to one bucket's table (a radix-partitioned hash join's shape: Manegold, Boncz and
-Kersten, 2002).
+Work is split twice. First by *position*: a thread scans its share of the sequence and writes the hash of each pair to
+one of P
+buckets, selected by the hash's upper bits. Then by *pair*: the thread that takes a bucket counts its pairs in a table
+that no
+other thread touches, and replaces each hash by its pair's entry. Last, each thread scans its share again in the same
+order and
+reads the entries. All accesses are sequential except those to one bucket's table (as in a radix-partitioned hash join:
+Manegold,
+Boncz and Kersten, 2002).
 """
 
 from __future__ import annotations
@@ -28,23 +31,23 @@ NONE = 0xFFFFFFFF
 
 FIELDS = 2
 HASH, TALLY = range(FIELDS)
-"""An entry: the pair's hash, which stands for the pair, and its occurrences (lower half) and selections (upper)."""
+"""An entry: the pair's hash, which identifies the pair, and its occurrences (lower half) and selections (upper)."""
 
 RUN = 1 << 10
-"""Entries that a bucket takes from the common table at a time."""
+"""Entries that a bucket reserves in the common table at a time."""
 
 ALL, REPEATED, KNOWN = 0, 1, 2
-"""Pairs that get an entry: all; those seen before; none but those that have one."""
+"""Pairs that get an entry: all; those seen before; only those that already have one."""
 
 PROGRESS = 5
 NEXT, LAST, ENTRIES, SHARE, PLACE = range(PROGRESS)
-"""Where a bucket stands: its next free entry, the end of its run, entries it has, and how far it has counted."""
+"""State of a bucket: its next free entry, the end of its reserved range, its number of entries, and its progress."""
 
 BUCKETS = 128
-"""At most; their tables together are as large as they must be, one alone fits a core's cache."""
+"""Maximum number of buckets; one bucket's table fits in a core's cache."""
 
 AHEAD = 16
-"""Items of a stream whose cache lines are asked for before they are needed."""
+"""Prefetch distance in items of a stream."""
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _I1, _I2 = (np.uint64(pow(int(k), -1, 1 << 64)) for k in (_K1, _K2))
@@ -54,7 +57,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 @njit(inline="always")
 def hash_pair(left: int, right: int) -> Any:
-    """Mix a pair into 64 bits, one to one."""
+    """Hash a pair to 64 bits, bijectively."""
     h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
     h = (h ^ (h >> _32)) * _K2
     return h ^ (h >> _32)
@@ -62,7 +65,7 @@ def hash_pair(left: int, right: int) -> Any:
 
 @njit(inline="always")
 def pair_of(h: int) -> Any:
-    """Undo :func:`hash_pair`."""
+    """Invert :func:`hash_pair`."""
     x = (nb.uint64(h) ^ (nb.uint64(h) >> _32)) * _I2
     x = (x ^ (x >> _32)) * _I1
     return nb.uint32(x >> _32), nb.uint32(x & _LOW)
@@ -70,11 +73,11 @@ def pair_of(h: int) -> Any:
 
 @inner
 def _list_places(state: UInt8, slots: UInt32, waiting: bool, block: int, places: Any) -> Any:
-    """List the alive positions of a block, or those that wait for an entry; return how many they are."""
+    """List the alive positions of a block, or those that wait for an entry; return their number."""
     many = 0
     for i in range(8 * block, 8 * block + 8):
         places[many] = i
-        # a branch would be a coin toss
+        # a branch would be unpredictable
         many += nb.int64((state[i] != DEAD) & ((not waiting) | (slots[i] == NONE)))
     return many
 
@@ -92,10 +95,11 @@ def scatter(
     filled: Int64,
     bucket_of: UInt8,
 ) -> int:
-    """Drop pairs of blocks from ``first`` into buckets until one is full; returns the block to go on from.
+    """Write pairs of blocks from ``first`` to buckets until one is full; return the next block.
 
-    ``hashes`` holds the buckets one after another, ``filled`` how far each is filled, ``bucket_of`` the
-    bucket of each position in their order.
+    ``hashes`` has the buckets one after another, ``filled`` the number of entries in each, ``bucket_of`` the bucket of
+    each
+    position in scan order.
     """
     buckets = len(filled)
     capacity = len(hashes) // buckets
@@ -114,11 +118,11 @@ def scatter(
             bucket = nb.int64(h >> nb.uint64(56)) & mask
             at = filled[bucket]
             hashes[capacity * bucket + at] = h
-            prefetch(hashes, capacity * bucket + at + AHEAD)  # more streams than the machine foresees by itself
+            prefetch(hashes, capacity * bucket + at + AHEAD)  # more streams than the hardware prefetches
             filled[bucket] = at + 1
             bucket_of[out] = bucket
             out += 1
-            full |= at + 9 > capacity  # the next block may bring eight
+            full |= at + 9 > capacity  # the next block may add eight
         if full:
             return block + 1
     return stop
@@ -139,10 +143,11 @@ def count(
 ) -> bool:
     """Count the pairs of buckets from ``first_bucket``; each hash is replaced by its pair's entry, or ``NONE``.
 
-    Which pairs get an entry: ``ALL``; ``REPEATED``: those whose bit in ``seen`` is set already (most pairs
-    of natural text occur once); ``KNOWN``: no more. Each of the buckets has a row of ``seen``, ``index``
-    and ``progress``. Returns whether ``index`` is too small: with a larger one (:func:`fill_index`) another
-    call goes on.
+    Pairs that get an entry: ``ALL``; ``REPEATED``: those whose bit in ``seen`` is already set (most pairs of natural
+    text occur
+    once); ``KNOWN``: no new ones. Each bucket has a row of ``seen``, ``index`` and ``progress``. Returns whether
+    ``index`` is too
+    small: then another call continues with a larger one (:func:`fill_index`).
     """
     shares, capacity = len(filled), hashes.shape[1] // filled.shape[1]
     mask = index.shape[1] - 1
@@ -202,7 +207,7 @@ def count(
 
 @njit
 def fill_index(old: Any, table: UInt64, index: Any) -> None:
-    """Enter what an index holds into an empty, larger one."""
+    """Insert an index's entries into an empty, larger one."""
     mask = index.shape[1] - 1
     for bucket in range(len(old)):
         for place in range(old.shape[1]):
@@ -225,9 +230,9 @@ def gather(
     buckets: int,
     bucket_of: UInt8,
 ) -> None:
-    """Take back each position's entry, in the order in which :func:`scatter` dropped them.
+    """Read each position's entry, in the order in which :func:`scatter` wrote them.
 
-    Positions that still have none when they have waited die.
+    Positions that still have none after waiting become dead.
     """
     capacity = len(entries) // buckets
     taken = np.zeros(buckets, np.int64)

@@ -1,11 +1,11 @@
-// Predicts gaps by the place in a rule's body, or by the word, that follows them; see compress/gaps.py.
+// Predicts gaps from the position in a rule's body, or the word, after them; see kernels/repair/gaps.py.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "primitives/bitmap.cuh"
 
 constexpr u32 THREADS = 512;
 
-// Words stand for themselves.
+// Words represent themselves.
 extern "C" __global__ void measure_words(u32 words, u32* __restrict__ lengths, u32* __restrict__ firsts)
 {
     const u32 word = blockIdx.x * blockDim.x + threadIdx.x;
@@ -15,8 +15,9 @@ extern "C" __global__ void measure_words(u32 words, u32* __restrict__ lengths, u
     firsts[word] = word;
 }
 
-// Rules first to stop, whose bodies name lower ones only: the words each stands for, the first of them, and
-// the words before each place of its body.
+// Rules first to stop, whose bodies refer to lower ones only: number of words and first word of each expansion, and the
+// number of
+// words before each position of its body.
 extern "C" __global__ void measure_rules(u32 first, u32 stop, u32 vocabulary, const u32* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, u32* lengths, u32* firsts, u32* __restrict__ words_before)
 {
@@ -40,8 +41,9 @@ extern "C" __global__ void measure_roots(
         root_lengths[root] = lengths[roots[root]];
 }
 
-// Where each top-level symbol starts among the tokens, of which each row has one at its end that is no word.
-// words_up_to: words of the top-level symbols up to each.
+// Position of each top-level symbol among the tokens; each row has an additional token at its end. words_up_to: number
+// of words up
+// to each top-level symbol, inclusive.
 extern "C" __global__ void place_roots(const u32* __restrict__ roots, u32 count, const u32* __restrict__ lengths,
     const u32* __restrict__ words_up_to, const i64* __restrict__ root_offsets, u32 rows,
     u32* __restrict__ root_tokens, u32* __restrict__ root_bits)
@@ -66,8 +68,9 @@ extern "C" __global__ void mark_edges(const u32* __restrict__ row_tokens, u32 ro
     atomicOr(edge_bits + (last >> 5), 1u << (last & 31));
 }
 
-// What predicts the gap before each token: the word, where a top-level symbol starts there, else the place in a
-// body, behind the vocabulary; NONE at the edges of rows.
+// Key of the gap before each token: the word, if a top-level symbol starts there, otherwise the position in a body,
+// after the
+// vocabulary; NONE at the ends of rows.
 extern "C" __global__ void find_keys(u32 tokens, const u32* __restrict__ edge_bits,
     const u32* __restrict__ root_bits, const u32* __restrict__ root_ranks, const u32* __restrict__ root_tokens,
     const u32* __restrict__ roots, u32 vocabulary, const u32* __restrict__ rule_offsets,
@@ -94,7 +97,7 @@ extern "C" __global__ void find_keys(u32 tokens, const u32* __restrict__ edge_bi
     keys[token] = key;
 }
 
-// A noted gap's code is one above its id, 0 stands for those not noted.
+// A noted gap's code is its id plus 1; 0 means any other gap.
 extern "C" __global__ void scatter_codes(
     const u32* __restrict__ gap_tokens, const u32* __restrict__ gap_ids, u32 gaps, u32* __restrict__ codes)
 {
@@ -103,8 +106,9 @@ extern "C" __global__ void scatter_codes(
         codes[gap_tokens[gap]] = gap_ids[gap] + 1;
 }
 
-// Counts each code under each key: code 0 at counts[key], others behind all keys, at their slot. slots: key in
-// the high half, code in the low half, and 1; at least as many as there are pairs, and a power of two.
+// Counts each code under each key: code 0 at counts[key], others after all keys, at their slot. slots: key in the high
+// half, code
+// in the low half, plus 1; at least as many as there are pairs, and a power of two.
 extern "C" __global__ void __launch_bounds__(THREADS) count_codes(const u32* __restrict__ keys,
     const u32* __restrict__ codes, u32 tokens, u32 key_count, u64* slots, u32 mask, u32* counts)
 {
@@ -139,8 +143,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_codes(const u32* __r
     held.flush();
 }
 
-// Code 0 is there for each key, counted once at least. A vote holds the count and the inverted code: the largest
-// is the most frequent, and the smallest of equally frequent ones.
+// Code 0 exists for each key with count at least 1. A vote has the count and the inverted code: the largest vote is the
+// most
+// frequent code, with ties going to the smallest.
 extern "C" __global__ void start_votes(const u32* __restrict__ counts, u32 key_count, u64* __restrict__ votes)
 {
     const u32 key = blockIdx.x * blockDim.x + threadIdx.x;
@@ -165,7 +170,7 @@ extern "C" __global__ void decide(const u64* __restrict__ votes, u32 key_count, 
         predicted[key] = ~static_cast<u32>(votes[key]);
 }
 
-// Sets a bit for each token whose gap comes otherwise than predicted; at the edges of rows 0 is.
+// Sets a bit for each token whose gap differs from the prediction, which is 0 at the ends of rows.
 extern "C" __global__ void mark_surprises(const u32* __restrict__ keys, const u32* __restrict__ codes, u32 tokens,
     const u32* __restrict__ predicted, u32 bitmap_words, u32* __restrict__ bits)
 {
@@ -178,7 +183,7 @@ extern "C" __global__ void mark_surprises(const u32* __restrict__ keys, const u3
         bits[token / 32] = word;
 }
 
-// One thread for 32 tokens lists those marked, and their codes.
+// One thread per 32 tokens lists the marked ones, and their codes.
 extern "C" __global__ void list_surprises(const u32* __restrict__ bits, const u32* __restrict__ ranks,
     u32 bitmap_words, const u32* __restrict__ codes, u32* __restrict__ tokens, u32* __restrict__ token_codes)
 {

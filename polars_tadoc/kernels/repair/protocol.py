@@ -1,4 +1,4 @@
-"""What every engine supplies to compress rows."""
+"""Functions that every engine supplies for compressing rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RepairKernels(Protocol):
     """Grammars of rows, in host memory."""
 
     RULE_METHODS: tuple[str, ...]
-    """Ways to make rules that the engine has, of :data:`polars_tadoc.kernels.repair.compressed.METHODS`."""
+    """Methods of making rules that the engine supports, of :data:`polars_tadoc.kernels.repair.compressed.METHODS`."""
 
     def compress_rows(
         self,
@@ -28,11 +28,11 @@ class RepairKernels(Protocol):
         lossless: bool,
         on_round: Callable[[int, int], None],
     ) -> Compressed:
-        """Compress the rows of a String series that share one grammar."""
+        """Compress the rows of a String series to one grammar."""
         ...
 
     def build_rules(
         self, sequence: UInt32, vocabulary_size: int, rows: int, *, method: str, on_round: Callable[[int, int], None]
     ) -> LevelledRules:
-        """Make the rules of word ids, ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
+        """Make rules from word ids with ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
         ...

@@ -1,6 +1,6 @@
-// Which binary rules pay: all passes in one cooperative launch.
+// Decides which binary rules pay: all passes in one cooperative launch.
 //
-// Rules of one round name words and rules of earlier rounds only, so a round's rules are visited together.
+// Rules of one round refer to words and rules of earlier rounds only, so a round's rules are visited in parallel.
 #include "primitives/counters.cuh"
 #include "primitives/grid_barrier.cuh"
 #include "primitives/scan.cuh"
@@ -12,12 +12,11 @@ struct Totals {
     u64 body_symbols;
     u64 root_symbols;
     u32 kept;
-    u32 arrived;  // blocks at the grid's barrier
+    u32 arrived; // number of blocks at the grid's barrier
     u32 dropped[6];  // by pass
 };
 
-// Counts the uses of rules that the lanes name; lanes that name none give NONE. Rows that are equal name the
-// same rule over and over.
+// Counts the uses of rules in the lanes; other lanes pass NONE. Equal rows use the same rule repeatedly.
 __device__ __forceinline__ void count_use(u32* uses, u32 rule)
 {
     const u32 same = __match_any_sync(ALL_LANES, rule);
@@ -25,10 +24,11 @@ __device__ __forceinline__ void count_use(u32* uses, u32 rule)
         atomicAdd(uses + rule, static_cast<u32>(__popc(same)));
 }
 
-// Drops rules of length l named u times where l * u <= l + u + margin. Each pass counts uses with the rules
-// dropped before it inlined, from the last round down, then visits rules from the first round up; lengths
-// follow the drops at once. uses, root_uses, level_sizes, totals: zeros. keys: level and rule of a kept
-// rule, all ones of a dropped one.
+// Drops rules of length l with u uses if l * u <= l + u + margin. Each pass counts uses with the rules dropped before
+// inlined, from
+// the last round down, then visits rules from the first round up; lengths are updated at once. uses, root_uses,
+// level_sizes, totals:
+// zeros. keys: level and number of a kept rule, all ones for a dropped one.
 extern "C" __global__ void __launch_bounds__(THREADS)
     prune(const u32* __restrict__ left, const u32* __restrict__ right, Node* nodes, u32 vocabulary,
         const u32* __restrict__ round_offsets, u32 rounds, const u32* __restrict__ sequence, u32 size, i64 margin,

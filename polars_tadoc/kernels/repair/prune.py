@@ -1,4 +1,4 @@
-"""From binary rules to the stored grammar: drop rules that do not pay, order the rest by level."""
+"""Converts binary rules to the stored grammar: drops rules that do not pay, sorts the rest by level."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 MARGIN = 1
-"""A kept rule also costs one offset."""
+"""Cost of a kept rule in addition to its symbols: one offset."""
 
 MAX_PASSES = 4
-"""Inlining changes lengths and uses of other rules; further passes dropped under 0.1 % more."""
+"""Number of passes, because inlining changes lengths and uses of other rules; further passes dropped under 0.1 %
+more."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class LevelledRules:
 
 
 def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MARGIN) -> LevelledRules:
-    """Keep a rule of length l used u times only where ``l * u > l + u + margin``; inline the others."""
+    """Keep a rule of length l with u uses only if ``l * u > l + u + margin``; inline the others."""
     left, right, sequence = rules.left, rules.right, rules.sequence
     root_uses = _count_uses(sequence, vocabulary_size, len(left))
     kept = np.ones(len(left), np.bool_)
@@ -66,7 +67,7 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
 
 
 def _count_uses(sequence: UInt32, vocabulary_size: int, rules: int) -> Int64:
-    """Count how often the rows name each rule."""
+    """Count the uses of each rule in the rows."""
 
     def count(stretch: tuple[int, int]) -> Int64:
         uses = np.zeros(rules, np.int64)

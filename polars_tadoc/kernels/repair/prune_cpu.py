@@ -1,4 +1,4 @@
-"""Inlines rules that do not pay and orders the rest by level."""
+"""Inlines rules that do not pay and sorts the rest by level."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polars_tadoc.runtime.compiled import njit
 
 @njit
 def count_uses(sequence: UInt32, vocabulary_size: int, uses: Int64) -> None:
-    """Count how often the sequence names each rule."""
+    """Count the uses of each rule in the sequence."""
     for i in range(len(sequence)):
         symbol = sequence[i]
         if symbol >= vocabulary_size and symbol != SEPARATOR:
@@ -37,10 +37,11 @@ def _body_length(left: int, right: int, vocabulary_size: int, kept: Bools, lengt
 def decide(
     left: UInt32, right: UInt32, vocabulary_size: int, root_uses: Int64, margin: int, kept: Bools, lengths: Int64
 ) -> int:
-    """Drop rules where ``length * uses <= length + uses + margin``; returns how many were dropped.
+    """Drop rules with ``length * uses <= length + uses + margin``; return their number.
 
-    Uses count the bodies and rows that would name the rule with the rules dropped so far inlined;
-    ``lengths`` becomes each rule's body length with them inlined.
+    Uses count bodies and rows with the rules dropped so far inlined; ``lengths`` becomes each rule's body length with
+    them
+    inlined.
     """
     rules = len(left)
     uses = root_uses.copy()
@@ -67,9 +68,9 @@ def measure(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bools, leng
 
 @njit
 def order_by_level(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bools, numbers: UInt32) -> Any:
-    """Number the kept rules level by level, older first within one; returns the levels' offsets.
+    """Number the kept rules level by level, older ones first; return the levels' offsets.
 
-    ``numbers[r]`` becomes the rule's symbol (words come first) where rule r is kept.
+    ``numbers[r]`` becomes the symbol of a kept rule r (words come first).
     """
     rules = len(left)
     height = np.zeros(rules, np.uint32)  # of a symbol: 0 for words, one more than the highest child for kept rules
@@ -108,7 +109,7 @@ def _write_inlined(
     out: Any,
     at: int,
 ) -> int:
-    """Write a symbol with its dropped rules opened; returns the place after it."""
+    """Write a symbol with dropped rules expanded; return the position after it."""
     depth = 0
     stack[0] = symbol
     while depth >= 0:
@@ -140,7 +141,7 @@ def write_bodies(
     stack_size: int,
     symbols: UInt32,
 ) -> None:
-    """Write the kept rules' bodies; ``order[k]`` is the old number of the rule that is now number k."""
+    """Write the kept rules' bodies; ``order[k]`` is the old number of new rule k."""
     stack = np.empty(stack_size, np.uint32)
     for k in range(len(order)):
         r = order[k]
@@ -151,7 +152,7 @@ def write_bodies(
 
 @njit
 def measure_rows(sequence: UInt32, vocabulary_size: int, kept: Bools, lengths: Int64) -> Any:
-    """Count a stretch's symbols with the dropped rules inlined, and the rows that end in it."""
+    """Count a range's symbols with dropped rules inlined, and the rows that end in it."""
     rows = size = nb.int64(0)
     for i in range(len(sequence)):
         symbol = sequence[i]
@@ -177,7 +178,7 @@ def write_rows(
     roots: UInt32,
     root_offsets: Int64,
 ) -> None:
-    """Write a stretch's symbols from ``roots[at]``, separators left out, and where each row from ``row`` ends."""
+    """Write a range's symbols from ``roots[at]`` without separators, and the end of each row from ``row`` on."""
     stack = np.empty(stack_size, np.uint32)
     for i in range(len(sequence)):
         symbol = sequence[i]

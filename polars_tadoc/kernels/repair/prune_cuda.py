@@ -1,4 +1,4 @@
-"""Pruning on the device, symbol for symbol what :mod:`polars_tadoc.kernels.repair.prune` gives."""
+"""Pruning on the device, with the same symbols as :mod:`polars_tadoc.kernels.repair.prune`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from polars_tadoc.runtime.device import device_errors, even_blocks, launch, laun
 
 THREADS = 256
 TILE = 8 * THREADS
-"""Rules or symbols of a block that sums up."""
+"""Rules or symbols per block of a reduction."""
 
-_LONG = 17  # symbols, at least, of an inlined body that is written in chunks
+_LONG = 17  # minimum symbols of an inlined body that is written in chunks
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +26,13 @@ class DeviceLevelledRules:
     rule_offsets: Any
     """cupy uint32[rules + 1]."""
     symbols: Any
-    """cupy uint32: the rules' bodies one after another."""
+    """cupy uint32: the concatenated bodies."""
     level_offsets: Any
     """cupy uint32[levels + 1]."""
     root_offsets: Any
     """cupy int64[rows + 1]."""
     roots: Any
-    """cupy uint32: the rows' symbols one row after another."""
+    """cupy uint32: the rows' concatenated symbols."""
 
     def to_host(self) -> LevelledRules:
         """Copy to host memory."""
@@ -47,23 +47,23 @@ class DeviceLevelledRules:
 
 
 def prune(rules: DeviceRules, vocabulary_size: int, rows: int, margin: int = MARGIN) -> DeviceLevelledRules:
-    """Keep a rule of length l used u times only where ``l * u > l + u + margin``; inline the others.
+    """Keep a rule of length l with u uses only if ``l * u > l + u + margin``; inline the others.
 
     Parameters
     ----------
     rules
         From :func:`polars_tadoc.kernels.repair.batch_repair_cuda.build`.
     vocabulary_size
-        Words; the first rule has this symbol.
+        Number of words; the first rule has this symbol.
     rows
-        Separators in the sequence.
+        Number of separators in the sequence.
     margin
-        What a kept rule costs beside its symbols.
+        Cost of a kept rule in addition to its symbols.
 
     Returns
     -------
     DeviceLevelledRules
-        Equal to what ``compress.prune.prune`` gives for the same rules.
+        Equal to the result of ``kernels.repair.prune.prune`` for the same rules.
 
     """
     with device_errors(f"pruning {len(rules.left):,} rules"):
@@ -93,7 +93,7 @@ def prune(rules: DeviceRules, vocabulary_size: int, rows: int, margin: int = MAR
 def _decide(
     rules: DeviceRules, vocabulary_size: int, margin: int, nodes: Any, keys: Any
 ) -> tuple[int, int, int, np.ndarray[Any, np.dtype[np.uint32]]]:
-    """Decide which rules stay; returns how many, their bodies' symbols, the rows' symbols, the levels' offsets."""
+    """Decide which rules stay; return their number, their bodies' symbols, the rows' symbols, the levels' offsets."""
     import cupy
 
     rule_count, rounds = len(rules.left), len(rules.round_offsets) - 1
@@ -113,7 +113,7 @@ def _decide(
 
 
 class _Chunks:
-    """Room for the places where long inlined bodies are written."""
+    """Buffer of the chunks of long inlined bodies."""
 
     def __init__(self, symbols: int) -> None:
         import cupy
@@ -122,7 +122,7 @@ class _Chunks:
         self.places, self.count = cupy.empty((self.most, 4), np.uint32), cupy.zeros(1, np.uint32)
 
     def write(self, left: Any, right: Any, nodes: Any, vocabulary_size: int, target: Any) -> None:
-        """Write them."""
+        """Write the chunks."""
         if self.most:
             launch(
                 *("inline", "write_chunks", even_blocks(32 * self.most), THREADS, self.places, self.count, left, right),
@@ -131,7 +131,7 @@ class _Chunks:
 
 
 def _launch_tiles(kernel: str, items: int, *arguments: Any) -> None:
-    """Launch a kernel that sums up over all items."""
+    """Launch a kernel that reduces over all items."""
     import cupy
 
     tiles = -(-items // TILE)

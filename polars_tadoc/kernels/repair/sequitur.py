@@ -1,8 +1,9 @@
 """Sequitur: a grammar inferred word by word, in linear time (Nevill-Manning and Witten, 1997).
 
-The method of the TADOC papers. No digram (two neighbouring symbols) occurs twice and every rule is used
-twice, so rules are as long as what repeats, and grammars may be thousands of levels deep. One thread;
-``polars_tadoc.kernels.traverse.reference.sequitur`` defines which rules come out.
+The method of the TADOC papers. No digram (two adjacent symbols) occurs twice, and every rule is used at least twice, so
+rules
+are as long as the repeats, and grammars may have thousands of levels. Runs in one thread;
+:func:`polars_tadoc.kernels.traverse.reference.sequitur` defines the rules.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from polars_tadoc.runtime.array_types import UInt32
 
 
 def build(sequence: UInt32, vocabulary_size: int, rows: int) -> LevelledRules:
-    """Infer rules over all rows; digrams never cross a row's end.
+    """Infer rules over all rows; digrams never cross the end of a row.
 
-    ``sequence`` and ``vocabulary_size`` as of :func:`polars_tadoc.kernels.repair.batch_repair.build`; ``rows`` are the
+    ``sequence`` and ``vocabulary_size`` as for :func:`polars_tadoc.kernels.repair.batch_repair.build`; ``rows`` is the
+    number of
     separators in the sequence.
 
     Returns
     -------
     LevelledRules
-        Bodies of two symbols at least, in level order, within one level as the rules were made.
+        Bodies of at least two symbols, in level order, and within a level in order of creation.
 
     Raises
     ------
     LimitExceededError
-        2^31 words or more in one grammar, or words and rules that 32-bit symbols could not name.
+        2^31 words or more in one grammar, or more words and rules than 32-bit symbols can number.
 
     Examples
     --------
@@ -47,7 +49,7 @@ def build(sequence: UInt32, vocabulary_size: int, rows: int) -> LevelledRules:
         raise LimitExceededError(
             f"sequitur: {size:,} words and row ends in one grammar are too many; compress with fewer rows_per_grammar"
         )
-    nodes = np.empty(kernels.FIELDS * (2 * size + 1), np.uint32)  # edges of rules never made are not touched
+    nodes = np.empty(kernels.FIELDS * (2 * size + 1), np.uint32)  # untouched pages of unused rules take no memory
     made, left_over = kernels.infer(sequence, vocabulary_size, nodes)
     levels = kernels.levels(nodes, size, made, vocabulary_size)
     kept = np.flatnonzero(levels)

@@ -1,10 +1,12 @@
 """Sequitur over word ids: linked symbols, a table of digrams, and rules in level order.
 
-``kernels.reference.sequitur`` says what is done and in which order; here is how it is laid out. A symbol
-lies at a place, which at first is its index in the sequence. ``nodes`` holds three fields a place, so that
-one cache line serves a symbol and its links. Behind the symbols' places come edges: one that stands for the
-end of any row, then one for each rule, which closes its body to a ring. A match never needs new places:
-the two that it frees hold the new rule's body.
+:func:`polars_tadoc.kernels.traverse.reference.sequitur` defines the steps and their order; this is the data layout. A
+symbol has
+a position, initially its index in the sequence. ``nodes`` has three fields per position, so that one cache line has a
+symbol and
+its links. Edges follow the symbols' positions: one that represents the end of any row, then one per rule, which closes
+its body
+to a ring. A match never needs new positions: the two that it frees hold the new rule's body.
 """
 
 from __future__ import annotations
@@ -22,25 +24,25 @@ from polars_tadoc.runtime.interrupts import interrupts, polled
 
 FIELDS = 3
 SYMBOL, BEFORE, AFTER = range(FIELDS)
-"""Of a rule's edge: the symbols that name the rule (0 once it is gone), its body's last and first place."""
+"""Fields of a rule's edge: number of uses (0 once it is removed), its body's last and first position."""
 
 GONE = 0xFFFFFFFF
-"""Symbol of a place that is no longer linked."""
+"""Symbol of an unlinked position."""
 
 HELD = 0xFFFFFFFE
-"""Recorded place of a digram that is being moved: no place, so that nothing else takes the entry for its own."""
+"""Recorded position of a digram that is being moved: no valid position, so that the entry is not reused."""
 
 MAX_PUSHES = 16
-"""Places that one match makes pending, at most."""
+"""Maximum number of positions that one match makes pending."""
 
 AHEAD = 12
-"""Words by which the table is asked for ahead."""
+"""Prefetch distance in words."""
 
 STATE_FIELDS = 6
 VOCABULARY_SIZE, ROW_END, RULES, FILLED, TAIL, PENDING = range(STATE_FIELDS)
-"""Places in the state vector: words, the first edge, rules made, table entries, the row's last place, stack height.
+"""Indices in the state vector: words, the first edge, rules made, table entries, the row's last position, stack height.
 
-The stack of pending places lies behind them.
+The stack of pending positions follows.
 """
 
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -56,21 +58,21 @@ def _get(nodes: Any, place: int, field: int) -> Any:
 
 @njit
 def _link(nodes: Any, before: int, after: int) -> None:
-    """Let one place follow another; either may be an edge."""
+    """Link two positions; either may be an edge."""
     nodes[FIELDS * before + AFTER] = after
     nodes[FIELDS * after + BEFORE] = before
 
 
 @njit
 def _tag(left: int, right: int) -> Any:
-    """32 bits of hash; the low ones are where the digram belongs in the table."""
+    """Return 32 bits of hash; the low ones are the digram's slot in the table."""
     h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
     return ((h ^ (h >> _32)) * _K2) >> _32
 
 
 @njit
 def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
-    """Slot of a digram, or the empty one where it would be."""
+    """Return the slot of a digram, or the empty one for it."""
     mask = nb.uint64(len(slots) - 1)
     tag = _tag(left, right)
     s = tag & mask
@@ -88,7 +90,7 @@ def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
 
 @njit
 def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
-    """Slot that holds this very place of a digram, or -1."""
+    """Return the slot with exactly this position of a digram, or -1."""
     mask = nb.uint64(len(slots) - 1)
     s = _tag(left, right) & mask
     while True:
@@ -102,13 +104,13 @@ def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
 
 @njit
 def _record(slots: Any, slot: int, place: int) -> None:
-    """Let a slot's digram be the one at another place."""
+    """Record another position for a slot's digram."""
     slots[slot] = (slots[slot] & ~_LOW) | nb.uint64(place)
 
 
 @njit
 def _erase(slots: Any, slot: int) -> None:
-    """Empty a slot and close the gap, so that searches stay as short as if the digram had never been there."""
+    """Empty a slot and close the gap, so that searches stay as short as without it."""
     mask = nb.uint64(len(slots) - 1)
     hole = nb.uint64(slot)
     s = hole
@@ -145,9 +147,9 @@ def _push(state: Any, place: int) -> None:
 
 @njit
 def _forget(slots: Any, nodes: Any, state: Any, place: int) -> None:
-    """Take the digram at a place out of the table if it is the one recorded; it is about to be gone.
+    """Remove the digram at a position from the table if it is the recorded one; it is about to be removed.
 
-    The digrams of a run overlap and only one is recorded: its neighbours become pending.
+    The digrams of a run overlap and only one is recorded: the adjacent ones become pending.
     """
     following = _get(nodes, place, AFTER)
     left, right = _get(nodes, place, SYMBOL), _get(nodes, following, SYMBOL)
@@ -167,7 +169,7 @@ def _forget(slots: Any, nodes: Any, state: Any, place: int) -> None:
 
 @njit
 def _use(nodes: Any, state: Any, symbol: int, change: int) -> None:
-    """Count uses of a symbol if it is a rule."""
+    """Change the number of uses of a symbol if it is a rule."""
     rule = symbol - state[VOCABULARY_SIZE]
     if rule >= 0:
         at = FIELDS * (state[ROW_END] + 1 + rule) + SYMBOL
@@ -176,7 +178,7 @@ def _use(nodes: Any, state: Any, symbol: int, change: int) -> None:
 
 @njit
 def _detach_second(slots: Any, nodes: Any, state: Any, place: int) -> None:
-    """Unlink the symbol after a place."""
+    """Unlink the symbol after a position."""
     second = _get(nodes, place, AFTER)
     after = _get(nodes, second, AFTER)
     _use(nodes, state, _get(nodes, second, SYMBOL), -1)
@@ -191,7 +193,7 @@ def _detach_second(slots: Any, nodes: Any, state: Any, place: int) -> None:
 
 @njit
 def _substitute(slots: Any, nodes: Any, state: Any, place: int, symbol: int) -> None:
-    """Write a rule's symbol in place of the two from a place on; the second one's place is free afterwards."""
+    """Replace two symbols from a position on by a rule's symbol; the second one's position becomes free."""
     before = _get(nodes, place, BEFORE)
     if before < state[ROW_END]:
         _forget(slots, nodes, state, before)
@@ -205,7 +207,7 @@ def _substitute(slots: Any, nodes: Any, state: Any, place: int, symbol: int) -> 
 
 @njit
 def _expand(slots: Any, nodes: Any, state: Any, place: int) -> None:
-    """Put a rule's body in place of its only use, if the symbol at this place is that."""
+    """Replace a rule's only use by its body, if the symbol at this position is that use."""
     row_end = state[ROW_END]
     edge = row_end + 1 + _get(nodes, place, SYMBOL) - state[VOCABULARY_SIZE]
     if edge <= row_end or nodes[FIELDS * edge + SYMBOL] != 1:
@@ -227,7 +229,7 @@ def _expand(slots: Any, nodes: Any, state: Any, place: int) -> None:
 
 @njit
 def _whole_body(nodes: Any, row_end: int, place: int) -> Any:
-    """Edge of the rule whose whole body are the two symbols from a place on, or 0."""
+    """Return the edge of the rule whose whole body is the two symbols from a position on, or 0."""
     edge = _get(nodes, place, BEFORE)
     if edge > row_end and _get(nodes, _get(nodes, place, AFTER), AFTER) == edge:
         return edge
@@ -236,10 +238,10 @@ def _whole_body(nodes: Any, row_end: int, place: int) -> Any:
 
 @njit
 def _match(slots: Any, nodes: Any, state: Any, place: int, slot: int) -> None:
-    """Make one symbol of the digram at a place and the one recorded in a slot; they do not overlap."""
+    """Replace the digram at a position and the one recorded in a slot by one symbol; they do not overlap."""
     known = nb.int64(slots[slot] & _LOW)
     row_end = state[ROW_END]
-    first_rule = state[VOCABULARY_SIZE] - row_end - 1  # an edge's symbol is so much higher
+    first_rule = state[VOCABULARY_SIZE] - row_end - 1  # added to an edge's index gives the rule's symbol
     known_second, second = _get(nodes, known, AFTER), _get(nodes, place, AFTER)
     left, right = _get(nodes, place, SYMBOL), _get(nodes, second, SYMBOL)
     edge, own_edge = _whole_body(nodes, row_end, known), _whole_body(nodes, row_end, place)
@@ -288,9 +290,9 @@ def _match(slots: Any, nodes: Any, state: Any, place: int, slot: int) -> None:
 @polled
 @njit
 def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
-    """Read the sequence word by word; returns the rules made (some are gone again) and the symbols left over.
+    """Read the sequence word by word; return the number of rules made (some removed again) and of remaining symbols.
 
-    ``nodes`` has places for the sequence, the end of rows, and as many rules.
+    ``nodes`` has entries for the sequence, the end of rows, and as many rules.
     """
     began = interrupts()
     size = len(sequence)
@@ -353,10 +355,10 @@ def infer(sequence: UInt32, vocabulary_size: int, nodes: UInt32) -> Any:
 @polled
 @njit
 def levels(nodes: UInt32, row_end: int, made: int, vocabulary_size: int) -> Any:
-    """Level of each rule, from 1; 0 where the rule is gone. Depth first with a stack: chains may be long."""
+    """Return the level of each rule, from 1; 0 if it was removed. Depth first with a stack, as chains may be long."""
     began = interrupts()
     result = np.zeros(made, np.uint32)
-    highest = np.zeros(made, np.uint32)  # in the part of the body walked so far
+    highest = np.zeros(made, np.uint32)  # in the part of the body visited so far
     stack = np.empty(made + 1, np.uint32)
     cursor = np.empty(made + 1, np.uint32)
     for root in range(made):
@@ -400,7 +402,7 @@ def _write_line(nodes: Any, first: int, row_end: int, vocabulary_size: int, numb
 def write_bodies(
     nodes: UInt32, row_end: int, order: UInt32, vocabulary_size: int, numbers: UInt32, offsets: UInt32, symbols: UInt32
 ) -> None:
-    """Write the bodies of the rules in ``order``; ``numbers[r]`` is the symbol that rule r gets."""
+    """Write the bodies of the rules in ``order``; ``numbers[r]`` is the symbol of rule r."""
     began = interrupts()
     at = 0
     for k in range(len(order)):
@@ -416,7 +418,7 @@ def write_bodies(
 def write_rows(
     nodes: UInt32, sequence: UInt32, vocabulary_size: int, numbers: UInt32, offsets: Int64, roots: UInt32
 ) -> None:
-    """Write the rows' symbols one row after another; a row's first place is the one after a separator."""
+    """Write the rows' concatenated symbols; a row's first position is the one after a separator."""
     began = interrupts()
     at = 0
     row = 0

@@ -1,1 +1,1 @@
-"""Kernels: search."""
+"""Kernels of ranked search in coded postings."""

@@ -1,9 +1,12 @@
-"""Scores of a window of documents, one by one in an array, and the best of them.
+"""Accumulators of the scores of a window of documents, and the best of them.
 
-Nothing was added to an accumulator that is -0.0: scores are never negative, and 0.0 + -0.0 is 0.0. So their bits, as
-integers, tell which were touched and compare as the scores do. Accumulators stand in groups; a byte for each group
-tells whether it was touched (Ding et al., WWW 2009, section 6, keep a tree of maxima; marks cost less to keep, and 64
-comparisons are a few vector instructions).
+An accumulator of -0.0 is untouched: scores are not negative, and 0.0 + -0.0 is 0.0. So the bits of accumulators, as
+integers,
+tell which were touched, and compare as the scores do. Accumulators form groups, with a byte per group that tells
+whether it
+was touched (Ding et al., WWW 2009, section 6, use a tree of maxima; marks are cheaper to maintain, and 64 comparisons
+are a
+few vector instructions).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from polars_tadoc.runtime.array_types import Int32, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.jit import inner
 
 WINDOW = 1 << 16
-"""Documents in a window; the accumulators take a quarter of a core's second cache."""
+"""Documents per window; the accumulators take a quarter of a core's L2 cache."""
 
 GROUP = 64
 
@@ -37,10 +40,11 @@ _GROUP_LANES, _FLOATS = ir.VectorType(_I32, GROUP), ir.VectorType(_FLOAT, 16)
 
 @intrinsic
 def weigh(typing_context: Any, documents: Any, counts: Any, groups: Any, norms: Any, weight: Any, target: Any) -> Any:
-    """Write what postings add to scores: ``weight * (count / (count + norm))``.
+    """Write the contributions of postings to scores: ``weight * (count / (count + norm))``.
 
     ``documents``, ``counts``, ``norms`` (by document) and ``target`` are addresses; sixteen times ``groups`` postings
-    are read, those behind the last one, too, which must be documents.
+    are read,
+    including those after the last one, which must be valid documents.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -74,7 +78,7 @@ def as_bits(typing_context: Any, number: Any) -> Any:
 
 @intrinsic
 def as_float(typing_context: Any, bits: Any) -> Any:
-    """Return the float32 whose bits an int32 holds."""
+    """Return the float32 with the bits of an int32."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], _FLOAT)
@@ -84,7 +88,7 @@ def as_float(typing_context: Any, bits: Any) -> Any:
 
 @intrinsic
 def _at_least(typing_context: Any, address: Any, least: Any) -> Any:
-    """Of the 64 int32 at an address, bit i tells whether number i is ``least`` or more."""
+    """Return a bit mask of the 64 int32 at an address that are at least ``least``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         numbers = load(builder, arguments[0], _GROUP_LANES)
@@ -95,7 +99,7 @@ def _at_least(typing_context: Any, address: Any, least: Any) -> Any:
 
 @intrinsic
 def _reset(typing_context: Any, address: Any) -> Any:
-    """Make the 64 accumulators at an address untouched."""
+    """Reset the 64 accumulators at an address to untouched."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         store(builder, ir.Constant(_GROUP_LANES, [1 << 31] * GROUP), arguments[0])
@@ -106,7 +110,7 @@ def _reset(typing_context: Any, address: Any) -> Any:
 
 @inner
 def push(heap: UInt64, size: int, key: int) -> Any:
-    """Put a key into a heap of the largest keys; return how many it has then. Its first one is the smallest."""
+    """Push a key on a heap of the largest keys, whose first one is the smallest; return the heap's new size."""
     room = nb.uint64(len(heap))
     if size < room:
         at = size
@@ -125,7 +129,7 @@ def push(heap: UInt64, size: int, key: int) -> Any:
 
 @inner
 def _sift(heap: UInt64, size: int, key: int) -> None:
-    """Put a key in place of a heap's first one."""
+    """Replace the first key of a heap."""
     at = _0
     while True:
         child = at + at + _1
@@ -142,7 +146,7 @@ def _sift(heap: UInt64, size: int, key: int) -> None:
 
 @inner
 def write_best(heap: UInt64, size: int, documents: UInt32, scores: UInt32) -> None:
-    """Empty a heap into a query's results, the best first; ``scores`` are their bits."""
+    """Empty a heap into a query's results, best first; ``scores`` are bits."""
     while size > 0:
         size -= _1
         documents[size] = nb.uint32(_LOWEST_32 - (heap[_0] & _LOWEST_32))
@@ -152,13 +156,13 @@ def write_best(heap: UInt64, size: int, documents: UInt32, scores: UInt32) -> No
 
 @inner
 def key_of(bits: int, document: int) -> Any:
-    """Return what orders results: by score, given as its bits, equal ones by document, the smaller one higher."""
+    """Return the sort key of a result: by score, given as bits, then by document, with smaller ones higher."""
     return nb.uint64(bits) << _32 | (_LOWEST_32 - nb.uint64(document))
 
 
 @inner
 def is_allowed(allowed: UInt32, document: int) -> Any:
-    """Tell whether a document's bit is set; all are allowed if there are no bits."""
+    """Tell whether a document's bit is set; without bits all are allowed."""
     word = nb.uint64(document) >> nb.uint64(5)
     return len(allowed) == 0 or (allowed[word] >> nb.uint32(document & nb.uint64(31))) & nb.uint32(1) != 0
 
@@ -167,27 +171,27 @@ def is_allowed(allowed: UInt32, document: int) -> Any:
 def push_touched(
     accumulators: Int32, marks: UInt8, first: int, allowed: UInt32, heap: UInt64, size: int, reset: bool
 ) -> Any:
-    """Put the window's documents into a heap, and make the accumulators untouched if so told.
+    """Push the window's documents on a heap, and optionally reset the accumulators.
 
     Parameters
     ----------
     accumulators
         int32: the scores' bits.
     marks
-        uint8 by group: whether it was touched.
+        uint8 by group: 1 if it was touched.
     first
         The window's first document.
     allowed
-        uint32 bits by document; none if all are allowed.
+        uint32 bits by document; empty if all are allowed.
     heap, size
-        The heap, and how many keys it has.
+        The heap, and its size.
     reset
-        Whether to.
+        Whether to reset.
 
     Returns
     -------
     uint64
-        How many keys the heap has then.
+        The heap's new size.
 
     """
     base, marks_at = nb.uint64(accumulators.ctypes.data), nb.uint64(marks.ctypes.data)
@@ -217,7 +221,7 @@ def push_touched(
 
 @inner
 def count_touched(accumulators: Int32, marks: UInt8, least: int) -> Any:
-    """Count the window's documents whose scores' bits are ``least`` or more."""
+    """Count the window's documents whose scores, as bits, are at least ``least``."""
     base, marks_at = nb.uint64(accumulators.ctypes.data), nb.uint64(marks.ctypes.data)
     count = _0
     for eight in range(nb.uint64(len(marks)) >> _3):
@@ -231,12 +235,12 @@ def count_touched(accumulators: Int32, marks: UInt8, least: int) -> Any:
 def take_touched(
     accumulators: Int32, marks: UInt8, first: int, allowed: UInt32, least: int, documents: UInt32, scores: Int32
 ) -> Any:
-    """List the window's documents whose scores' bits are ``least`` or more; all accumulators become untouched.
+    """List the window's documents whose scores, as bits, are at least ``least``; reset all accumulators.
 
     Returns
     -------
     uint64
-        How many were written to ``documents`` and ``scores``.
+        Number of documents written to ``documents`` and ``scores``.
 
     """
     base, marks_at = nb.uint64(accumulators.ctypes.data), nb.uint64(marks.ctypes.data)

@@ -1,7 +1,8 @@
 // The best of many scored documents. Include after counters.cuh and scan.cuh.
 //
-// A key is the score's bits above the document's complement: scores are not negative, so keys order as scores do, equal
-// ones by document, and no two documents have the same. 0 is no key.
+// A key has the score's bits above the document's complement: scores are not negative, so keys sort by score, then by
+// document,
+// and are unique. 0 is not a key.
 #ifndef POLARS_TADOC_BEST_KEYS
 #define POLARS_TADOC_BEST_KEYS
 
@@ -10,7 +11,7 @@ __device__ __forceinline__ u64 key_of(u32 score, u32 document)
     return static_cast<u64>(score) << 32 | ~document;
 }
 
-// Keys in so many ranges of the same width are told apart at once: 32 for each doubling of a score.
+// Keys are counted in ranges of equal width: 32 per doubling of a score.
 constexpr u32 LOG_BINS = 9;
 constexpr u32 BINS = 1u << LOG_BINS;
 constexpr u64 WINDOW = 1ull << (32 + 23 + 4);  // scores down to 2^-16 of the highest
@@ -20,9 +21,9 @@ struct Selection {
     u64 floor;
     int best;
     u32 held;
-    u32 bin;  // the highest one that together with those above holds enough keys, or NONE
+    u32 bin; // the highest one that together with those above has enough keys, or NONE
     u32 above;  // keys above it
-    u32 inside;  // keys in it
+    u32 inside; // keys in it
 };
 
 __device__ __forceinline__ u32 bin_shift(u64 low, u64 high)
@@ -39,7 +40,7 @@ __device__ __forceinline__ void clear_bins(Selection& chosen)
     __syncthreads();
 }
 
-// Finds the bin that holds the key of this rank, the highest being 1.
+// Finds the bin of the key with this rank, the highest key having rank 1.
 __device__ __forceinline__ void find_bin(Selection& chosen, u32 rank)
 {
     __syncthreads();
@@ -67,20 +68,23 @@ __device__ __forceinline__ void find_bin(Selection& chosen, u32 rank)
     __syncthreads();
 }
 
-// Copies to `kept` the k highest keys, in any order, and perhaps some more, at most `room` in all; keys below
-// `*least_wanted`, which other blocks may raise at any time, do not matter. Returns how many, and sets `low` so that
-// none below it was copied and, if there are k, k reach it. The whole block calls it, BLOCK_THREADS threads.
+// Copies the k highest keys to `kept`, unsorted, and possibly some more, at most `room` in all; keys below
+// `*least_wanted`,
+// which other blocks may raise at any time, are irrelevant. Returns the number of keys, and sets `low` so that no key
+// below it
+// was copied and, if there are k keys, k keys reach it. Called by the whole block of BLOCK_THREADS threads.
 //
-// survey(score, best, count)  raises `best`, -1 at first, to the highest score of this thread's keys, as bits, and adds
-//                             to `count` how many have this score or a higher one
-// visit(low, f)               calls f(key) for each of this thread's keys from `low` on, and perhaps for lower ones
+// survey(score, best, count)  raises `best`, initially -1, to the highest score of this thread's keys, as bits, and
+// adds to
+//                             `count` the number of keys with this score or a higher one
+// visit(low, f)               calls f(key) for each of this thread's keys from `low` on, and possibly for lower ones
 template <u32 BLOCK_THREADS, typename Survey, typename Visit>
 __device__ __forceinline__ u32 keep_best(
     Selection& chosen, u32 k, u32 room, const u64* least_wanted, u64* kept, u64& low, Survey survey, Visit visit)
 {
     __syncthreads();
     if (threadIdx.x == 0) {
-        chosen.floor = max(1ull, *const_cast<const volatile u64*>(least_wanted));  // the same for all threads
+        chosen.floor = max(1ull, *const_cast<const volatile u64*>(least_wanted)); // the same for all threads
         chosen.best = -1;
         chosen.held = 0;
     }
@@ -104,7 +108,7 @@ __device__ __forceinline__ u32 keep_best(
         return 0;
     u64 high = static_cast<u64>(chosen.best) << 32 | 0xFFFFFFFFu;
     if (held > room && k <= BLOCK_THREADS / 2) {
-        // of each thread's best key the k-th highest has k keys that reach it
+        // the k-th highest of the threads' best keys is reached by k keys
         const u64 least = max(floor, high > WINDOW ? high - WINDOW : 0);
         const u32 shift = bin_shift(least, high);
         const u64 own = best < 0 ? 0 : static_cast<u64>(best) << 32;
@@ -115,7 +119,7 @@ __device__ __forceinline__ u32 keep_best(
         if (chosen.bin != NONE)
             low = least + (static_cast<u64>(chosen.bin) << shift);
     }
-    u32 above = 0;  // keys that were found to be among the best
+    u32 above = 0; // keys known to be among the best
     for (bool exact = false;; exact = true) {
         if (exact) {
             for (u64 least = low;;) {
@@ -126,7 +130,7 @@ __device__ __forceinline__ u32 keep_best(
                         atomicAdd(chosen.bins + ((key - least) >> shift), 1u);
                 });
                 find_bin(chosen, k - above);
-                if (chosen.bin == NONE)  // the same key more than once: damaged
+                if (chosen.bin == NONE) // a duplicate key: damaged
                     break;
                 low = least + (static_cast<u64>(chosen.bin) << shift);
                 if (above + chosen.above + chosen.inside <= room || shift == 0)
@@ -154,8 +158,8 @@ __device__ __forceinline__ u32 keep_best(
     }
 }
 
-// Appends keys to those of a query. Returns after the keys were written by this block's threads; the whole block
-// calls it.
+// Appends keys to those of a query. Returns after this block's threads have written the keys; called by the whole
+// block.
 __device__ __forceinline__ void append_keys(const u64* kept, u32 held, u64* written, u64* target)
 {
     __shared__ u64 place;

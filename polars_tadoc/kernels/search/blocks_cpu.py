@@ -1,7 +1,8 @@
-"""Reads blocks of a query's lists, coded or plain.
+"""Reads blocks of a query's lists, coded or uncoded.
 
-A list is opened once: what is needed to read it lies in one row of uint64, and functions take the row's address, for
-arrays as arguments would cost more than decoding.
+A list is opened once: the data for reading it is in one row of uint64, and functions take the row's address, because
+array
+arguments would cost more than decoding.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ _1, _2, _3, _4, _6, _7, _8 = (nb.uint64(i) for i in (1, 2, 3, 4, 6, 7, 8))
 _63, _BLOCK, _BLOCK_BYTES = nb.uint64(63), nb.uint64(BLOCK), nb.uint64(4 * BLOCK)
 
 ROW_BYTES = nb.uint64(64)
-"""What an opened list takes."""
+"""Numbers in the row of an opened list."""
 
-# bytes of a row from which on its numbers stand
+# byte offsets in a row
 _HEADS = nb.uint64(0)
 _STRIDE = nb.uint64(8)
 BLOCKS = nb.uint64(16)
-"""How many blocks the list has."""
+"""Number of blocks of the list."""
 _SIZE = nb.uint64(24)
 _NUMBER = nb.uint64(32)
 FIRST_BLOCK = nb.uint64(40)
-"""For a coded list: the number of its first block."""
+"""For a coded list: the global number of its first block."""
 _COUNTS = nb.uint64(48)
 NEXT_BLOCK = nb.uint64(56)
-"""The block that is read next; 0 at first."""
+"""The next block to read; initially 0."""
 _PLAIN = ~nb.uint64(0)
 
 
 @inner
 def open_list(view: View, extra: Lists, number: int, row: int) -> None:
-    """Fill the row of a list; one that does not exist is empty."""
+    """Fill the row of a list; a list that does not exist is empty."""
     number, own = nb.int64(number), nb.int64(view.lists)
     store_u64(row + NEXT_BLOCK, nb.uint64(0))
     if number < own:
@@ -65,7 +66,7 @@ def open_list(view: View, extra: Lists, number: int, row: int) -> None:
 
 @inner
 def is_coded(row: int) -> Any:
-    """Tell whether a list is one of the postings."""
+    """Tell whether a list is coded."""
     return load_u64(row + _NUMBER) != _PLAIN
 
 
@@ -77,7 +78,7 @@ def head(row: int, block: int) -> Any:
 
 @inner
 def list_size(row: int) -> Any:
-    """Return how many postings the list has."""
+    """Return the number of postings of the list."""
     return load_u64(row + _SIZE)
 
 
@@ -98,15 +99,15 @@ def read_documents(view: View, row: int, block: int, target: int) -> Any:
     row
         Address of the list's row.
     block
-        uint64: which of the list's blocks.
+        uint64: number of the block in the list.
     target
-        Address of room for ``BLOCK`` uint32; up to a multiple of sixteen some documents or other stand behind those
-        of the block then.
+        Address of room for ``BLOCK`` uint32. Up to a multiple of sixteen, arbitrary valid documents follow those of the
+        block.
 
     Returns
     -------
     uint64
-        How many documents there are.
+        Number of documents.
 
     """
     number = load_u64(row + _NUMBER)
@@ -121,7 +122,7 @@ def read_documents(view: View, row: int, block: int, target: int) -> Any:
 
 @inner
 def read_counts(view: View, row: int, block: int, target: int) -> None:
-    """Decode the counts of a block, as :func:`read_documents` its documents."""
+    """Decode the counts of a block; parameters as for :func:`read_documents`."""
     number = load_u64(row + _NUMBER)
     if number != _PLAIN:
         decode_counts(view, number, load_u64(row + FIRST_BLOCK) + block, target)

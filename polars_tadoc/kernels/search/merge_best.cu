@@ -1,4 +1,4 @@
-// The best of each query's keys, in order.
+// The best of each query's keys, sorted.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "search/best_keys.cuh"
@@ -9,9 +9,9 @@
 
 using i64 = long long;
 
-constexpr u32 ROOM = 2048;  // keys that are put in order
+constexpr u32 ROOM = 2048; // maximum number of sorted keys
 
-// Puts `size` keys, a power of two, in order, the highest first: a bitonic sort. Barriers at both ends.
+// Sorts `size` keys, a power of two, in descending order: a bitonic sort. Barriers at both ends.
 __device__ __forceinline__ void sort_keys(u64* keys, u32 size)
 {
     __syncthreads();
@@ -32,13 +32,13 @@ __device__ __forceinline__ void sort_keys(u64* keys, u32 size)
         }
 }
 
-// One block takes a query.
+// One block per query.
 //
-// keys     of queries one after another, `room` for each part
-// starts   parts of the queries before, by query; nullptr where each query has `parts`
+// keys     of queries, concatenated; `room` per part
+// starts   parts before each query; nullptr if each query has `parts`
 // written  keys by query
-// k        at most so many are wanted, up to ROOM
-// row      how many places a query has in the result; those without a document become 0
+// k        maximum number of results, up to ROOM
+// row      entries per query in the result; unused ones become 0
 extern "C" __global__ void __launch_bounds__(THREADS) merge_best(
     const u64* __restrict__ keys, const i64* __restrict__ starts, u64 first_part, u32 parts, u32 room,
     const u64* __restrict__ floors, const u64* __restrict__ written, u32 k, u64 row, i64* __restrict__ found,
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge_best(
     }
 }
 
-// The first of one query's keys that are in order; keys: complements, so that the best one is the lowest.
+// The first of one query's sorted keys; keys: complements, so that the best one is the lowest.
 extern "C" __global__ void write_best(
     const u64* __restrict__ keys, u64 count, u32* __restrict__ documents, float* __restrict__ scores)
 {

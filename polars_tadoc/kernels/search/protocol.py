@@ -1,4 +1,4 @@
-"""What every engine supplies to find the best documents for queries."""
+"""Functions that every engine supplies for searches."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ class SearchKernels(Protocol):
     """Ranked search in coded postings."""
 
     READS_BOUNDS: bool
-    """Whether :meth:`search` is faster with bounds; a GPU decodes a block faster than it asks whether it must."""
+    """Whether :meth:`search` is faster with bounds; a GPU decodes a block faster than it tests a bound."""
 
     def block_bounds(self, postings: Postings, norms: Any) -> Any:
-        """Return what a posting of each block adds at most to a score, for a weight of 1: float32 by block."""
+        """Return the maximum contribution of a posting of each block to a score, for weight 1: float32 by block."""
 
     def search(
         self,
@@ -27,5 +27,5 @@ class SearchKernels(Protocol):
         allowed: Any = None,
         extra: Lists | None = None,
     ) -> tuple[Any, Any, Any]:
-        """Find the k best documents for each query: how many were found, documents, scores."""
+        """Return the k best documents of each query: number of results, documents, scores."""
         ...

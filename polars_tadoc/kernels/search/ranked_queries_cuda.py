@@ -1,10 +1,11 @@
-"""Ranked queries over coded postings, on the device (Ding et al., WWW 2009, sections 5 and 6).
+"""Ranked queries over coded postings on the device (Ding et al., WWW 2009, sections 5 and 6).
 
-Any word: a block of threads adds up the scores of a tile of documents in shared memory, list by list, and keeps its
-best ones. All words: a block takes a stretch of a query's first list through the others. In both cases the best of
-all parts of a query are merged. What a part finds raises the bar for those that come later: k documents that reach a
-score rule out all that do not. Sums are made in the order of a query's lists, so scores have the same bits as on the
-CPU.
+OR: a block of threads sums the scores of a tile of documents in shared memory, list by list, and keeps its best ones.
+AND: a
+block intersects a part (stretch) of a query's first list with the other lists. In both cases the best results of all
+parts
+of a query are merged. Results of a part raise the threshold for later parts: k documents that reach a score exclude all
+below it. Sums are in the order of a query's lists, so scores have the same bits as on the CPU.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, expa
 from polars_tadoc.runtime.device import device_attribute, device_errors, get_kernel
 
 READS_BOUNDS = False
-"""A GPU decodes a block faster than it asks whether it must."""
+"""A GPU decodes a block faster than it tests a bound."""
 
 MAX_KEPT = 1024
-"""Documents of a query that its parts keep and merge; beyond, all that match are sorted."""
+"""Maximum results of a query that parts keep and merge; beyond, all matches are sorted."""
 
 WORKING_MEMORY = 1 << 28
-"""Bytes of device memory for what parts of queries keep; a batch that needs more goes in turns."""
+"""Bytes of device memory for the results of parts; a larger batch is processed in turns."""
 
-_TILE_THREADS, _TILE_BLOCKS = 512, 3  # of search_any.cu: threads, and blocks of a multiprocessor
-_TILE_SHARED = 13 << 10  # static shared memory of score_tiles, and what the device takes of each block's
+_TILE_THREADS, _TILE_BLOCKS = 512, 3  # of search_any.cu: threads, and blocks per multiprocessor
+_TILE_SHARED = 13 << 10  # static shared memory of score_tiles, and the device's share of each block's
 _MIN_TILE = 2048
 _SLOTS = 4096  # of search_any.cu
 _STRETCH_THREADS, _STRETCH = 128, 4  # of search_all.cu
-_MIN_ROOM = 64  # fewer keys of a part are kept as they are
-_MAX_MERGED, _FEW_QUERIES = 1 << 18, 8  # one block merges a query's keys; all that match are sorted in less time
+_MIN_ROOM = 64  # fewer keys of a part are kept without selection
+_MAX_MERGED, _FEW_QUERIES = 1 << 18, 8  # one block merges a query's keys; sorting all matches is faster beyond
 _MERGE_THREADS, _WIDE_MERGE_THREADS, _MERGES = 128, 512, 256
 
 
@@ -49,10 +50,11 @@ def search(
     allowed: Any = None,
     extra: Lists | None = None,
 ) -> tuple[Any, Any, Any]:
-    """Find the best documents for each query.
+    """Return the best documents of each query.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.search.reference.search`, in cupy arrays. ``bounds`` is not
-    read: decoding a block costs less than asking whether it is needed.
+    Parameters and result as for :func:`polars_tadoc.kernels.search.reference.search`, as cupy arrays. ``bounds`` is
+    unused:
+    decoding a block costs less than testing its bound.
     """
     count = len(queries.offsets) - 1
     with device_errors(f"searching for {count:,} queries"):
@@ -95,7 +97,7 @@ class _Batch:
         self.read = (*self.lists, norms, self.allowed)
 
     def score(self, k: int, found: Any, documents: Any, scores: Any) -> None:
-        """Answer queries whose words may stand alone."""
+        """Answer OR queries."""
         import cupy
 
         room = _room(k)
@@ -134,7 +136,7 @@ class _Batch:
             )
 
     def intersect(self, k: int, found: Any, documents: Any, scores: Any) -> None:
-        """Answer queries all of whose words are needed."""
+        """Answer AND queries."""
         import cupy
 
         room = min(_room(k), _STRETCH * BLOCK)
@@ -153,7 +155,7 @@ class _Batch:
             )
 
     def sort_all(self, k: int, found: Any, documents: Any, scores: Any) -> None:
-        """Answer queries of which very many documents are wanted, one after another: all that match are sorted."""
+        """Answer queries with very many results, one by one: all matches are sorted."""
         import cupy
 
         starts, most = self._plan()
@@ -179,7 +181,7 @@ class _Batch:
                 )
 
     def _plan(self) -> tuple[Any, Any]:
-        """Return the stretches before each query, and how many documents it can find at most."""
+        """Return the number of stretches before each query, and the maximum number of its results."""
         import cupy
 
         stretches, most = cupy.empty(self.count, np.uint32), cupy.empty(self.count, np.int64)
@@ -221,7 +223,7 @@ class _Batch:
 
 
 def _load_queries(queries: Queries) -> Queries:
-    """Copy queries to the device at once, if they are not there."""
+    """Copy queries to the device unless they are there."""
     import cupy
 
     if isinstance(queries.offsets, cupy.ndarray):
@@ -241,14 +243,14 @@ def _load_queries(queries: Queries) -> Queries:
 
 
 def _room(k: int) -> int:
-    """Return how many keys a part may keep: some more than k, so that seldom all need to be told apart."""
+    """Return the number of keys that a part may keep: more than k, so that exact selection is rarely needed."""
     return max(2 * k, _MIN_ROOM)
 
 
 def _cut(documents: int, queries: int, room: int) -> tuple[int, int]:
-    """Return into how many tiles documents are cut, and the size of each.
+    """Return the number of tiles of documents, and their size.
 
-    Few queries are cut further, so that all multiprocessors are at work, and many tiles into whole rounds of them.
+    Few queries are split further to occupy all multiprocessors, and many tiles into whole rounds of them.
     """
     whole, offered = (device_attribute(f"MaxSharedMemoryPer{of}") for of in ("Multiprocessor", "BlockOptin"))
     for blocks in range(_TILE_BLOCKS, 0, -1):
@@ -264,7 +266,7 @@ def _cut(documents: int, queries: int, room: int) -> tuple[int, int]:
 
 
 def _turns(before: Any, most: int) -> Iterator[slice]:
-    """Cut queries into turns of at most so many stretches, at least one query each."""
+    """Split queries into turns of at most ``most`` stretches, and at least one query each."""
     first = 0
     while first < len(before) - 1:
         stop = int(np.searchsorted(before, before[first] + most, "right")) - 1
@@ -275,7 +277,7 @@ def _turns(before: Any, most: int) -> Iterator[slice]:
 
 @cache
 def _shared_kernel(device: int, name: str, defines: tuple[str, ...]) -> Any:
-    """Return a kernel as the device, which is the current one, allows it all its shared memory."""
+    """Return a kernel that may use all shared memory of the current device."""
     kernel = get_kernel("search_any", name, defines)
     kernel.max_dynamic_shared_size_bytes = device_attribute("MaxSharedMemoryPerBlockOptin") - _TILE_SHARED
     return kernel

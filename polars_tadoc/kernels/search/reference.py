@@ -1,4 +1,4 @@
-"""Plain-Python definitions of the kernels of search; every engine is held to them."""
+"""Plain-Python definitions of the search kernels; every engine must return the same results."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from polars_tadoc.kernels.postings.coded import BLOCK, RICE, Lists, Postings, Qu
 
 
 def _bits(data: Any, start: int, width: int) -> int:
-    """Read bits as a number, the first one lowest."""
+    """Read bits as a number, lowest bit first."""
     return sum((int(data[i >> 3]) >> (i & 7) & 1) << (i - start) for i in range(start, start + width))
 
 
 def decode_block(stream: Stream, codec: int, number: int, block: int, place: int, size: int) -> list[int]:
-    """Decode ``size`` values of list ``number``, from its place ``place`` on, which is block ``block`` of all."""
+    """Decode ``size`` values of list ``number`` from position ``place`` on, which is global block ``block``."""
     width = int(stream.widths[number])
     start = 8 * int(stream.low_offsets[number]) + place * width
     low = [_bits(stream.low, start + i * width, width) for i in range(size)]
@@ -35,7 +35,7 @@ def decode_block(stream: Stream, codec: int, number: int, block: int, place: int
 
 
 def decode_list(postings: Postings, number: int) -> tuple[list[int], list[int]]:
-    """Decode one list: its documents, and how often each holds the term."""
+    """Decode one list: its documents, and their counts."""
     documents: list[int] = []
     counts: list[int] = []
     size = int(postings.frequencies[number])
@@ -50,10 +50,11 @@ def decode_list(postings: Postings, number: int) -> tuple[list[int], list[int]]:
 
 
 def contribution(weight: Any, count: int, norm: Any) -> Any:
-    """Return what one posting adds to a score, float32: every operation is rounded by itself.
+    """Return the contribution of one posting to a score, float32: every operation is rounded separately.
 
-    The five BM25 formulas of Kamphuis et al. (ECIR 2020) are this one, with other weights and norms, plus what a
-    query adds to all documents (:mod:`polars_tadoc.scoring.bm25`).
+    The five BM25 formulas of Kamphuis et al. (ECIR 2020) have this form, with different weights and norms, plus a
+    constant per
+    query for all documents (:mod:`polars_tadoc.scoring.bm25`).
     """
     count32 = np.float32(count)
     return np.float32(weight) * (count32 / (count32 + np.float32(norm)))
@@ -68,30 +69,30 @@ def search(
     allowed: Any = None,
     extra: Lists | None = None,
 ) -> tuple[Any, Any, Any]:
-    """Find the best documents for each query.
+    """Return the best documents of each query.
 
     Parameters
     ----------
     postings
         The lists.
     norms
-        float32 by document, at least 0: what is added to a count below the line.
+        float32 by document, at least 0: the constant in the denominator.
     queries
         Lists and weights.
     k
-        At most so many documents a query.
+        Maximum number of documents per query.
     require_all
-        Take documents that stand in all of a query's lists, else those that stand in any.
+        Return documents in all of a query's lists; otherwise those in any.
     allowed
-        uint32, bit d of all (lowest first) tells whether document d may be found; None where all may.
+        uint32 bitmap, lowest bit first, of the documents that may be returned; None: all.
     extra
-        Plain lists of this batch.
+        Uncoded lists of this batch.
 
     Returns
     -------
     (int64 array, uint32 array, float32 array)
-        By query how many were found, at most k; documents and scores, queries x k, by score falling, equal ones by
-        document; what lies beyond those found is 0. A query without lists finds nothing.
+        Number of results by query, at most k; documents and scores, queries x k, by descending score, then by document;
+        unused entries are 0. A query without lists has no results.
 
     """
     found = np.zeros(len(queries.offsets) - 1, np.int64)

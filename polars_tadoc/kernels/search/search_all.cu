@@ -1,6 +1,8 @@
-// Documents that hold all of a query's words: a stretch of the first list goes through the others (Ding et al., section
-// 5). Skip heads tell which of a list's blocks may hold a candidate; only those are decoded, and counts only of blocks
-// that do hold one.
+// AND: documents in all of a query's lists. A stretch of the first list is intersected with the others (Ding et al.,
+// section 5).
+// Skip heads tell which blocks of a list may contain a candidate; only those are decoded, and counts only of blocks
+// that contain
+// one.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "postings/coded_postings.cuh"
@@ -20,7 +22,7 @@
 
 constexpr u32 WARPS = THREADS / 32;
 constexpr u32 CANDIDATES = STRETCH * BLOCK;
-constexpr u32 EACH = (CANDIDATES + THREADS - 1) / THREADS;  // candidates of a thread, neighbours
+constexpr u32 EACH = (CANDIDATES + THREADS - 1) / THREADS; // adjacent candidates per thread
 constexpr u32 MISSING = 0xFFFFFFFFu;
 
 static_assert(STRETCH <= WARPS, "a warp decodes one block of the stretch");
@@ -28,8 +30,8 @@ static_assert(STRETCH <= WARPS, "a warp decodes one block of the stretch");
 struct Candidates {
     u32 documents[CANDIDATES];
     float scores[CANDIDATES];
-    u32 blocks[CANDIDATES];  // of the next list, where the document may be; MISSING where it is not
-    u32 begins[CANDIDATES + 1];  // first candidate of each block that is needed
+    u32 blocks[CANDIDATES]; // of the next list, which may contain the document; MISSING if none does
+    u32 begins[CANDIDATES + 1]; // first candidate of each needed block
     u32 sums[WARPS];
     u32 first;
     u32 stop;
@@ -53,7 +55,7 @@ __device__ __forceinline__ u32 threads_before(u32* sums, u32 own, u32& all)
     return sum;
 }
 
-// The posting of a document in a decoded block, or NONE.
+// The index of a document in a decoded block, or NONE.
 __device__ __forceinline__ u32 find_document(const u32* documents, u32 document)
 {
     u32 place = 0;
@@ -64,7 +66,7 @@ __device__ __forceinline__ u32 find_document(const u32* documents, u32 document)
     return documents[place] == document ? place : NONE;
 }
 
-// Decodes a stretch of the first list; returns how many candidates it has.
+// Decodes a stretch of the first list; returns its number of candidates.
 __device__ __forceinline__ u32 start_candidates(
     Candidates& own, const Coded& coded, const Plain& plain, const List& list, u32 first_block, float weight,
     const float* norms, const u32* allowed, u32* scratch)
@@ -73,7 +75,7 @@ __device__ __forceinline__ u32 start_candidates(
     const u32 lane = threadIdx.x % 32;
     u32 documents[OWN];
     u32 counts[OWN];
-    u32 kept = 0;  // a bit for each
+    u32 kept = 0; // a bit per candidate
     const u32 block = first_block + warp;
     if (warp < STRETCH && block < list.blocks) {
         const u32 size = list.block_size(block);
@@ -101,7 +103,7 @@ __device__ __forceinline__ u32 start_candidates(
     return all;
 }
 
-// Notes each candidate's block of the list, and where each block's candidates begin; returns how many blocks.
+// Finds each candidate's block of the list, and the first candidate of each block; returns the number of blocks.
 __device__ __forceinline__ u32 find_blocks(Candidates& own, const List& list, u32 count)
 {
     const u32 warp = threadIdx.x / 32;
@@ -117,7 +119,7 @@ __device__ __forceinline__ u32 find_blocks(Candidates& own, const List& list, u3
     __syncthreads();
     for (u32 i = threadIdx.x; i < count; i += THREADS) {
         const u32 document = own.documents[i];
-        u32 low = own.first;  // blocks before this begin with the document or one below it
+        u32 low = own.first; // blocks before this begin with the document or a lower one
         u32 high = max(own.first, own.stop);
         while (low < high) {
             const u32 middle = low + (high - low) / 2;
@@ -129,7 +131,7 @@ __device__ __forceinline__ u32 find_blocks(Candidates& own, const List& list, u3
         own.blocks[i] = low == own.first ? MISSING : low - 1;
     }
     __syncthreads();
-    u32 begins = 0;  // a bit for each
+    u32 begins = 0; // a bit per candidate
 #pragma unroll
     for (u32 i = 0; i < EACH; ++i) {
         const u32 candidate = EACH * threadIdx.x + i;
@@ -149,7 +151,7 @@ __device__ __forceinline__ u32 find_blocks(Candidates& own, const List& list, u3
     return all;
 }
 
-// Adds what the list has of the candidates; those that it lacks become MISSING. Warps take the needed blocks in turn.
+// Adds the list's scores of the candidates; missing ones become MISSING. Warps process the needed blocks in turn.
 __device__ __forceinline__ void look_in_blocks(
     Candidates& own, const Coded& coded, const Plain& plain, const List& list, u32 needed, float weight,
     const float* norms, u32* scratch, u32* held)
@@ -190,7 +192,7 @@ __device__ __forceinline__ void look_in_blocks(
     __syncthreads();
 }
 
-// Leaves out the candidates that are MISSING; returns how many stay.
+// Drops the candidates that are MISSING; returns the number of the others.
 __device__ __forceinline__ u32 leave_out(Candidates& own, u32 count)
 {
     u32 documents[EACH];
@@ -218,8 +220,9 @@ __device__ __forceinline__ u32 leave_out(Candidates& own, u32 count)
     return all;
 }
 
-// Stretches of each query's first list, and how many keys it can have at most; damaged lists may repeat a document.
-// One warp takes a query.
+// Stretches of each query's first list, and its maximum number of keys; damaged lists may repeat a document. One warp
+// per
+// query.
 extern "C" __global__ void plan_queries(
     const Coded coded, const Plain plain, const i64* __restrict__ query_offsets, const u32* __restrict__ query_lists,
     u32 queries, u32 require_all, u32* __restrict__ stretches, i64* __restrict__ most)
@@ -243,13 +246,13 @@ extern "C" __global__ void plan_queries(
     }
 }
 
-// One block takes a stretch of a query's first list.
+// One block per stretch of a query's first list.
 //
-// first_stretch  number of the first block's stretch, among those of all queries
+// first_stretch  number of the first block's stretch among those of all queries
 // owners         query by stretch
-// starts         stretches of the queries before, by query
+// starts         number of stretches before each query
 // room, floors, written  as in search_any.cu
-// keys           room for each stretch from the first one on; a launch takes whole queries
+// keys           room for each stretch from the first one on; a launch processes whole queries
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) intersect(
     const Coded coded, const Plain plain, const float* __restrict__ norms, const u32* __restrict__ allowed,
     const i64* __restrict__ query_offsets, const u32* __restrict__ query_lists, const float* __restrict__ query_weights,

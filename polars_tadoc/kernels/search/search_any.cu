@@ -1,6 +1,8 @@
-// Documents that hold any of a query's words: accumulators in shared memory, and the best keys of them. Lists are decoded
-// and scored by the warps that add them up; nothing is written between. A query of few postings has an accumulator for
-// each document of its lists, in a hash table; other ones have one for each document of a tile, one tile after another.
+// OR: documents in any of a query's lists. Accumulators are in shared memory, from which the best keys are selected.
+// Warps decode
+// and score lists and add them up without intermediate writes. A query of few postings has an accumulator per document
+// of its
+// lists, in a hash table; others have one per document of a tile, one tile after another.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "postings/coded_postings.cuh"
@@ -15,21 +17,21 @@
 #endif
 
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 LISTS = 32;  // that are looked up at once
-constexpr u32 SLOTS = 4096;  // of a table
-constexpr u32 FEW = SLOTS / 2;  // postings of a query that takes a table
-constexpr u32 UNTOUCHED = 0x80000000u;  // -0.0: adding a number that is not negative gives that number
+constexpr u32 LISTS = 32; // lists looked up at once
+constexpr u32 SLOTS = 4096; // slots of a table
+constexpr u32 FEW = SLOTS / 2; // maximum postings of a query that uses a table
+constexpr u32 UNTOUCHED = 0x80000000u; // -0.0: adding a nonnegative number gives that number
 
-// Parts of some lists that may be in the tile.
+// Parts of some lists that may overlap the tile.
 struct Parts {
     List lists[LISTS];
     float weights[LISTS];
     u32 firsts[LISTS];
-    u32 sizes[LISTS];  // blocks
-    u32 starts[LISTS + 1];  // blocks before it
+    u32 sizes[LISTS]; // blocks
+    u32 starts[LISTS + 1]; // number of blocks before it
 };
 
-// Looks up the parts of lists [base, base + count) of the query, and what is before each. Barriers at both ends.
+// Looks up the parts of lists [base, base + count) of the query, and their prefix sums. Barriers at both ends.
 __device__ __forceinline__ void look_up(
     Parts& parts, const Coded& coded, const Plain& plain, const u32* lists, const float* weights, u32 count,
     u32 first_document, u32 stop_document)
@@ -39,7 +41,7 @@ __device__ __forceinline__ void look_up(
     __syncthreads();
     for (u32 i = warp; i < count; i += WARPS) {
         const List list = open_list(coded, plain, lists[i]);
-        // the block before the first that begins beyond the tile's first document may reach into it
+        // the block before the first that begins beyond the tile's first document may overlap it
         const u32 begun = first_document == 0 ? 0 : blocks_below(list, first_document + 1);
         const u32 stop = stop_document >= coded.documents ? list.blocks : blocks_below(list, stop_document);
         if (lane == 0) {
@@ -60,7 +62,7 @@ __device__ __forceinline__ void look_up(
     __syncthreads();
 }
 
-// Where a document has its accumulator: there is always a free slot.
+// Slot of a document's accumulator: there is always a free one.
 __device__ __forceinline__ u32 find_slot(u32* table, u32 document)
 {
     for (u32 slot = document * 0x9E3779B1u % SLOTS;; slot = (slot + 1) % SLOTS) {
@@ -72,8 +74,9 @@ __device__ __forceinline__ u32 find_slot(u32* table, u32 document)
     }
 }
 
-// Tells queries of few postings, which come to chosen[0], from others, at chosen[queries]; counts: how many there are of
-// both, zeros at first. One warp takes a query.
+// Separates queries of few postings, written from chosen[0] on, from others, at chosen[queries]; counts: number of
+// both,
+// initially zero. One warp per query.
 extern "C" __global__ void sort_out(
     const Coded coded, const Plain plain, const i64* __restrict__ query_offsets, const u32* __restrict__ query_lists,
     u32 queries, u32* __restrict__ chosen, u32* counts)
@@ -101,8 +104,9 @@ struct Batch {
     const float* weights;
 };
 
-// Scores documents [first_document, stop_document) of a query, as many as there are accumulators or fewer, or all in a
-// table, and appends the best ones to its keys.
+// Scores documents [first_document, stop_document) of a query, at most as many as there are accumulators, or all in a
+// table, and
+// appends the best ones to its keys.
 template <bool TABLE>
 __device__ __forceinline__ void score(
     const Batch& batch, u32 query, u32 first_document, u32 stop_document, u32 accumulators, u32 k, u32 room,
@@ -138,7 +142,8 @@ __device__ __forceinline__ void score(
             if (TABLE)
                 __syncthreads();
         }
-        // Warps take a block each and score it, then add it in the order of the lists, which alone needs barriers.
+        // Each warp scores a block, then the blocks are added in the order of the lists, which is all that needs
+        // barriers.
         u32 adding = NONE;
         for (u32 turn = 0; turn < all; turn += WARPS) {
             const u32 own = turn + warp;
@@ -196,7 +201,7 @@ __device__ __forceinline__ void score(
         }
         __syncthreads();
     }
-    // as signed numbers the bits of scores order as scores do, and those of -0.0 are below 0
+    // as signed numbers, the bits of scores sort as scores do, and those of -0.0 are negative
     const auto visit = [&](u64 from, auto take) {
         const int least = static_cast<int>(from >> 32);
         for (u32 i = 4 * threadIdx.x; i < size; i += 4 * THREADS) {
@@ -230,14 +235,14 @@ __device__ __forceinline__ void score(
     append_keys(kept, held, written + query, keys);
 }
 
-// One block takes a query's tile.
+// One block per query and tile.
 //
-// chosen, count     queries, and how many there are; nullptr: all, so many as there are blocks for
-// tiles, tile_size  how many tiles all documents are cut into, of how many documents each: a multiple of 128
-// room              keys that a tile may add; 0: all are wanted
-// floors            by query: a key that k keys of it reach, zeros at first
-// written           by query: keys, zeros at first
-// keys              by query, tiles x room; of the only one, all
+// chosen, count     queries, and their number; nullptr: all, one per block
+// tiles, tile_size  number of tiles, and documents per tile: a multiple of 128
+// room              maximum keys per tile; 0: all
+// floors            by query: a key that k of its keys reach, initially zero
+// written           by query: number of keys, initially zero
+// keys              by query, tiles x room; for a single query, all
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) score_tiles(
     const Coded coded, const Plain plain, const float* __restrict__ norms, const u32* __restrict__ allowed,
     const i64* __restrict__ query_offsets, const u32* __restrict__ query_lists, const float* __restrict__ query_weights,
@@ -256,7 +261,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
         keys + static_cast<u64>(query) * tiles * room);
 }
 
-// One block takes a query of few postings. The other arguments are as above.
+// One block per query of few postings. The other arguments are as above.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) score_few(
     const Coded coded, const Plain plain, const float* __restrict__ norms, const u32* __restrict__ allowed,
     const i64* __restrict__ query_offsets, const u32* __restrict__ query_lists, const float* __restrict__ query_weights,

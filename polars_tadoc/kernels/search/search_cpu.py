@@ -1,10 +1,13 @@
-"""Finds the best documents of queries (Ding et al., WWW 2009, sections 5 and 6), on the CPU.
+"""Finds the best documents of queries (Ding et al., WWW 2009, sections 5 and 6) on the CPU.
 
-OR scores lists from the shortest on into accumulators, window by window. As soon as the k-th best score is above what
-all further lists can add, no new document can enter: those that still can are looked up in these lists, if they are few
-(MaxScore, Turtle and Flood, 1995, with bounds of blocks as in Ding and Suel, SIGIR 2011). AND looks up the shortest
-list's documents in the others. Only documents that are strictly below are given up, with room for rounding, and sums
-are in the lists' order, so results do not depend on any of this.
+OR adds the scores of lists, shortest first, to accumulators, window by window. As soon as the k-th best score exceeds
+what all
+remaining lists can add, no new document can enter; documents that still can are looked up in these lists if they are
+few
+(MaxScore, Turtle and Flood, 1995, with block bounds as in Ding and Suel, SIGIR 2011). AND looks up the shortest list's
+documents in the others. Only documents strictly below the threshold, with a margin for rounding, are dropped, and sums
+are in
+the lists' order, so results do not depend on the method.
 """
 
 from __future__ import annotations
@@ -53,19 +56,19 @@ from polars_tadoc.runtime.jit import address_of, call, inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 READS_BOUNDS = True
-"""With bounds, blocks that cannot matter are not decoded."""
+"""With bounds, irrelevant blocks are not decoded."""
 
 _0, _1, _2, _4, _6, _15 = (nb.uint64(i) for i in (0, 1, 2, 4, 6, 15))
 _WINDOW, _GROUP, _BLOCK = nb.uint64(WINDOW), nb.uint64(GROUP), nb.uint64(BLOCK)
 _NONE = ~nb.uint64(0)
 _POSTINGS_A_LOOKUP = nb.uint64(4)
-"""Scoring so many postings takes as long as looking up one document."""
+"""Scoring this many postings takes as long as looking up one document."""
 _CHUNK_BLOCKS = nb.uint64(8)
 """Blocks of the shortest list of an AND that are looked up together."""
 _CHUNK_POSTINGS = 1 << 20
-"""Postings of queries that are worth handing to a thread; or 32 queries."""
+"""Minimum postings of queries per task; or 32 queries."""
 _MANY = nb.uint64(12)
-"""Counts of a block from which on decoding all costs less than reading them one by one."""
+"""From this many counts of a block on, decoding all costs less than reading them one by one."""
 
 
 BLOCK_SIZE = 29
@@ -76,31 +79,31 @@ _NO_LISTS = Lists(np.zeros(1, np.int64), _NO_NUMBERS, _NO_NUMBERS)
 
 
 class Block(NamedTuple):
-    """Room for one block."""
+    """Work space for one block."""
 
     documents: UInt32
     counts: UInt32
     places: UInt32
-    """In the window, or in the block."""
+    """Positions in the window, or in the block."""
     added: Float32
-    """What postings add to scores."""
+    """Contributions of postings to scores."""
 
 
 class Candidates(NamedTuple):
-    """Documents that are looked up in further lists, ascending."""
+    """Documents to look up in the remaining lists, ascending."""
 
     documents: UInt32
     scores: Float32
     bits: Int32
     """The scores as integers."""
     origins: UInt32
-    """Places in the shortest list's chunk (AND)."""
+    """Positions in the shortest list's chunk (AND)."""
     hits: UInt32
-    """Which of those before one block's end are in it."""
+    """Numbers of the candidates before one block's end that are in it."""
 
 
 class Workspace(NamedTuple):
-    """What a thread needs for a query; accumulators are all untouched and marks 0 between queries."""
+    """A thread's work space for a query; between queries, accumulators are untouched and marks 0."""
 
     accumulators: Float32
     bits: Int32
@@ -111,24 +114,24 @@ class Workspace(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What a thread needs for a query of at most so many lists and results."""
+    """A thread's work space for a query, sized by its numbers of lists and results."""
 
     heap: UInt64
     trial: UInt64
-    """Another heap."""
+    """A second heap."""
     rows: UInt64
     """The opened lists."""
     behind: UInt64
-    """By list: its first document behind the window."""
+    """By list: its first document after the window."""
     rest: Float64
-    """By list, and one more: what lists from this one on add at most."""
+    """By list, and one more: maximum sum of contributions of the lists from this one on."""
 
 
 _own = threading.local()
 
 
 def thread_rooms() -> tuple[Float32, UInt8, UInt32]:
-    """Return this thread's room for :func:`_workspace`, which queries leave as they find it."""
+    """Return this thread's arrays for :func:`_workspace`; queries restore their initial state."""
     if not hasattr(_own, "rooms"):
         accumulators = np.full(WINDOW + GROUP, -0.0, np.float32)
         _own.rooms = accumulators, np.zeros(WINDOW // GROUP + 8, np.uint8), np.zeros(3 * WINDOW + 5 * BLOCK, np.uint32)
@@ -157,7 +160,7 @@ def _workspace(accumulators: Float32, marks: UInt8, numbers: UInt32) -> Workspac
 
 @inner
 def _below(documents: UInt32, document: int) -> Any:
-    """Count the ascending documents of a full block that are below one; a block's last counts as not."""
+    """Count the ascending documents of a full block that are below one; the block's last is never counted."""
     place = _0
     step = nb.uint64(BLOCK // 2)
     while step != 0:
@@ -168,7 +171,7 @@ def _below(documents: UInt32, document: int) -> Any:
 
 @inner
 def _find_block(row: int, block: int, document: int) -> Any:
-    """Return the last block, from one on, whose head is not behind a document; that one if there is none."""
+    """Return the last block, from one on, whose head is at most the document; the first of them if there is none."""
     blocks = load_u64(row + BLOCKS)
     if block + _1 >= blocks or head(row, block + _1) > document:
         return block
@@ -186,7 +189,7 @@ def _find_block(row: int, block: int, document: int) -> Any:
 
 @inner
 def _mark(marks: UInt8, places: UInt32, size: int) -> None:
-    """Mark the groups of a block's places: all from the first to the last one where they are near each other."""
+    """Mark the groups of a block's positions; if they are close, all groups from the first to the last."""
     lowest, highest = nb.uint32(WINDOW), nb.uint32(0)
     for i in range(size):
         place = places[i]
@@ -213,7 +216,7 @@ def _score_window(
     marks: UInt8,
     block: Block,
 ) -> Any:
-    """Add a list's scores of the window's documents; return the list's first document behind it."""
+    """Add a list's scores of the window's documents; return the list's first document after it."""
     documents, places, added = block.documents, block.places, block.added
     to_documents, to_counts = nb.uint64(documents.ctypes.data), nb.uint64(block.counts.ctypes.data)
     to_added = nb.uint64(added.ctypes.data)
@@ -228,7 +231,7 @@ def _score_window(
         read_counts(view, row, number, to_counts)
         weigh(to_documents, to_counts, (size + _15) >> _4, norms, weight, to_added)
         for i in range(size):
-            place = documents[i] - first_32  # modulo 2^32: what lies before the window goes behind it, too
+            place = documents[i] - first_32  # modulo 2^32: documents before the window wrap to large positions
             places[i] = place if place < width else nb.uint32(WINDOW)
         _mark(marks, places, size)
         for i in range(size):
@@ -240,7 +243,7 @@ def _score_window(
             behind = max(nb.uint64(documents[min(inside, size - _1)]), stop)
             break
         number += _1
-    store_u64(row + NEXT_BLOCK, min(number, blocks - _1))  # the last one stays: documents behind it may be looked up
+    store_u64(row + NEXT_BLOCK, min(number, blocks - _1))  # the last block stays: documents after it may be looked up
     return behind
 
 
@@ -257,14 +260,14 @@ def _look_up(
     found: Candidates,
     block: Block,
 ) -> Any:
-    """Add a list's scores to those of candidates; return how many candidates remain.
+    """Add a list's scores to those of candidates; return the number of remaining candidates.
 
     Parameters
     ----------
     need
-        Candidates whose score remains below are left out.
+        Candidates that stay below are dropped.
     require
-        Whether candidates that are not in the list are left out.
+        Whether candidates that are not in the list are dropped.
 
     """
     candidates, scores, origins, hits = found.documents, found.scores, found.origins, found.hits
@@ -287,7 +290,7 @@ def _look_up(
         while stop < most and nb.uint64(candidates[stop]) < limit:
             best = max(best, scores[stop])
             stop += _1
-        stop = max(stop, at + _1)  # heads that do not ascend are damaged: go on all the same
+        stop = max(stop, at + _1)  # guards against damaged heads that do not ascend
         if nb.float32(best + bound) < need:
             at = stop
             continue
@@ -343,7 +346,7 @@ def _largest(bounds: Float32, first: int, blocks: int) -> Any:
 
 @inner
 def _bound_rest(rows: UInt64, lists: int, weights: Float32, first: int, bounds: Float32, rest: Float64) -> None:
-    """Write what lists i and on add at most to ``rest[i]``."""
+    """Write the maximum sum of contributions of lists i and on to ``rest[i]``."""
     base = nb.uint64(rows.ctypes.data)
     rest[lists] = 0.0
     for back in range(lists):
@@ -362,14 +365,14 @@ def _score_of(key: int) -> Any:
 
 @inner
 def _needed(threshold: float, rest: float, lists: int) -> Any:
-    """Return below which score (float32) one cannot reach a threshold by adding ``rest``, with room for rounding."""
+    """Return the score (float32) below which adding ``rest`` cannot reach a threshold, with a margin for rounding."""
     need = threshold * (1.0 - 1.2e-7 * (nb.float64(lists) + 8.0)) - rest
     return nb.float32(need - 1e-6 * abs(need))
 
 
 @inner
 def _may_leave_out(scored: int, size: int, room: int, all_lists: float, rest: float) -> Any:
-    """Tell whether to look for the k-th best score so far: it may exceed ``rest``, and saves more than it takes."""
+    """Tell whether finding the k-th best score so far pays: it may exceed ``rest``, and saves more than it costs."""
     return scored > room and scored < size and all_lists > rest + rest
 
 
@@ -403,27 +406,27 @@ def _search_any(
     documents: UInt32,
     scores: UInt32,
 ) -> None:
-    """Answer queries ``start`` to ``stop`` with documents that are in any of their lists.
+    """Answer queries ``start`` to ``stop`` with documents in any of their lists.
 
     Parameters
     ----------
     addresses
-        Of the postings.
+        Addresses of the postings.
     norms
         float32 by document.
     bounds
-        float32 by block, or none.
+        float32 by block, or empty.
     offsets, numbers, weights
         The queries, as for :func:`search`.
     extra_offsets, extra_documents, extra_counts, allowed
         As for :func:`search`; empty if not given.
     start, stop
-        Which queries.
+        The range of queries.
     accumulators, marks, for_blocks, for_lists
-        Work space of this thread: that of :func:`thread_rooms`, and uint64: twice as many as there may be results,
-        ten for each list of the longest query, and one.
+        Work space of this thread: the result of :func:`thread_rooms`, and uint64: twice the maximum number of results,
+        ten per list of the longest query, and one.
     found, documents, scores
-        Results; scores are float32 as bits.
+        Outputs; scores are float32 as bits.
 
     """
     view, norms_at = view_at(addresses), nb.uint64(norms.ctypes.data)
@@ -491,7 +494,7 @@ def _search_any(
 
 @inner
 def _take_blocks(view: View, row: int, first: int, stop: int, allowed: UInt32, found: Candidates, block: Block) -> Any:
-    """Make the allowed documents of some blocks of a list the candidates; return how many they are."""
+    """Make the allowed documents of some blocks of a list the candidates; return their number."""
     candidates, scores, origins, documents = found.documents, found.scores, found.origins, block.documents
     count, origin = _0, _0
     for number in range(first, stop):
@@ -509,7 +512,7 @@ def _take_blocks(view: View, row: int, first: int, stop: int, allowed: UInt32, f
 def _add_own(
     view: View, row: int, weight: float, norms: int, first_block: int, count: int, found: Candidates, block: Block
 ) -> None:
-    """Add the scores of the list that the candidates came from, whose block ``first_block`` was their chunk's first."""
+    """Add the scores of the candidates' own list; ``first_block`` is their chunk's first block."""
     candidates, scores, origins = found.documents, found.scores, found.origins
     documents, counts, places, added = block.documents, block.counts, block.places, block.added
     at = _0
@@ -564,7 +567,7 @@ def _search_all(
     documents: UInt32,
     scores: UInt32,
 ) -> None:
-    """Answer queries ``start`` to ``stop`` with documents that are in all of their lists: as :func:`_search_any`."""
+    """Answer queries ``start`` to ``stop`` with documents in all of their lists; otherwise as :func:`_search_any`."""
     view, norms_at = view_at(addresses), nb.uint64(norms.ctypes.data)
     extra = Lists(extra_offsets, extra_documents, extra_counts)
     workspace = _workspace(accumulators, marks, for_blocks)
@@ -591,7 +594,8 @@ def _search_all(
             number = min(first_block + _CHUNK_BLOCKS, blocks)
             count = _take_blocks(view, own_row, first_block, number, allowed, candidates, block)
             for step in range(lists):
-                # a + b is b + a: where the shortest list is the first, only what the second leaves of it is scored
+                # addition commutes: if the shortest list is the first, only documents also in the second list are
+                # scored
                 i = _1 - step if shortest == 0 and lists > _1 and step < _2 else step
                 row, weight = base + i * ROW_BYTES, weights[first_list + i]
                 if i == shortest:
@@ -748,7 +752,7 @@ def _bound_blocks(
 
 
 def block_bounds(postings: Postings, norms: Float32) -> Float32:
-    """Return what each block adds at most to a score, for a weight of 1: the largest ``count / (count + norm)``.
+    """Return the maximum contribution of each block to a score, for weight 1.
 
     ``norms`` is float32 by document, at least 0.
     """
@@ -772,19 +776,19 @@ def search(
     allowed: UInt32 | None = None,
     extra: Lists | None = None,
 ) -> tuple[Int64, UInt32, Float32]:
-    """Find the best documents for each query, as :func:`polars_tadoc.kernels.search.reference.search` defines.
+    """Return the best documents of each query, as defined by :func:`polars_tadoc.kernels.search.reference.search`.
 
     Parameters
     ----------
     postings, norms, queries, k, require_all, allowed, extra
-        As there.
+        As for the reference.
     bounds
-        Of :func:`block_bounds` for the same norms, with which OR reads less; or None.
+        Result of :func:`block_bounds` for the same norms, with which OR reads less; or None.
 
     Returns
     -------
     (int64 array, uint32 array, float32 array)
-        As there.
+        As for the reference.
 
     """
     count = len(queries.offsets) - 1
@@ -807,7 +811,7 @@ def search(
 
 
 def _chunk_size(postings: Postings, queries: Queries, count: int) -> int:
-    """Return how many queries are worth handing to a thread."""
+    """Return the number of queries per task."""
     own = len(postings.frequencies)
     read = int(postings.frequencies[np.minimum(queries.lists, own - 1)].sum(dtype=np.int64)) if own else 0
     return max(1, min(32, _CHUNK_POSTINGS * count // max(read, 1)))

@@ -1,1 +1,1 @@
-"""Kernels: sequences."""
+"""Kernels that count sequences and pairs of words."""

@@ -1,14 +1,18 @@
-// Bodies of rules or documents, with the first and last words of the rules that they name (G-TADOC, Zhang et al.,
-// ICDE 2021, section on sequences: head and tail buffers). Include after counters.cuh.
+// Bodies of rules or documents, with the first and last words of the rules in them (G-TADOC, Zhang et al., ICDE 2021,
+// section on
+// sequences: head and tail buffers). Include after counters.cuh.
 //
-// An owner (a rule's body, or a document) holds the windows that span two or more of its children. They start
-// in the last words of a child; `reach` is how many words beyond its first a window may take. One thread deals
-// with one position of a body, so that a long body gets many threads.
+// An owner (a rule's body, or a document) owns the windows that span two or more of its children. They start in the
+// last words of
+// a child; `reach` is the maximum number of words beyond its first. One thread per position of a body, so that a long
+// body gets
+// many threads.
 #ifndef POLARS_TADOC_BODIES
 #define POLARS_TADOC_BODIES
 
-// The ends of a rule: [0] its length, at most 2 reach + 1; then its first words; then its last words, both `reach`
-// of them or as many as there are. Words are told by their ranks.
+// The ends of a rule: [0] its length, at most 2 reach + 1; then its first words; then its last words, up to `reach` of
+// each. Words
+// are represented by ranks.
 __device__ __forceinline__ u64 ends_of(u32 rule, u32 stride)
 {
     return static_cast<u64>(rule) * stride;
@@ -52,7 +56,7 @@ struct Text {
         return position >= size || (__ldg(starts + position / 32) >> (position % 32) & 1u) != 0;
     }
 
-    // Words of the owner after this child: at most `reach` are counted.
+    // Words of the owner after this child, counted up to `reach`.
     __device__ __forceinline__ u32 words_after(u64 position) const
     {
         u32 words = 0;

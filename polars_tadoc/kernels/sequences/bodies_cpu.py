@@ -1,4 +1,4 @@
-"""What own windows are read from: the bodies of rules and documents, and how often each rule occurs."""
+"""Input of windows: the bodies of rules and documents, and the occurrences of each rule."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 
 ROOM = 8
-"""Part of the expansion limit that heads and tails, and windows that are given ids, may have in places."""
+"""Share of the expansion limit for entries of heads and tails, and of windows with ids."""
 
 
 @dataclass(frozen=True)
 class Bodies:
-    """Rules, the documents over them, how often each rule occurs in these, and their words if those are terminals."""
+    """Rules, documents, occurrences of each rule in the documents, and words if those are the terminals."""
 
     rules: Rules
     root_offsets: Int64
@@ -29,14 +29,14 @@ class Bodies:
 
     @classmethod
     def of(cls, rules: Rules, root_offsets: Int64, roots: UInt32) -> Bodies:
-        """Weigh the rules."""
+        """Compute the weights of the rules."""
         weights = rule_weights(rules, roots)
         words = int(weights[: rules.terminals].sum())
         return cls(rules, root_offsets, roots, weights[rules.terminals :], words)
 
 
 def longest_document(bodies: Bodies, enough: int) -> int:
-    """Words of the longest document, or of any rule of one if those are ``enough``."""
+    """Return the words of the longest document, or of a rule of one that has ``enough``."""
     rules = bodies.rules
     longest_rule = int(rules.lengths.max(initial=1, where=bodies.weights > 0))
     if longest_rule >= enough:
@@ -49,10 +49,10 @@ def longest_document(bodies: Bodies, enough: int) -> int:
 
 
 def require_room(places: int, what: str) -> None:
-    """Raise before memory is taken that a long run of words, or a wide window, on nested rules would ask for."""
+    """Raise before allocating the memory of long sequences, or wide windows, on nested rules."""
     limit = settings().expansion_limit // ROOM
     if places > limit:
         raise LimitExceededError(
-            f"{what} take {places:,} places where {limit:,} are allowed: ask for shorter runs, a narrower window or "
+            f"{what} take {places:,} places, {limit:,} are allowed: use shorter sequences, a narrower window or "
             "fewer rows; if the data is trusted, raise the limit: tadoc.Config(expansion_limit=…)"
         )

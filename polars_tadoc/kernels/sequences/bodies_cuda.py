@@ -1,4 +1,4 @@
-"""Rules' bodies and documents as kernels of sequences read them: with the first and last words of rules."""
+"""Rules' bodies and documents in the form that kernels of sequences read: with the first and last words of rules."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _STRUCT = np.dtype("u8, u8, u8, u8, u4, u4, u8, u4", align=True)  # Text of bodi
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Bodies or documents as the kernels read them."""
+    """Bodies or documents in the form for kernels."""
 
     offsets: Any
     """cupy int64, owners + 1."""
     symbols: Any
     starts: Any
-    """cupy uint32: a bit by position, set where an owner starts."""
+    """cupy uint32: a bit by position, set at the start of an owner."""
     ends: Any
     """cupy uint32: the lengths, first and last words of rules."""
     stride: int
@@ -35,7 +35,7 @@ class Text:
 
     @property
     def struct(self) -> Any:
-        """What kernels take by value."""
+        """Return the struct that kernels take by value."""
         symbols, starts, ends = (array.data.ptr for array in (self.symbols, self.starts, self.ends))
         rank = 0 if self.rank is None else self.rank.data.ptr
         numbers = (len(self.symbols), starts, ends, self.stride, self.terminals, rank, self.reach)
@@ -43,7 +43,7 @@ class Text:
 
 
 def make_texts(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> tuple[Text, Text]:
-    """Return the rules' bodies and the documents, ready to be read; what is small of the bodies stays with them."""
+    """Return the rules' bodies and the documents for kernels; small arrays of the bodies are cached with the rules."""
     kept = _bodies.get(rules)
     if kept is not None and kept.reach == kind.reach and kept.rank is rank:
         ends, starts, stride = kept.ends, kept.starts, kept.stride
@@ -53,7 +53,7 @@ def make_texts(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: An
         starts = _mark_starts(rules.rule_offsets, rules.symbols)
     bodies = Text(rules.rule_offsets, rules.symbols, starts, ends, stride, rules.terminals, rank, kind.reach)
     if ends.nbytes + starts.nbytes <= _MAX_KEPT:
-        # not the rules' own arrays: what a dictionary of weak keys holds must not hold the key
+        # not the rules' own arrays: values of a dictionary with weak keys must not refer to the key
         _bodies[rules] = _Ends(kind.reach, rank, ends, starts, stride)
     starts = _mark_starts(root_offsets, roots)
     return bodies, Text(root_offsets, roots, starts, ends, stride, rules.terminals, rank, kind.reach)
@@ -61,7 +61,7 @@ def make_texts(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: An
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """What stays of rules from one call to the next, for the same words in the same order."""
+    """Cached ends of rules, for the same words in the same order."""
 
     reach: int
     rank: Any
@@ -71,7 +71,7 @@ class _Ends:
 
 
 _MAX_KEPT = 12 << 20
-"""Bytes of device memory that stay with rules, at most."""
+"""Maximum bytes of device memory cached with rules."""
 _bodies: WeakKeyDictionary[Rules, _Ends] = WeakKeyDictionary()
 
 

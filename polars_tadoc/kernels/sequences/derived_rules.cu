@@ -1,11 +1,11 @@
-// Rules whose terminals are windows: each body's own ones, and the children that hold some.
+// Rules with windows as terminals: bodies consist of their own windows, and the children that contain some.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
 #include "sequences/own_windows.cuh"
 #include "primitives/scan.cuh"
 
-// What the terminals are: Windows or Pairs.
+// The terminals: Windows or Pairs.
 #ifndef KIND
 #define KIND Windows
 #endif
@@ -13,9 +13,9 @@
 constexpr u32 THREADS = 256;
 
 // Derived rules: writes each position's windows in any order.
-// taken   windows that are written already
-// places  by position: where its windows stand in the derived bodies
-// slots   by entry: its place there
+// taken   number of windows already written
+// places  by position: start of its windows in the derived bodies
+// slots   by entry: its position there
 extern "C" __global__ void __launch_bounds__(THREADS) place_entries(
     const Text text, const Packing packing, u64* columns, u64 capacity, u64* taken, const u64* __restrict__ places,
     u32* slots)
@@ -34,8 +34,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_entries(
         slots[start + i] = static_cast<u32>(places[position] + i);
 }
 
-// Symbols that a position has in the derived bodies: its windows (or pairs), and the child itself where it holds
-// some: a rule of at least `least` words.
+// Number of symbols of a position in the derived bodies: its windows (or pairs), and the child itself if it contains
+// some: a rule of
+// at least `least` words.
 extern "C" __global__ void __launch_bounds__(THREADS) measure(const Text text, u32 least, u32* sizes)
 {
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
@@ -43,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure(const Text text, u
         sizes[position] = KIND::count(text, position) + (text.is_rule(position) && text.length(position) >= least);
 }
 
-// Writes the derived bodies' rules: each stands last of its position's symbols. places: one more than positions.
+// Writes the derived bodies' rules: each is the last of its position's symbols. places: one more than positions.
 extern "C" __global__ void __launch_bounds__(THREADS) write_children(
     const Text text, u32 least, u32 derived_terminals, const u64* __restrict__ places, u32* derived)
 {

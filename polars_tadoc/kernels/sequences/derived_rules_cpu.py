@@ -1,6 +1,6 @@
-"""Derived rules: their terminals are ids of windows, their bodies own windows and children.
+"""Derived rules: their terminals are ids of windows, their bodies consist of own windows and children.
 
-Indices are unsigned in kernels: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned in kernels: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _write_derived(
     stop: int,
     derived: UInt32,
 ) -> None:
-    """Write bodies of own ids and of the children that have ids themselves, in the order in which windows start."""
+    """Write bodies of own ids and of children that contain ids themselves, in the order in which windows start."""
     rules_from, rules_to = nb.uint64(terminals), nb.uint64(derived_terminals)
     for piece in range(nb.uint64(first), nb.uint64(stop)):
         out = nb.uint64(derived_offsets[piece])
@@ -74,7 +74,7 @@ def _write_derived(
 def _count_children(
     symbols: UInt32, terminals: int, long: Bools, firsts: Int64, stops: Int64, first: int, stop: int, sizes: Int64
 ) -> None:
-    """Add the children that have ids themselves to the sizes of derived bodies."""
+    """Add the children that contain ids themselves to the sizes of derived bodies."""
     rules_from = nb.uint64(terminals)
     for piece in range(nb.uint64(first), nb.uint64(stop)):
         for i in range(nb.uint64(firsts[piece]), nb.uint64(stops[piece])):
@@ -84,16 +84,16 @@ def _count_children(
 
 @dataclass(frozen=True)
 class Derived:
-    """Rules and documents over window ids, which ascend with the windows, and what an id stands for."""
+    """Rules and documents over window ids, which are in the order of windows, and the words of each id."""
 
     bodies: Bodies
     form: Numbered
 
     @classmethod
     def by(cls, windows: Windows, bodies: Bodies) -> Derived:
-        """Give each distinct window an id, and put own windows in the place of what they are made of."""
+        """Give each distinct window an id, and replace words by own windows."""
         owned, rules = OwnedWindows.by(windows, bodies), bodies.rules
-        require_room(owned.total, "the sequences or pairs where symbols meet")
+        require_room(owned.total, "the sequences or pairs that span symbols")
         ids, distinct = dense_ids(owned.keys())
         if isinstance(windows, FlatWindows):
             counts, places = owned.documents.counts, owned.documents.owners
@@ -103,7 +103,7 @@ class Derived:
         lengths = windows.lengths(rules.lengths)
         lengths[bodies.weights == 0] = 0
         if len(distinct) + rules.rule_count >= 1 << 32:
-            raise LimitExceededError("more distinct sequences and rules than 32-bit symbols can name")
+            raise LimitExceededError("more distinct sequences and rules than 32-bit symbols can number")
         derive = _Derivation(rules.terminals, windows, lengths > 0, len(distinct))
         rule_bodies = derive(owned.rules, ids[: owned.of_rules], ~derive.long)
         derived = Rules(len(distinct), *rule_bodies, rules.level_offsets, lengths)

@@ -1,4 +1,4 @@
-"""Rules whose terminals are windows: what counts words then counts windows."""
+"""Rules with windows as terminals: kernels that count words then count windows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from polars_tadoc.runtime.device import device_errors, launch_each
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """Rules whose terminals are windows, numbered as their keys ascend."""
+    """Rules whose terminals are windows, numbered in the order of their keys."""
 
     rules: Rules
     root_offsets: Any
@@ -35,29 +35,30 @@ class Derived:
 
 
 def derive_sequences(rules: Rules, root_offsets: Any, roots: Any, n: int, rank: Any) -> tuple[Rules, Any, Any, Any]:
-    """Turn the rules and documents of words into those of runs of n words.
+    """Convert the rules and documents of words to those of sequences of n words.
 
-    Parameters and errors as in :func:`sequence_counts`.
+    Parameters and errors as for :func:`sequence_counts`.
 
     Returns
     -------
     (Rules, cupy int64, cupy uint32, cupy uint32[m, n])
-        Rules whose terminals are the distinct runs, numbered in the order of their words' ranks; the documents' symbols
-        over them; the words of each run. Documents put together have the runs of each, and no others.
+        Rules whose terminals are the distinct sequences, numbered in the order of their words' ranks; the documents'
+        symbols;
+        the words of each sequence. No sequence spans two documents.
 
     """
     return _derived_parts(Kind("windows", n, n - 1), rules, root_offsets, roots, rank)
 
 
 def derive_pairs(rules: Rules, root_offsets: Any, roots: Any, window: int, rank: Any) -> tuple[Rules, Any, Any, Any]:
-    """Turn the rules and documents of words into those of pairs of words at most ``window`` words apart.
+    """Convert the rules and documents of words to those of pairs of words at most ``window`` words apart.
 
-    Parameters and errors as in :func:`sequence_counts`.
+    Parameters and errors as for :func:`sequence_counts`.
 
     Returns
     -------
     (Rules, cupy int64, cupy uint32, cupy uint32[m, 2])
-        As for :func:`derive_sequences`, of pairs, the word of lower rank first.
+        As for :func:`derive_sequences`, for pairs, the word of lower rank first.
 
     """
     return _derived_parts(Kind("pairs", 2, window), rules, root_offsets, roots, rank)
@@ -79,7 +80,7 @@ def _derived_parts(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank
 
 
 def derive(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -> Derived:
-    """Rewrite rules and documents over windows: a body's own ones, and the children that hold some."""
+    """Rewrite rules and documents over windows: own windows of a body, and the children that contain some."""
     import cupy
 
     packing = pack(kind, rules.terminals, 1)
@@ -125,12 +126,12 @@ def derive(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any) -
 
 
 def _places(kind: Kind, text: Text) -> Any:
-    """Return where each position's symbols start in the derived bodies, cupy int64, one more than positions."""
+    """Return the offset of each position's symbols in the derived bodies, cupy int64, one more than positions."""
     return exclusive_scan(_measure(kind, text, kind.least))
 
 
 def _measure(kind: Kind, text: Text, least: int) -> Any:
-    """Return the windows of each position, and one more where its child has at least so many words, cupy uint32."""
+    """Return the windows of each position, plus one if its child has at least ``least`` words, cupy uint32."""
     import cupy
 
     sizes = cupy.empty(len(text.symbols), np.uint32)

@@ -1,6 +1,6 @@
-"""Expands documents where rules save too few windows to be worth reading.
+"""Expands documents whose rules save too few windows.
 
-Indices are unsigned in kernels: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned in kernels: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 MOSTLY = 0.75
-"""Own windows by word from which on documents are expanded: rules save less then than reading them costs."""
+"""From this many own windows per word on, documents are expanded: then rules save less than reading them costs."""
 
 _0, _1 = (np.uint64(number) for number in (0, 1))
 _AHEAD = np.uint64(AHEAD)
@@ -72,7 +72,7 @@ def _expand(
 
 
 def expand_documents(bodies: Bodies, rank: UInt32 | None, n: int) -> Bodies | None:
-    """Expand documents, words as their ranks, where rules save few windows: None where they save more."""
+    """Expand documents to ranks of words if rules save few windows; None if they save more."""
     rules, offsets, roots = bodies.rules, bodies.root_offsets, bodies.roots
     least = MOSTLY * bodies.words
     if (len(roots) + len(rules.symbols)) * (n - 1) < least or rules.lengths.sum(dtype=np.float64) > bodies.words:
@@ -95,7 +95,7 @@ def expand_documents(bodies: Bodies, rank: UInt32 | None, n: int) -> Bodies | No
 
 
 def _own_windows(bodies: Bodies, n: int) -> int:
-    """Count the windows that documents and rules in use own."""
+    """Count the own windows of documents and of the rules they use."""
     rules, spans = bodies.rules, head_spans(head_sizes(bodies.rules, n - 1))
 
     def count_in(offsets: Int64, symbols: UInt32) -> Int64:

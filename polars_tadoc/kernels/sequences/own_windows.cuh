@@ -3,9 +3,10 @@
 #ifndef POLARS_TADOC_OWN_WINDOWS
 #define POLARS_TADOC_OWN_WINDOWS
 
-// How an entry is written: words by rank, `bits` each, `per_column` of them in each 64-bit column, the rest in
-// the last column above `document_bits` for a document and `spare` bits. Those hold one digit of the weight, of
-// `digit_bits` bits, below its place.
+// Layout of an entry: words by rank, `bits` each, `per_column` of them in each 64-bit column, the rest in the last
+// column above
+// `document_bits` for a document and `spare` bits. Those have one digit of the weight, of `digit_bits` bits, below its
+// position.
 struct Packing {
     u32 words;
     u32 bits;
@@ -24,7 +25,7 @@ __device__ __forceinline__ u32 digits_in(u64 weight, u32 digit_bits)
     return digits;
 }
 
-// Writes an entry's column as often as the weight has digits.
+// Writes an entry's column once per digit of the weight.
 __device__ __forceinline__ void write_digits(u64*& target, u64 key, u64 weight, const Packing& packing, bool last)
 {
     const u64 mask = (1ull << packing.digit_bits) - 1;
@@ -34,7 +35,7 @@ __device__ __forceinline__ void write_digits(u64*& target, u64 key, u64 weight, 
             *target++ = last ? above | place << packing.digit_bits | (weight & mask) : key;
 }
 
-// The last words of a child, at most `reach` of them, or the child itself where it is a word.
+// The last words of a child, at most `reach`, or the child itself if it is a word.
 struct Tail {
     const u32* words;
     u32 word;
@@ -57,8 +58,8 @@ struct Tail {
     __device__ __forceinline__ u32 operator[](u32 i) const { return words == nullptr ? word : __ldg(words + i); }
 };
 
-// Gives one word after another: those of the tail, then those of the children that follow. The caller knows that
-// the owner has so many.
+// Iterates over words: those of the tail, then those of the following children. The caller ensures that the owner has
+// enough words.
 struct Walk {
     const Text& text;
     u64 position;
@@ -133,12 +134,12 @@ struct ColumnWalk {
     }
 };
 
-// Runs of reach + 1 words that start in a child and end in a later one.
+// Sequences of reach + 1 words that start in a child and end in a later one.
 struct Windows {
     static __device__ __forceinline__ u32 count(const Text& text, u64 position)
     {
         if (text.reach == 0)
-            return text.is_rule(position) ? 0 : 1;  // a word is a window by itself
+            return text.is_rule(position) ? 0 : 1; // a word is a window on its own
         const u32 tail = min(text.length(position), text.reach);
         const u32 after = tail == 0 ? 0 : text.words_after(position);
         return tail + after > text.reach ? tail + after - text.reach : 0;
@@ -218,7 +219,8 @@ struct Range {
     __device__ __forceinline__ bool holds(u64 first) const { return first >= low && first <= last; }
 };
 
-// What a position has of a range, so that most positions are read once: keys of up to two columns, if they are few.
+// A position's entries in a range, kept so that most positions are read once: keys of up to two columns, if they are
+// few.
 template <typename Kind>
 struct Held {
     static constexpr u32 ROOM = 16;
@@ -243,8 +245,9 @@ struct Held {
         });
     }
 
-    // Calls visit(key's first column, another column of it) for each one. A column is told together with the first:
-    // there is no need to ask for column 0 of two or more.
+    // Calls visit(key's first column, another column of it) for each one. The other column is passed with the first:
+    // column 0 need not
+    // be requested for keys of two or more columns.
     template <typename Visit>
     __device__ __forceinline__ void visit(
         const Text& text, u64 position, const Packing& packing, Range range, u32 column, Visit visit) const

@@ -1,4 +1,4 @@
-"""Takes the own windows, or pairs, of all rules and documents: cut for threads, some at a time, as keys or counted."""
+"""Own windows, or pairs, of all rules and documents: split for threads and batches, as keys or counted."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 BATCH = 1 << 23
-"""Keys for each thread that are counted at a time, 64 MiB: fewer would slow down what fits memory easily."""
+"""Keys per thread that are counted at a time, 64 MiB: fewer would slow down cases that fit in memory."""
 
 SHARES = 4
-"""Pieces that each thread's windows are cut into at least, where their bodies are long: threads end together."""
+"""Minimum pieces per thread, if bodies are long, so that threads finish together."""
 
 SMALLEST = 1 << 15
-"""Windows of the smallest piece that a body is cut into for that."""
+"""Windows of the smallest piece that a body is split into for that."""
 
 
 Windows = PackedWindows | FlatWindows | SpreadWindows | PairWindows
-"""How own windows are counted and written."""
+"""Methods of counting and writing own windows."""
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Own windows of owners, rules or documents, in pieces that threads and batches take; long bodies are cut.
+    """Own windows of owners (rules or documents), in pieces for threads and batches; long bodies are split.
 
     ``owners`` is the first piece of each owner, owners + 1.
     """
@@ -46,7 +46,7 @@ class Pieces:
 
     @classmethod
     def of(cls, windows: Windows, offsets: Int64, symbols: UInt32, used: Bools | None = None) -> Pieces:
-        """Make each body, or each that is used, a piece."""
+        """Make each body, or each used one, a piece."""
         bounds = offsets[:-1], offsets[:-1], offsets[1:]
         counts = _measure(windows, symbols, bounds)
         if used is not None:
@@ -54,7 +54,7 @@ class Pieces:
         return cls(windows, symbols, bounds, counts, np.arange(len(offsets), dtype=np.int64))
 
     def cut(self, most: int) -> Pieces:
-        """Cut pieces until each has at most so many windows, or one symbol."""
+        """Split pieces until each has at most ``most`` windows, or one symbol."""
         _, firsts, stops = self.bounds
         parts = np.minimum(-(-self.counts // most), stops - firsts).clip(1)
         if not len(parts) or parts.max() == 1:
@@ -74,7 +74,7 @@ class Pieces:
         return Pieces(self.windows, self.symbols, bounds, counts, before[self.owners]).cut(most)
 
     def _lead(self, least: int, first: int) -> int:
-        """Return the symbol from which on there are enough words before ``first`` for its windows."""
+        """Return the first symbol from which on there are enough words before ``first`` for its windows."""
         missing = self.windows.reach
         while first > least and missing > 0:
             first -= 1
@@ -82,7 +82,7 @@ class Pieces:
         return first
 
     def batches(self, most: int) -> Iterator[tuple[int, int]]:
-        """Ranges of pieces that have so many windows together, or one more piece."""
+        """Yield ranges of pieces with at most ``most`` windows in total, or one piece more."""
         before, first = running_sum(self.counts), 0
         while before[first] < before[-1]:
             stop = max(int(np.searchsorted(before, before[first] + most, "right")) - 1, first + 1)
@@ -90,7 +90,7 @@ class Pieces:
             first = stop
 
     def write(self, keys: UInt64, first: int = 0, stop: int | None = None) -> None:
-        """Write the windows' keys one after another."""
+        """Write the windows' keys contiguously."""
         starts, firsts, stops = (bound[first:stop] for bound in self.bounds)
         places = running_sum(self.counts[first:stop])
         map_parallel(
@@ -99,7 +99,7 @@ class Pieces:
         )
 
     def write_cold(self, keys: UInt64, counters: UInt64, first: int = 0, stop: int | None = None) -> Shares:
-        """Write the keys of pairs, but add those of two hot words to ``counters``; return where keys stand."""
+        """Write the keys of pairs, but add pairs of two hot words to ``counters``; return the ranges of keys."""
         windows = self.windows
         assert isinstance(windows, PairWindows)
         bounds = self.bounds[0][first:stop], self.bounds[1][first:stop], self.bounds[2][first:stop]
@@ -115,14 +115,14 @@ class Pieces:
 
 @dataclass(frozen=True)
 class OwnedWindows:
-    """Own windows of the rules that have weight, and of documents."""
+    """Own windows of the rules with nonzero weight, and of documents."""
 
     rules: Pieces
     documents: Pieces
 
     @classmethod
     def by(cls, windows: Windows, bodies: Bodies) -> OwnedWindows:
-        """Cut them so that threads and batches have about equal shares."""
+        """Split them so that threads and batches have about equal shares."""
         rules = Pieces.of(windows, bodies.rules.rule_offsets, bodies.rules.symbols, bodies.weights > 0)
         documents = Pieces.of(windows, bodies.root_offsets, bodies.roots)
         total = int(rules.counts.sum() + documents.counts.sum())
@@ -131,7 +131,7 @@ class OwnedWindows:
 
     @property
     def of_rules(self) -> int:
-        """Number of windows that rules own."""
+        """Number of own windows of rules."""
         return int(self.rules.counts.sum())
 
     @property
@@ -147,7 +147,7 @@ class OwnedWindows:
         return keys
 
     def count(self, weights: UInt64) -> Counted:
-        """Count the windows, those of rules as often as these occur; some at a time where they are many."""
+        """Count the windows, those of rules weighted by the rules' occurrences; in batches if there are many."""
         most = BATCH * thread_count()
         weights = np.repeat(weights, np.diff(self.rules.owners))
         windows = self.rules.windows
@@ -172,7 +172,7 @@ class OwnedWindows:
             tally.add(keys, np.repeat(weights[first:stop], sizes))
 
     def _count_pairs(self, windows: PairWindows, weights: UInt64, most: int) -> Counted:
-        """Count pairs, those of hot words in documents aside: nearly half of a text's, which never are keys."""
+        """Count pairs, with separate counters for hot words in documents: nearly half of a text's pairs."""
         counters = np.zeros(1 << 2 * windows.hot_bits, np.uint64)
         if self.total <= most:
             keys = np.empty(self.total - self.of_rules, np.uint64)

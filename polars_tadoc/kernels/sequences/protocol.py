@@ -1,4 +1,4 @@
-"""What every engine supplies to count runs of words and pairs of words."""
+"""Functions that every engine supplies for counting sequences and pairs of words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from polars_tadoc.kernels.traverse.rules import Rules
 
 
 class SequenceKernels(Protocol):
-    """Runs of n words, and pairs of words within a window."""
+    """Sequences of n words, and pairs of words within a window."""
 
     def sequence_counts(
         self,
@@ -21,7 +21,7 @@ class SequenceKernels(Protocol):
         min_count: int = 1,
         top: int | None = None,
     ) -> tuple[Any, Any]:
-        """Count the runs of n words: words of each run, and counts."""
+        """Count the sequences of n words: words of each sequence, and counts."""
         ...
 
     def sequence_postings(
@@ -35,7 +35,7 @@ class SequenceKernels(Protocol):
         min_count: int = 1,
         top: int | None = None,
     ) -> tuple[Any, Any, Any, Any]:
-        """List the documents that hold each run of n words: words, offsets, documents, counts."""
+        """List the documents that contain each sequence of n words: words, offsets, documents, counts."""
         ...
 
     def pair_counts(
@@ -55,11 +55,11 @@ class SequenceKernels(Protocol):
     def derive_sequences(
         self, rules: Rules, root_offsets: Any, roots: Any, n: int, rank: Any
     ) -> tuple[Rules, Any, Any, Any]:
-        """Turn rules and documents of words into those of runs of n words: rules, offsets, roots, words by run."""
+        """Convert rules and documents to those of sequences of n words: rules, offsets, roots, words by sequence."""
         ...
 
     def derive_pairs(
         self, rules: Rules, root_offsets: Any, roots: Any, window: int, rank: Any
     ) -> tuple[Rules, Any, Any, Any]:
-        """Turn rules and documents of words into those of pairs of words: rules, offsets, roots, words by pair."""
+        """Convert rules and documents of words to those of pairs of words: rules, offsets, roots, words by pair."""
         ...

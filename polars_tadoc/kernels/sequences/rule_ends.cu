@@ -6,8 +6,9 @@
 
 constexpr u32 THREADS = 256;
 
-// Bodies name rules of lower levels: a level starts when all blocks are through the one before. Other blocks'
-// writes are read past level 1, which is not coherent.
+// Bodies refer to rules of lower levels: a level starts when all blocks have finished the previous one. Other blocks'
+// writes are
+// read past level 1, which is not coherent.
 extern "C" __global__ void __launch_bounds__(THREADS) fill_ends(
     const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, const u64* __restrict__ lengths, u32 terminals, const u32* __restrict__ rank,
@@ -61,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fill_ends(
     }
 }
 
-// Sets the bit of each position at which an owner starts that is not empty. starts: all zero.
+// Sets the bit of each position at which a nonempty owner starts. starts: all zero.
 extern "C" __global__ void mark_starts(const i64* __restrict__ offsets, u32 owners, u32* starts)
 {
     const u64 owner = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -1,8 +1,8 @@
 """Heads and tails, the first and last words of each rule.
 
-They give the words of all windows without expanding anything (G-TADOC, Zhang et al., ICDE 2021, section IV-D).
+The words of all windows follow from them without expansion (G-TADOC, Zhang et al., ICDE 2021, section IV-D).
 
-Indices are unsigned in kernels: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned in kernels: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 
 SIZE = np.uint64(58)
-"""Bits that packed words may take where their number, six bits, stands above them."""
+"""Bits for packed words, below their number, which takes six bits."""
 
 _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
@@ -29,9 +29,9 @@ _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 def _fill_ends(
     terminals: int, rule_offsets: Int64, symbols: UInt32, rank: UInt32, sizes: Int64, starts: Int64, words: UInt32
 ) -> None:
-    """Write each rule's head, and its tail where that is not the same, lowest rule first.
+    """Write each rule's head, and its tail if it differs, lowest rule first.
 
-    Without ``rank`` terminals are numbered in their order.
+    Without ``rank``, the words' numbers are their ranks.
     """
     rules_from = nb.uint64(terminals)
     for r in range(nb.uint64(len(sizes))):
@@ -79,9 +79,9 @@ def pack_ends(
     bits: int,
     ends: UInt64,
 ) -> None:
-    """Write the head of each symbol, packed from the highest place on, with its size, then its tail, packed.
+    """Write the head of each symbol, packed from the highest bits down, with its size, then its packed tail.
 
-    Sixteen bytes for each symbol: four of them share a cache line. At most ``reach`` words are packed.
+    Sixteen bytes per symbol: four of them share a cache line. At most ``reach`` words are packed.
     """
     width, rules_from = nb.uint64(bits), nb.uint64(terminals)
     top = width * nb.uint64(reach - 1)
@@ -113,10 +113,11 @@ def pack_ends(
 
 @dataclass(frozen=True)
 class Ends:
-    """Heads and tails of all rules: what their own windows, and those above them, are read from.
+    """Heads and tails of all rules: the input for windows of the bodies that contain them.
 
     A rule's head is ``words[starts[r]:]``, its tail ``words[:starts[r + 1]]``, ``sizes[r]`` ranks each; rules of at
-    most ``reach`` words have one stretch for both.
+    most
+    ``reach`` words have one range for both.
     """
 
     terminals: int
@@ -138,21 +139,21 @@ class Ends:
         return cls(rules.terminals, rank, sizes, starts, words, reach)
 
     def read(self, symbols: UInt32) -> tuple[Any, ...]:
-        """What kernels read to write the own windows of bodies of these symbols."""
+        """Return the arguments of kernels that write the own windows of bodies of these symbols."""
         return self.terminals, symbols, self.rank, self.sizes, self.starts, self.words, self.reach
 
 
 def rank_bits(terminals: int) -> int:
-    """Bits of a word's rank."""
+    """Return the bits of a word's rank."""
     return max(1, (terminals - 1).bit_length())
 
 
 def head_sizes(rules: Rules, reach: int) -> Int64:
-    """Words of each rule's head."""
+    """Return the words of each rule's head."""
     sizes: Int64 = np.minimum(rules.lengths, np.uint64(reach)).astype(np.int64)
     return sizes
 
 
 def head_spans(sizes: Int64) -> UInt32:
-    """Words of a terminal, and of each rule's head."""
+    """Return the words of a terminal, and of each rule's head."""
     return np.append(1, sizes).astype(np.uint32)

@@ -1,4 +1,4 @@
-// Where rules occur, words not counted (G-TADOC, Zhang et al., ICDE 2021).
+// Occurrences of rules; words are not counted (G-TADOC, Zhang et al., ICDE 2021).
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
@@ -7,7 +7,7 @@
 
 constexpr u32 THREADS = 256;
 
-// Rules among the documents' symbols. Fewer than 2^32 symbols name each.
+// Rules among the documents' symbols. Each occurs in fewer than 2^32 symbols.
 extern "C" __global__ void __launch_bounds__(512) count_roots(
     const u32* __restrict__ roots, u64 size, u32 terminals, u32* counts)
 {
@@ -22,9 +22,9 @@ extern "C" __global__ void __launch_bounds__(512) count_roots(
     held.flush();
 }
 
-// Threads are dealt symbol positions, not rules: a long body gets many threads. A level is done when all blocks are
-// through; other blocks' additions are read past level 1, which is not coherent.
-// weights, arrived: zero.
+// Threads are assigned symbol positions, not rules: a long body gets many threads. A level is finished when all blocks
+// have finished
+// it; other blocks' additions are read past level 1, which is not coherent. weights, arrived: zero.
 extern "C" __global__ void __launch_bounds__(THREADS) weigh_rules(
     const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, u32 terminals, const u32* __restrict__ root_counts, u64* weights, u32* arrived)
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rules(
     for (u64 rule = thread; rule < static_cast<u64>(level_offsets[levels]); rule += threads)
         weights[rule] = root_counts[rule];
     u32 target = 0;
-    for (u32 level = levels; level-- > 1;) {  // the lowest level names words only
+    for (u32 level = levels; level-- > 1;) { // the lowest level only has words
         grid_barrier(arrived, target);
         const u64 first = level_offsets[level];
         const u64 stop = level_offsets[level + 1];
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rules(
     }
 }
 
-// Marks the rules that have windows of their own: of two children or more, but for runs of one word.
+// Marks the rules with own windows: of two children or more, except for sequences of one word.
 extern "C" __global__ void __launch_bounds__(THREADS) find_owners(
     const Text text, u32 least,
     const i64* __restrict__ offsets, u32 owners, unsigned char* __restrict__ marked)
@@ -76,7 +76,7 @@ __device__ __forceinline__ bool holds_windows(const Text& text, u64 position, u3
     return position < text.size && text.is_rule(position) && text.length(position) >= least;
 }
 
-// Children that hold windows, by block of positions.
+// Number of children that contain windows, by block of positions.
 extern "C" __global__ void __launch_bounds__(THREADS) count_children(
     const Text text, u32 least, u32* __restrict__ blocks)
 {
@@ -86,10 +86,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_children(
         blocks[blockIdx.x] = all;
 }
 
-// Writes the children that hold windows, over one terminal for each rule, and where each owner's symbols start.
-// blocks          children before each block
-// markers         by owner: markers of those before it, which stand before their children; or null
-// target_offsets  what is true of owners of nothing at the end
+// Writes the children that contain windows, with one terminal per rule, and the offsets of each owner's symbols.
+// blocks          number of children before each block
+// markers         by owner: number of markers of earlier owners, which precede their children; or null
+// target_offsets  initially the value for empty owners at the end
 extern "C" __global__ void __launch_bounds__(THREADS) keep_children(
     const Text text, u32 least,
     const i64* __restrict__ offsets, u32 owners, u32 rules, const u64* __restrict__ blocks,
@@ -114,10 +114,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) keep_children(
         return;
     do
         target_offsets[owner] = static_cast<i64>(before + (markers == nullptr ? 0 : markers[owner]));
-    while (owner-- > 0 && static_cast<u64>(offsets[owner]) == position);  // owners of nothing
+    while (owner-- > 0 && static_cast<u64>(offsets[owner]) == position); // empty owners
 }
 
-// Writes the marker of each rule that holds windows at the start of its body.
+// Writes the marker of each rule that contains windows at the start of its body.
 extern "C" __global__ void __launch_bounds__(THREADS) write_markers(
     u32 rules, const unsigned char* __restrict__ marked, const i64* __restrict__ body_offsets,
     u32* __restrict__ target)

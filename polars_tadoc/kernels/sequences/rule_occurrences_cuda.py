@@ -1,4 +1,4 @@
-"""How often rules occur, and in which documents."""
+"""Occurrences of rules, in total and by document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THREADS = 256
 
 
 def weigh_rules(rules: Rules, roots: Any) -> Any:
-    """Return how often each rule occurs, cupy uint64; words are not counted."""
+    """Return the occurrences of each rule, cupy uint64; words are not counted."""
     import cupy
 
     if not rules.rule_count:
@@ -40,10 +40,11 @@ def weigh_rules(rules: Rules, roots: Any) -> Any:
 
 
 def rule_weights(kind: Kind, rules: Rules, bodies: Text, documents: Text, strategy: str) -> Any:
-    """Return how often each rule occurs that holds windows, cupy uint64 by rule.
+    """Return the occurrences of each rule that contains windows, cupy uint64 by rule.
 
-    Top-down, weights go from the documents to the rules (G-TADOC, ICDE 2021, Algorithm 1). Bottom-up, tables of the
-    rules that each rule stands for are made from the lowest level up (Algorithm 2), and added up.
+    Top-down, weights are propagated from the documents to the rules (G-TADOC, ICDE 2021, Algorithm 1). Bottom-up,
+    tables of the
+    rules in each rule's expansion are made from the lowest level up (Algorithm 2), and summed.
     """
     if strategy == "top_down":
         return weigh_rules(rules, documents.symbols)
@@ -52,12 +53,12 @@ def rule_weights(kind: Kind, rules: Rules, bodies: Text, documents: Text, strate
 
 
 def rule_documents(kind: Kind, rules: Rules, bodies: Text, documents: Text, strategy: str) -> tuple[Any, Any, Any]:
-    """Return where the documents of each rule begin that holds windows, the documents, and how often each has it."""
+    """Return offsets of each rule's documents, for rules that contain windows, the documents, and the occurrences."""
     return count_by_terminal(*mark_rules(kind, rules, bodies, documents), strategy, counted=True)
 
 
 def mark_rules(kind: Kind, rules: Rules, bodies: Text, documents: Text) -> tuple[Rules, Any, Any]:
-    """Return rules and documents over one terminal for each rule that holds windows: who holds it holds the rule."""
+    """Return rules and documents with one terminal per rule that contains windows: its occurrences are the rule's."""
     import cupy
 
     marked = cupy.zeros(rules.rule_count, np.uint8)
@@ -85,13 +86,13 @@ def mark_rules(kind: Kind, rules: Rules, bodies: Text, documents: Text) -> tuple
         )
     count = rules.rule_count
     launch_each("rule_occurrences", "write_markers", rules.rule_count, count, marked, offsets, symbols)
-    # each of them has a window of its own: there are no more of them than windows
+    # each of them has an own window: there are at most as many as windows
     lengths = kind.lengths(rules.lengths)
     return Rules(rules.rule_count, offsets, symbols, rules.level_offsets, lengths), root_offsets, roots
 
 
 def _children_before(kind: Kind, text: Text) -> Any:
-    """Return how many children that hold windows stand before each block of positions, cupy int64."""
+    """Return the number of children that contain windows before each block of positions, cupy int64."""
     import cupy
 
     sizes = cupy.empty(-(-len(text.symbols) // THREADS), np.uint32)

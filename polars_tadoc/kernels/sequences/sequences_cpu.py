@@ -1,4 +1,4 @@
-"""Sequences and pairs of words on rules: how often each occurs, in which documents, and rules over them."""
+"""Sequences and pairs of words on rules: total counts, counts by document, and rules over them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sequence_counts(
     min_count: int = 1,
     top: int | None = None,
 ) -> tuple[UInt32, UInt64]:
-    """Count the runs of n words.
+    """Count the sequences of n words.
 
     Parameters
     ----------
@@ -39,18 +39,19 @@ def sequence_counts(
     root_offsets, roots
         int64, documents + 1, and uint32: the documents' symbols.
     n
-        Words of a run, at least 1.
+        Words per sequence, at least 1.
     rank
-        uint32 by word: its place in the order of words, each place once; None where words are numbered so.
+        uint32 by word: its rank, distinct; None if words are numbered by rank.
     strategy
-        "top_down": own windows count as often as their rules; "bottom_up": they are the terminals of derived rules.
+        "top_down": own windows are weighted by their rules' occurrences; "bottom_up": they are the terminals of derived
+        rules.
     min_count, top
-        Runs counted less often are left out; at most so many are returned.
+        Minimum count; maximum number of sequences.
 
     Returns
     -------
     (uint32 array, uint64 array)
-        The words of each run, runs x n, and its count; by count falling, equal ones by their words' ranks.
+        The words of each sequence, sequences x n, and its count; by descending count, then the words' ranks.
 
     """
     bodies = Bodies.of(rules, root_offsets, roots)
@@ -79,15 +80,16 @@ def pair_counts(
     Parameters
     ----------
     window
-        Most words from one to the other, at least 1.
+        Maximum distance of two words, at least 1.
     rules, root_offsets, roots, rank, strategy, min_count, top
         As for :func:`sequence_counts`.
 
     Returns
     -------
     (uint32 array, uint64 array)
-        The words of each pair, pairs x 2, the one of lower rank first, and its count; by count falling, equal ones by
-        their words' ranks.
+        The words of each pair, pairs x 2, the one of lower rank first, and its count; by descending count, then the
+        words'
+        ranks.
 
     """
     bodies = Bodies.of(rules, root_offsets, roots)
@@ -104,22 +106,23 @@ def sequence_postings(
     min_count: int = 1,
     top: int | None = None,
 ) -> tuple[UInt32, Int64, UInt32, UInt64]:
-    """List the documents that hold each run of n words.
+    """List the documents that contain each sequence of n words.
 
     Parameters
     ----------
     min_count
-        Runs counted less often over all documents are left out.
+        Minimum count over all documents.
     top
-        At most so many documents of each run.
+        Maximum number of documents per sequence.
     rules, root_offsets, roots, n, rank, strategy
         As for :func:`sequence_counts`.
 
     Returns
     -------
     (uint32 array, int64 array, uint32 array, uint64 array)
-        The words of each run, runs x n, in the order of their ranks; where its documents start, runs + 1; the
-        documents, by count falling, then ascending; how often each holds it.
+        The words of each sequence, sequences x n, in the order of their ranks; offsets of its documents, sequences + 1;
+        the
+        documents, by descending count, then ascending; their counts.
 
     """
     bodies = Bodies.of(rules, root_offsets, roots)
@@ -138,7 +141,7 @@ def sequence_postings(
 def derive_sequences(
     rules: Rules, root_offsets: Int64, roots: UInt32, n: int, rank: UInt32 | None
 ) -> tuple[Rules, Int64, UInt32, UInt32]:
-    """Turn the rules and documents of words into those of runs of n words.
+    """Convert the rules and documents of words to those of sequences of n words.
 
     Parameters
     ----------
@@ -148,19 +151,20 @@ def derive_sequences(
     Returns
     -------
     (Rules, int64 array, uint32 array, uint32 array)
-        Rules whose terminals are the distinct runs, numbered in the order of their words' ranks; the documents' symbols
-        over them; the words of each run, runs x n. Documents put together have the runs of each, and no others.
+        Rules whose terminals are the distinct sequences, numbered in the order of their words' ranks; the documents'
+        symbols; the
+        words of each sequence, sequences x n. No sequence spans two documents.
 
     """
     bodies = Bodies.of(rules, root_offsets, roots)
-    n = min(n, longest_document(bodies, n) + 1)  # of more words there are none
+    n = min(n, longest_document(bodies, n) + 1)  # there are no longer sequences
     return Derived.by(*_sequence_windows(bodies, rank, n)).parts(rank)
 
 
 def derive_pairs(
     rules: Rules, root_offsets: Int64, roots: UInt32, window: int, rank: UInt32 | None
 ) -> tuple[Rules, Int64, UInt32, UInt32]:
-    """Turn the rules and documents of words into those of pairs of words.
+    """Convert the rules and documents of words to those of pairs of words.
 
     Parameters
     ----------
@@ -170,7 +174,7 @@ def derive_pairs(
     Returns
     -------
     (Rules, int64 array, uint32 array, uint32 array)
-        As for :func:`derive_sequences`, of pairs, the word of lower rank first.
+        As for :func:`derive_sequences`, for pairs, the word of lower rank first.
 
     """
     bodies = Bodies.of(rules, root_offsets, roots)
@@ -195,10 +199,11 @@ def _chosen(
 
 
 def _sequence_windows(bodies: Bodies, rank: UInt32 | None, n: int) -> tuple[Windows, Bodies]:
-    """Make runs of n words keys of 64 bits (iterated pairing).
+    """Represent sequences of n words by 64-bit keys (iterated pairing).
 
-    Where the words' ranks do not fit, runs of fewer words become the terminals, and two or three of these, which may
-    overlap, tell the words of a run.
+    If the words' ranks do not fit, shorter sequences become the terminals, and two or three of these, possibly
+    overlapping,
+    represent a sequence.
     """
     bits = rank_bits(bodies.rules.terminals)
     if n > 1 and n * bits <= 64 and (n - 1) * bits <= SIZE:

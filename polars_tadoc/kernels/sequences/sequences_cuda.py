@@ -1,10 +1,13 @@
-"""Runs of words and pairs of nearby words on the device, counted on the rules (G-TADOC, Zhang et al., ICDE 2021).
+"""Sequences and pairs of words on the device, counted on the rules (G-TADOC, Zhang et al., ICDE 2021).
 
-An owner (a rule's body or a document) holds the windows that span two or more of its children; the first and the
-last words of rules tell their words, so that nothing is expanded. Top-down, windows are written as keys of packed
-ranks with the weight of their owner, sorted and added up, as many at a time as device memory allows. Bottom-up, and
-wherever documents matter, each distinct window gets a number and the rules are rewritten over those numbers: what
-counts words then counts windows.
+An owner (a rule's body or a document) owns the windows that span two or more of its children; the first and the last
+words of
+rules give their words, so that nothing is expanded. Top-down, windows are written as keys of packed ranks with the
+weight of
+their owner, sorted and summed, as many at a time as device memory allows. Bottom-up, and for all results by document,
+each
+distinct window gets a number and the rules are rewritten over those numbers: kernels that count words then count
+windows.
 """
 
 from __future__ import annotations
@@ -29,14 +32,14 @@ def sequence_counts(
     min_count: int = 1,
     top: int | None = None,
 ) -> tuple[Any, Any]:
-    """Count the runs of n words.
+    """Count the sequences of n words.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.sequences.sequences_cpu.sequence_counts`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.sequences.sequences_cpu.sequence_counts`, as cupy arrays.
 
     Raises
     ------
     EngineUnavailableError
-        The device is out of memory or failed, or the windows are beyond its 32-bit numbers.
+        The device is out of memory or failed, or the windows exceed its 32-bit numbers.
 
     """
     return count_windows(Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, min_count, top)
@@ -54,12 +57,12 @@ def pair_counts(
 ) -> tuple[Any, Any]:
     """Count the pairs of words at most ``window`` words apart, the word of lower rank first.
 
-    Parameters and errors as in :func:`sequence_counts`.
+    Parameters and errors as for :func:`sequence_counts`.
 
     Returns
     -------
     (cupy uint32[m, 2], cupy uint64[m])
-        Words and counts, by count falling, equal ones by rank.
+        Words and counts, by descending count, then rank.
 
     """
     return count_windows(Kind("pairs", 2, window), rules, root_offsets, roots, rank, strategy, min_count, top)
@@ -75,15 +78,16 @@ def sequence_postings(
     min_count: int = 1,
     top: int | None = None,
 ) -> tuple[Any, Any, Any, Any]:
-    """List the documents that hold each run of n words, by count falling, then ascending.
+    """List the documents that contain each sequence of n words, by descending count, then ascending.
 
-    Parameters and errors as in :func:`sequence_counts`; ``min_count`` is of all documents together, ``top`` of
-    documents for each run.
+    Parameters and errors as for :func:`sequence_counts`; ``min_count`` refers to all documents together, ``top`` to the
+    documents
+    of each sequence.
 
     Returns
     -------
     (cupy uint32[m, n], cupy int64[m + 1], cupy uint32, cupy uint64)
-        Words by rank, where each run's documents start, the documents, and how often each holds the run.
+        Words by rank, offsets of each sequence's documents, the documents, and their counts.
 
     """
     return list_windows(Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, min_count, top)

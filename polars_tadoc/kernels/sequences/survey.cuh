@@ -1,4 +1,4 @@
-// Entries of windows by their keys, and how many keys there are. Include after counters.cuh and own_windows.cuh.
+// Counts entries of windows by key, and estimates the number of keys. Include after counters.cuh and own_windows.cuh.
 #ifndef POLARS_TADOC_SURVEY
 #define POLARS_TADOC_SURVEY
 
@@ -13,8 +13,8 @@ __device__ __forceinline__ u64 mixed(u64 first, u64 other)
     return x ^ x >> 31;
 }
 
-// Zeros that a hash starts with, and one, under the lowest bits of it: HyperLogLog (Flajolet, Fusy, Gandouet and
-// Meunier, 2007).
+// Number of leading zeros of a hash plus one, under its lowest bits: HyperLogLog (Flajolet, Fusy, Gandouet and Meunier,
+// 2007).
 __device__ __forceinline__ void note(u32* sketch, u64 hash)
 {
     const u32 zeros = static_cast<u32>(__clzll(static_cast<i64>(hash))) + 1;
@@ -23,8 +23,8 @@ __device__ __forceinline__ void note(u32* sketch, u64 hash)
         atomicMax(most, zeros);
 }
 
-// Entries of a range by their keys' first columns: `counts` has one for each 2^shift of them.
-// entries_of  how many entries each window of a position has
+// Entries of a range by their keys' first columns: `counts` has one per 2^shift of them.
+// entries_of  number of entries of each window of a position
 // sketch      of their keys
 template <typename Kind, typename Entries>
 __device__ __forceinline__ void survey(

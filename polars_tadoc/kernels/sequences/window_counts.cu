@@ -1,4 +1,4 @@
-// Windows and pairs of bodies and documents, counted.
+// Counts windows and pairs of bodies and documents.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
@@ -6,14 +6,14 @@
 #include "sequences/survey.cuh"
 #include "primitives/scan.cuh"
 
-// What is counted: Windows or Pairs.
+// The counted kind: Windows or Pairs.
 #ifndef KIND
 #define KIND Windows
 #endif
 
 constexpr u32 THREADS = 256;
 
-// How often each owner occurs: a rule by its weight, a document once.
+// Occurrences of each owner: a rule's weight, 1 for a document.
 struct Weights {
     const u64* weights;  // null for documents
     const i64* offsets;
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(SURVEY_THREADS) survey_entries(
     survey<KIND>(text, packing, digits, {low, last}, shift, buckets, counts, sketch);
 }
 
-// Writes the entries of a batch in any order: each block takes the next room there is.
+// Writes the entries of a batch in any order: each block reserves the next free range.
 // columns   `capacity` entries of the first column, then of the second, ...
 extern "C" __global__ void __launch_bounds__(THREADS) write_entries(
     const Text text, const Packing packing, u64 low, u64 last, const u64* __restrict__ weights,

@@ -1,4 +1,4 @@
-"""Windows counted over all documents."""
+"""Counts windows over all documents."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def count_windows(
     min_count: int,
     top: int | None,
 ) -> tuple[Any, Any]:
-    """Return words and counts, by count falling, equal ones by rank."""
+    """Return words and counts, by descending count, then rank."""
     with device_errors(f"counting {kind.name} of words"):
         possible = possible_kind(kind, rules, root_offsets, roots)
         if possible is None or top == 0 or min_count >= 1 << 64:
@@ -56,11 +56,11 @@ def count_windows(
 def _count_batches(
     kind: Kind, texts: tuple[Text, Text], weights: Any, room: int, least: int, top: int | None
 ) -> tuple[Packing, list[tuple[Any, Any]]]:
-    """Return the packing and the keys and counts of each batch, keys ascending over all of them."""
+    """Return the packing, and the keys and counts of each batch, with keys ascending over all batches."""
     import cupy
 
     packing = pack(kind, texts[0].terminals, ANY_WEIGHT)
-    if packing.columns > pack(kind, texts[0].terminals, 1).columns:  # it may fit the weights that there are
+    if packing.columns > pack(kind, texts[0].terminals, 1).columns:  # it may fit with the actual weights
         packing = pack(kind, texts[0].terminals, int(weights.max()) if len(weights) else 1)  # synchronize!
     bodies, documents = texts
     parts = (
@@ -78,7 +78,7 @@ def _count_batches(
         row_bytes=row_bytes if top is None and least == 1 else 0,
         kept=top is None,
     )
-    # a weight has no more digits than fit into its places
+    # a weight has at most as many digits as fit
     digits = -(-ANY_WEIGHT.bit_length() // packing.digit_bits)
     most = kind.most_at_position * (digits * len(bodies.symbols) + len(documents.symbols))
     few = packing.columns <= 2 and batches.fit(most)
@@ -95,7 +95,7 @@ def _count_batches(
         if few:
             columns[0] = columns[0][:, : int(taken.get()[0])]  # synchronize!
         keys, sums = sum_entries(columns, packing)
-        found.append(_chosen(keys, sums, least if least > 1 else 0, top))  # no entry counts nothing
+        found.append(_chosen(keys, sums, least if least > 1 else 0, top))  # each entry counts at least 1
         del keys, sums
         held = sum(int(array.nbytes) for array in found[-1])
         batches.found(held, len(found[-1][1]) * row_bytes)
@@ -103,7 +103,7 @@ def _count_batches(
 
 
 def _chosen(keys: Any, counts: Any, least: int, top: int | None) -> tuple[Any, Any]:
-    """Leave out the keys that are counted too seldom for the result."""
+    """Drop the keys whose counts are too low for the result."""
     if least > 0:
         keys, counts = compact_keys(keys, counts, counts >= np.uint64(least))
     if top is None or len(counts) <= 2 * top:
@@ -112,13 +112,13 @@ def _chosen(keys: Any, counts: Any, least: int, top: int | None) -> tuple[Any, A
 
 
 def _may_lead(counts: Any, top: int) -> Any:
-    """Return cupy bool: which may be among the ``top`` most counted ones, the earlier of equal ones first."""
+    """Return cupy bool: which may be among the ``top`` highest counts, with ties going to earlier ones."""
     import cupy
 
     zeros = cupy.zeros(1024 + 2, np.uint64)
     launch("select", "survey", even_blocks(len(counts)), 1024, counts, None, len(counts), 1, zeros, zeros[1024:])
     steps = zeros[:1024].view(np.uint32).get()  # synchronize!
-    above = np.cumsum(steps[::-1], dtype=np.int64)[::-1]  # counted at least as the step
+    above = np.cumsum(steps[::-1], dtype=np.int64)[::-1]  # number with at least the step's count
     step = int(np.flatnonzero(above >= top)[-1])
     lowest = step if step < 32 else (32 + step % 32) << (step // 32 - 1)
     if step >= 64:  # many counts share the step
@@ -129,7 +129,7 @@ def _may_lead(counts: Any, top: int) -> Any:
 
 
 def ranked(found: list[tuple[Any, Any]], packing: Packing, rank: Any, top: int | None) -> tuple[Any, Any]:
-    """Return words and counts by count falling, equal ones by key. Takes what was found out of the list."""
+    """Return words and counts by descending count, then key; empties the list of results."""
     import cupy
 
     if not any(len(counts) for _, counts in found):

@@ -1,8 +1,10 @@
-// The documents that hold each window.
+// The documents that contain each window.
 //
-// An entry is a window's key, then a document, then a digit of how often the document holds it: as for counts, but
-// a window of a rule has as many entries as the rule's documents. What follows the key, the code, is the same for
-// all windows of a rule, and written once for its list.
+// An entry is a window's key, then a document, then a digit of the window's count in the document: as for counts, but a
+// window of a
+// rule has as many entries as the rule's documents. The part after the key, the code, is the same for all windows of a
+// rule, and
+// stored once for its list.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
@@ -12,7 +14,7 @@
 
 constexpr u32 THREADS = 256;
 
-// How many codes each document of a list has.
+// Number of codes per document of a list.
 extern "C" __global__ void __launch_bounds__(THREADS) measure_codes(
     const u64* __restrict__ counts, u64 size, u32 digit_bits, unsigned char* __restrict__ sizes)
 {
@@ -21,8 +23,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure_codes(
         sizes[i] = static_cast<unsigned char>(digits_in(counts[i], digit_bits));
 }
 
-// Writes the codes of lists of documents. places: codes before each document; null for one each, which may then
-// take the counts' places.
+// Writes the codes of lists of documents. places: number of codes before each document; null if each has one, which may
+// then
+// overwrite the counts.
 extern "C" __global__ void __launch_bounds__(THREADS) write_codes(
     const u32* __restrict__ documents, const u64* counts, u64 size, u32 spare, u32 digit_bits,
     const u64* __restrict__ places, u64* codes)
@@ -34,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_codes(
     write_digits(target, documents[i], counts[i], {0, 0, 0, 0, spare, digit_bits, 0}, true);
 }
 
-// How many entries each window of an owner has: one for each code of a rule, one in a document.
+// Number of entries of each window of an owner: one per code of a rule, one in a document.
 struct Lists {
     const i64* offsets;  // of rules' codes; null for documents
     const i64* owner_offsets;
@@ -60,11 +63,12 @@ extern "C" __global__ void __launch_bounds__(SURVEY_THREADS) survey_postings(
 
 constexpr u32 STAGED = 1024;
 
-// Writes the entries of a batch in any order: each block takes the next room there is, puts its windows side by
-// side, and its warps share their entries, since one window may have very many documents.
+// Writes the entries of a batch in any order: each block reserves the next free range, puts its windows side by side,
+// and its warps
+// share their entries, because one window may have very many documents.
 // codes    of rules' lists; null for documents
-// columns  `capacity` entries of the first column, then of the second, ...; null, and `taken`, where they are only
-// sketch   told without the digits, to tell how many windows by document there are
+// columns  `capacity` entries of the first column, then of the second, ...; null, as `taken`, if they only go to the
+// sketch   without the digits, to estimate the number of (window, document) pairs
 extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
     const Text text, const Packing packing, u64 low, u64 last,
     const i64* __restrict__ list_offsets, const i64* __restrict__ offsets, u32 owners,
@@ -101,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
             u32 window = 0;
             if (windows != 0)
                 own.visit(text, position, packing, range, column, [&](u64 first, u64 key) {
-                    const u32 place = windows_before + window - begin;  // wraps around for what was written before
+                    const u32 place = windows_before + window - begin; // wraps around for windows already written
                     if (place < STAGED) {
                         staged_first[place] = first;
                         staged_key[place] = key;
@@ -137,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
     }
 }
 
-// Where each list starts, and its documents. offsets: one more than lists. keys: windows' last columns.
+// Start of each list, and its documents. offsets: one more than lists. keys: windows' last columns.
 extern "C" __global__ void __launch_bounds__(THREADS) find_lists(
     const u32* __restrict__ lists, const u64* __restrict__ keys, u64 size, u32 list_count, u32 document_bits,
     i64* __restrict__ offsets, u32* __restrict__ documents)
@@ -152,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_lists(
         offsets[list_count] = static_cast<i64>(size);
 }
 
-// Marks the lists in which a document stands after one that counts less.
+// Marks the lists in which a document follows one with a lower count.
 extern "C" __global__ void mark_disordered(
     const u32* __restrict__ lists, const u64* __restrict__ counts, u64 size, unsigned char* __restrict__ disordered)
 {
@@ -161,7 +165,7 @@ extern "C" __global__ void mark_disordered(
         disordered[lists[i]] = 1;
 }
 
-// Keeps the first `most` of each list that is wanted at all.
+// Keeps the first `most` of each wanted list.
 extern "C" __global__ void keep_first(
     const u32* __restrict__ lists, const i64* __restrict__ offsets, const unsigned char* __restrict__ wanted,
     u64 size, u64 most, unsigned char* __restrict__ keep)

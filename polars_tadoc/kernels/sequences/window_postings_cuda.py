@@ -1,4 +1,4 @@
-"""The documents that hold each run of words."""
+"""The documents that contain each sequence of words."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.device import device_errors, launch_each
 
 _MAX_ENTRIES = 1 << 30
-"""What is sorted at a time is fewer."""
+"""Exclusive limit of entries sorted at a time."""
 
 
 def list_windows(
     kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, strategy: str, min_count: int, top: int | None
 ) -> tuple[Any, Any, Any, Any]:
-    """Return words by rank, where each window's documents start, the documents, and how often each holds it.
+    """Return words by rank, offsets of each window's documents, the documents, and their counts.
 
-    The documents of a rule are those of its windows. Documents' own windows need no counting by document at all.
+    A rule's documents are those of its windows. Documents' own windows need no counting by document.
     """
     with device_errors(f"listing the documents of runs of {kind.words} words"):
         import cupy
@@ -57,7 +57,7 @@ def list_windows(
 
 @dataclass(frozen=True, eq=False)
 class _Codes:
-    """What follows a window's key in its entries, by rule: see ``window_postings.cu``."""
+    """The part of entries after a window's key, by rule: see ``window_postings.cu``."""
 
     packing: Packing
     offsets: Any
@@ -67,7 +67,7 @@ class _Codes:
 
 
 def _write_codes(kind: Kind, rules: Rules, texts: tuple[Text, Text], strategy: str) -> _Codes:
-    """Return a code for each document of a rule, or for each digit of how often it occurs there."""
+    """Return a code for each document of a rule, or for each digit of its count there."""
     import cupy
 
     offsets, documents, counts = rule_documents(kind, rules, *texts, strategy)
@@ -90,16 +90,16 @@ def _write_codes(kind: Kind, rules: Rules, texts: tuple[Text, Text], strategy: s
 
 @dataclass(eq=False)
 class _Lists:
-    """Windows of a range of keys and their documents."""
+    """Windows of a range of keys, and their documents."""
 
     keys: Any
     """cupy uint64, columns by windows."""
     offsets: Any
-    """cupy int64: where each window's documents start."""
+    """cupy int64: offsets of each window's documents."""
     documents: Any
-    """cupy uint32, by count falling."""
+    """cupy uint32, by descending count."""
     counts: Any
-    """cupy uint64, or uint32 until all are put together."""
+    """cupy uint64, or uint32 until all lists are joined."""
 
     @property
     def nbytes(self) -> int:
@@ -110,7 +110,7 @@ class _Lists:
 def _list_batches(
     kind: Kind, texts: tuple[Text, Text], codes: _Codes, room: int, min_count: int, top: int | None
 ) -> list[_Lists]:
-    """Return the lists of each batch, keys ascending over all of them."""
+    """Return the lists of each batch, with keys ascending over all batches."""
     import cupy
 
     packing = codes.packing
@@ -139,7 +139,7 @@ def _list_batches(
             sketch if top is None and min_count <= 1 else None,
         ),
         room - int(codes.offsets.nbytes + codes.codes.nbytes),
-        # while entries are put together; while lists are put in order, at least two documents of each window
+        # while entries are joined; while lists are sorted, at least two documents per window
         entry_bytes=max(16 * packing.columns + 24, 4 * packing.columns + 48),
         row_bytes=row_bytes if min_count <= 1 else 0,
         item_bytes=12,
@@ -161,7 +161,7 @@ def _list_batches(
 
 
 def _make_lists(columns: list[Any], packing: Packing, min_count: int, top: int | None) -> _Lists:
-    """Return the lists of some entries, which are taken out of ``columns``, less what the result leaves out."""
+    """Return the lists of some entries, removing these from ``columns``, without parts that the result drops."""
     import cupy
 
     pairs, counts = sum_entries(columns, packing)
@@ -206,7 +206,7 @@ def _limited(
 
 
 def _joined(found: list[_Lists], packing: Packing, words_by_rank: Any) -> tuple[Any, Any, Any, Any]:
-    """Put batches together; each array is freed as soon as it is part of the result's."""
+    """Join batches; each array is freed as soon as it is part of the result."""
     import cupy
 
     if len(found) == 1:
@@ -239,7 +239,7 @@ def _joined(found: list[_Lists], packing: Packing, words_by_rank: Any) -> tuple[
 
 
 def order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> None:
-    """Order each list of documents by count falling, in place; they come ascending."""
+    """Sort each list of documents by descending count, in place; input is ascending."""
     import cupy
 
     disordered = cupy.zeros(list_count, np.uint8)

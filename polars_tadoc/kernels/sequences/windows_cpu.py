@@ -1,8 +1,8 @@
-"""Own windows of sequences: how many there are, and their keys, read from heads and tails.
+"""Own windows of sequences: their number, and their keys, from heads and tails.
 
-Each window of a document has one lowest rule (or the document) that holds it: there it spans two or more children.
+Each window of a document has one lowest rule (or the document) that contains it: there it spans two or more children.
 
-Indices are unsigned in kernels: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned in kernels: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from polars_tadoc.runtime.interrupts import interrupts, polled
 
 Chunk = tuple[int, int]
 Bounds = tuple[Int64, Int64, Int64]
-"""Of each piece of a body: the first symbol read, the first one whose words windows end at, and the end."""
+"""Of each piece of a body: the first symbol read, the first one in whose words windows end, and the end."""
 
 AHEAD = 16
-"""Symbols of a body whose cache lines are asked for before they are needed."""
+"""Prefetch distance in symbols of a body."""
 
 _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 _AHEAD = np.uint64(AHEAD)
@@ -45,9 +45,9 @@ def count_windows(
     stop: int,
     counts: Int64,
 ) -> None:
-    """Count the own windows of pieces: one ends at each word of their children's heads, but for an owner's first ones.
+    """Count the own windows of pieces: one ends at each word of their children's heads, except an owner's first words.
 
-    ``spans`` are the words of heads: a terminal's, then each rule's.
+    ``spans`` are the numbers of words in heads: a terminal's, then each rule's.
     """
     began = interrupts()
     rules_from, most = nb.uint64(terminals), nb.uint64(reach)
@@ -98,7 +98,7 @@ def _write_packed(
             if i < own:
                 before = min(most, before + size)
             elif before == most and at + most <= limit:
-                for k in range(most):  # what lies beyond the child's words is written over
+                for k in range(most):  # values beyond the child's words are overwritten
                     keys[at + k] = ((packed << width * (k + _1)) | (head >> width * (most - _1 - k))) & mask
                 at += size
             else:
@@ -129,7 +129,7 @@ def _write_windows(
     stop: int,
     keys: UInt64,
 ) -> None:
-    """Write the own windows of pieces: of each, the terminals that stand ``lags`` before its last one, packed."""
+    """Write the own windows of pieces: the packed terminals at distances ``lags`` before each one's last terminal."""
     began = interrupts()
     ring = _1
     while ring <= nb.uint64(reach):
@@ -146,7 +146,7 @@ def _write_windows(
         before, end = _0, _0
         for i in range(nb.uint64(starts[piece]), nb.uint64(stops[piece])):
             symbol = nb.uint64(symbols[i])
-            rule = symbol - rules_from  # beyond all rules where the symbol is a terminal
+            rule = symbol - rules_from  # beyond all rules for a terminal
             is_rule = symbol >= rules_from
             size = nb.uint64(sizes[rule]) if is_rule else _1
             own = nb.uint64(begins[rule]) if is_rule else _0
@@ -176,7 +176,7 @@ def _write_windows(
 def _write_flat(
     symbols: UInt32, lags: Int64, bits: int, stops: Int64, places: Int64, first: int, stop: int, keys: UInt64
 ) -> None:
-    """Write the windows of pieces that name no rules: of each, the symbols ``lags`` before its last one, packed."""
+    """Write the windows of pieces without rules: the packed symbols at distances ``lags`` before the last one."""
     began = interrupts()
     for piece in range(nb.uint64(first), nb.uint64(stop)):
         if piece & nb.uint64(0xFF) == 0 and interrupts() != began:
@@ -191,7 +191,7 @@ def _write_flat(
 
 @dataclass(frozen=True)
 class PackedWindows:
-    """Runs of two words or more whose ranks fit 64 bits, read from packed heads and tails of n - 1 words."""
+    """Sequences of two words or more whose ranks fit 64 bits, from packed heads and tails of n - 1 words."""
 
     terminals: int
     reach: int
@@ -213,21 +213,21 @@ class PackedWindows:
         count_windows(self.terminals, symbols, self.spans, self.reach, *pieces, *chunk, counts)
 
     def write(self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64) -> None:
-        """Write the own windows of pieces from their places on."""
+        """Write the own windows of pieces to their positions."""
         _write_packed(symbols, self.ends, self.reach, self.form.bits, *pieces, places, *chunk, keys)
 
     def span(self, symbol: int) -> int:
-        """Words of a symbol's head."""
+        """Return the words of a symbol's head."""
         return int(self.spans[max(0, symbol - self.terminals + 1)])
 
     def lengths(self, lengths: UInt64) -> UInt64:
-        """Windows in so many words."""
+        """Return the number of windows in sequences of these lengths."""
         return np.maximum(lengths, np.uint64(self.reach)) - np.uint64(self.reach)
 
 
 @dataclass(frozen=True)
 class SpreadWindows:
-    """Runs of terminals that stand for runs of words each: some of them tell all words of the whole run."""
+    """Sequences of terminals that are sequences of words: several terminals together cover a whole sequence."""
 
     ends: Ends
     spans: UInt32
@@ -235,7 +235,7 @@ class SpreadWindows:
 
     @classmethod
     def of(cls, rules: Rules, rank: UInt32 | None, n: int, terminal: Form) -> SpreadWindows:
-        """Fill heads and tails; ``n`` counts words, ``terminal`` is what a terminal's number stands for."""
+        """Fill heads and tails; ``n`` counts words, ``terminal`` is the layout of a terminal's number."""
         ends = Ends.of(rules, rank, n - terminal.words)
         return cls(ends, head_spans(ends.sizes), Spread.of(terminal, n))
 
@@ -249,35 +249,35 @@ class SpreadWindows:
         count_windows(self.ends.terminals, symbols, self.spans, self.reach, *pieces, *chunk, counts)
 
     def write(self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64) -> None:
-        """Write the own windows of pieces from their places on."""
+        """Write the own windows of pieces to their positions."""
         lags = self.reach - np.array(self.form.starts, np.int64)
         _write_windows(*self.ends.read(symbols), self.form.part.width, lags, *pieces, places, *chunk, keys)
 
     def span(self, symbol: int) -> int:
-        """Terminals of a symbol's head."""
+        """Return the terminals of a symbol's head."""
         return int(self.spans[max(0, symbol - self.ends.terminals + 1)])
 
     def lengths(self, lengths: UInt64) -> UInt64:
-        """Windows in so many terminals."""
+        """Return the number of windows in sequences of these numbers of terminals."""
         return np.maximum(lengths, np.uint64(self.reach)) - np.uint64(self.reach)
 
 
 @dataclass(frozen=True)
 class FlatWindows:
-    """Runs of terminals in documents that name no rules, as :class:`SpreadWindows` has them."""
+    """Sequences of terminals in documents without rules, otherwise as :class:`SpreadWindows`."""
 
     reach: int
     form: Ranks | Spread
 
     @classmethod
     def of(cls, n: int, terminal: Form) -> FlatWindows:
-        """Pack single words one after another, terminals that stand for more as they cover the run."""
+        """Pack single words contiguously, or longer terminals as they cover the sequence."""
         form = Ranks(n, terminal.width) if terminal.words == 1 else Spread.of(terminal, n)
         return cls(n - terminal.words, form)
 
     @property
     def spans(self) -> UInt32:
-        """Terminals of a terminal."""
+        """Number of terminals of a terminal: 1."""
         return np.ones(1, np.uint32)
 
     def measure(self, symbols: UInt32, pieces: Bounds, chunk: Chunk, counts: Int64) -> None:
@@ -287,15 +287,15 @@ class FlatWindows:
         counts[slice(*chunk)] = np.maximum(stops - starts - self.reach, 0) - lead
 
     def write(self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64) -> None:
-        """Write the windows of pieces from their places on."""
+        """Write the windows of pieces to their positions."""
         starts = np.arange(self.reach + 1) if isinstance(self.form, Ranks) else np.array(self.form.starts, np.int64)
         width = self.form.bits if isinstance(self.form, Ranks) else self.form.part.width
         _write_flat(symbols, self.reach - starts, width, pieces[2], places, *chunk, keys)
 
     def span(self, symbol: int) -> int:
-        """Each symbol is a terminal."""
+        """Return 1: each symbol is a terminal."""
         return 1
 
     def lengths(self, lengths: UInt64) -> UInt64:
-        """Windows in so many terminals."""
+        """Return the number of windows in sequences of these numbers of terminals."""
         return np.maximum(lengths, np.uint64(self.reach)) - np.uint64(self.reach)

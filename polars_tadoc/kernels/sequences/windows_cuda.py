@@ -1,4 +1,4 @@
-"""What is counted, runs of words or pairs of nearby ones, and what of it the documents can hold at all."""
+"""Kinds of windows, sequences of words or pairs of nearby words, and the longest that documents can contain."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from polars_tadoc.kernels.traverse.rules import Rules
 
 MAX_NUMBERS = (1 << 32) - 1
 
-_PIECE = 1 << 20  # symbols that are looked up at a time
+_PIECE = 1 << 20  # symbols looked up at a time
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is counted: ``windows`` of so many words, or ``pairs`` of words at most ``reach`` apart."""
+    """What is counted: ``windows`` of a number of words, or ``pairs`` of words at most ``reach`` apart."""
 
     name: str
     words: int
     reach: int
-    """Words beyond the first one of a window that it may take."""
+    """Maximum words of a window beyond its first one."""
 
     @property
     def defines(self) -> tuple[str]:
-        """Macros that compile kernels for this kind."""
+        """Compiler definitions of kernels for this kind."""
         return (f"-DKIND={self.name.capitalize()}",)
 
     @property
     def least(self) -> int:
-        """Words that a rule has at least if it holds any of them."""
+        """Minimum words of a rule that contains any of them."""
         return self.words
 
     @property
     def most_at_position(self) -> int:
-        """How many of them start in one symbol and end in a later one, at most."""
+        """Maximum number of them that start in one symbol and end in a later one."""
         if self.name == "windows":
             return max(self.reach, 1)
         return self.reach * (self.reach + 1) // 2
 
     def lengths(self, lengths: Any) -> Any:
-        """How many a rule of each length stands for, cupy uint64."""
+        """Return their number in rules of these lengths, cupy uint64."""
         import cupy
 
         if self.name == "windows":
@@ -53,7 +53,7 @@ class Kind:
 
 
 def possible_kind(kind: Kind, rules: Rules, root_offsets: Any, roots: Any) -> Kind | None:
-    """Return what can be found at all: a window is no longer than the longest document."""
+    """Return the kind, capped by the longest document's length; None if no window can occur."""
     import cupy
 
     if rules.terminals == 0 or len(roots) == 0:
@@ -73,7 +73,7 @@ def possible_kind(kind: Kind, rules: Rules, root_offsets: Any, roots: Any) -> Ki
 
 
 def too_many(count: int, what: str) -> EngineUnavailableError:
-    """Return the error for what 32 bits cannot number."""
+    """Return the error for more items than 32 bits can number."""
     return EngineUnavailableError(
-        f'engine="gpu": {count:,} {what} are beyond its 32-bit numbers; use engine="cpu", or fewer rows at a time'
+        f'engine="gpu": {count:,} {what} exceed its 32-bit numbers; use engine="cpu", or fewer rows at a time'
     )

@@ -1,6 +1,6 @@
-"""Own pairs of words: how many there are, their keys, and counters of those of hot words.
+"""Own pairs of words: their number, their keys, and counters of pairs of hot words.
 
-Indices are unsigned in kernels: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned in kernels: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
 HOT = 8
-"""Bits that number the first words, the most frequent ones of a text: counters of their pairs take 256 KiB."""
+"""Bits of the numbers of hot words, the most frequent ones of a text: counters of their pairs take 256 KiB."""
 
 MIN_HOT = 1 << 22
-"""Pairs of documents' symbols from which on those of hot words are counted aside."""
+"""From this many pairs of documents' symbols on, pairs of hot words have separate counters."""
 
 _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
@@ -42,7 +42,7 @@ def _count_pairs(
     stop: int,
     counts: Int64,
 ) -> None:
-    """Count the own pairs of pieces: those of a child's first words with the ones before it."""
+    """Count the own pairs of pieces: pairs of a child's first words with the words before it."""
     began = interrupts()
     rules_from, most = nb.uint64(terminals), nb.uint64(window)
     for piece in range(nb.uint64(first), nb.uint64(stop)):
@@ -80,10 +80,11 @@ def _write_pairs(
     hot: int,
     counters: UInt32,
 ) -> Any:
-    """Write the own pairs of pieces, lower rank in the higher bits; return where they end.
+    """Write the own pairs of pieces, lower rank in the higher bits; return their end.
 
-    Words are ranks above ``hot`` bits, which number the hot ones from 1 on. Where there are counters, pairs of two hot
-    words are counted there, by both numbers, and not written.
+    Words are ranks above ``hot`` bits, which number the hot ones from 1 on. If there are counters, pairs of two hot
+    words are
+    counted there, by both numbers, and not written.
     """
     began = interrupts()
     recent = np.zeros(4 * window + 64, np.uint32)
@@ -100,7 +101,7 @@ def _write_pairs(
         before, end, owned = _0, _0, nb.uint64(firsts[piece])
         for i in range(nb.uint64(starts[piece]), nb.uint64(stops[piece])):
             symbol = nb.uint64(symbols[i])
-            rule = symbol - rules_from  # beyond all rules where the symbol is a terminal
+            rule = symbol - rules_from  # beyond all rules for a terminal
             is_rule = symbol >= rules_from
             size = nb.uint64(sizes[rule]) if is_rule else _1
             own = symbol if is_rule or len(rank) == 0 else nb.uint64(rank[symbol])
@@ -131,7 +132,7 @@ def _write_pairs(
 
 @dataclass(frozen=True)
 class PairWindows:
-    """Pairs of words; heads and tails have as many as two paired words may be apart.
+    """Pairs of words; heads and tails have as many words as two paired words may be apart.
 
     Words of ``ends`` are ranks above ``hot_bits`` bits, which number the ``hot`` ranks, ascending, from 1 on.
     """
@@ -142,7 +143,7 @@ class PairWindows:
 
     @classmethod
     def of(cls, bodies: Bodies, rank: UInt32 | None, window: int) -> PairWindows:
-        """Fill heads and tails; no two words are farther apart than the longest document has words."""
+        """Fill heads and tails; the window is capped by the longest document."""
         window = max(min(window, longest_document(bodies, window)), 1)
         terminals = bodies.rules.terminals
         if len(bodies.roots) * window < MIN_HOT or rank_bits(terminals) + HOT > 32:
@@ -163,7 +164,7 @@ class PairWindows:
 
     @property
     def reach(self) -> int:
-        """Words that two paired words may be apart."""
+        """Maximum distance of two paired words."""
         return self.ends.reach
 
     def measure(self, symbols: UInt32, pieces: Bounds, chunk: Chunk, counts: Int64) -> None:
@@ -171,29 +172,29 @@ class PairWindows:
         _count_pairs(self.ends.terminals, symbols, head_spans(self.ends.sizes), self.reach, *pieces, *chunk, counts)
 
     def write(self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64) -> None:
-        """Write the own pairs of pieces from their places on."""
+        """Write the own pairs of pieces to their positions."""
         self.write_cold(symbols, pieces, places, chunk, keys, np.zeros(1, np.uint32))
 
     def write_cold(
         self, symbols: UInt32, pieces: Bounds, places: Int64, chunk: Chunk, keys: UInt64, counters: UInt32
     ) -> Chunk:
-        """Write the own pairs of pieces, but count those of two hot words; return where keys stand."""
+        """Write the own pairs of pieces, but count those of two hot words; return the ranges of keys."""
         read = (*self.ends.read(symbols), self.form.bits, *pieces, places)
         return int(places[chunk[0]]), _write_pairs(*read, *chunk, keys, self.hot_bits, counters)
 
     def span(self, symbol: int) -> int:
-        """Words of a symbol's head."""
+        """Return the words of a symbol's head."""
         return 1 if symbol < self.ends.terminals else int(self.ends.sizes[symbol - self.ends.terminals])
 
     def lengths(self, lengths: UInt64) -> UInt64:
-        """Pairs in so many words: each word with the ``reach`` before it, the first ones with fewer."""
+        """Return the pairs in texts of these lengths: each word pairs with up to ``reach`` words before it."""
         near = np.minimum(lengths, np.uint64(self.ends.reach))
         pairs: UInt64 = near * (near - (near > 0)) // np.uint64(2) + (lengths - near) * np.uint64(self.ends.reach)
         return pairs
 
 
 def hot_words(rank: UInt32) -> tuple[UInt32, UInt32]:
-    """Return the ranks of the hot words, the first ones, ascending; and the ranks of all above their hot numbers."""
+    """Return the ranks of the hot words, the first ones, ascending; and all ranks above their hot numbers."""
     hot = np.sort(rank[: (1 << HOT) - 1])
     words = rank << np.uint32(HOT)
     words[: len(hot)] += np.searchsorted(hot, rank[: len(hot)]).astype(np.uint32) + np.uint32(1)
@@ -201,7 +202,7 @@ def hot_words(rank: UInt32) -> tuple[UInt32, UInt32]:
 
 
 def hot_pairs(hot: UInt32, bits: int, counters: UInt64) -> tuple[UInt64, UInt64]:
-    """Return the keys of pairs of hot words, ranks of so many bits, that were counted by their numbers; and counts."""
+    """Return the keys, with ranks of ``bits`` bits, of the counted pairs of hot words, and their counts."""
     table = counters.reshape(1 << HOT, -1)[1:, 1:]
     low, high = np.nonzero(table)
     ranks = hot.astype(np.uint64)

@@ -1,1 +1,1 @@
-"""Kernels: tokenize."""
+"""Kernels that tokenize text and intern its words."""

@@ -13,12 +13,12 @@ from polars_tadoc.runtime.array_types import UInt8, UInt16
 Table = tuple[UInt16, UInt8]
 
 WHITESPACE = "9-d 1c-20 85 a0 1680 2000-200a 2028-2029 202f 205f 3000"
-"""What Python's ``str.split()`` splits on."""
+"""White space of Python's ``str.split()``."""
 
 
 @cache
 def classes(tokenizer: str) -> Classes:
-    """Classes of a built-in tokenizer, ``words`` or ``whitespace``, as the kernels take them."""
+    """Return the classes of a built-in tokenizer, ``words`` or ``whitespace``, in the form for kernels."""
     page_of, pages = words_table() if tokenizer == "words" else whitespace_table()
     edges = np.flatnonzero(np.diff(pages[:128] != GAP, prepend=False, append=False)).reshape(-1, 2)
     firsts, widths = np.zeros((2, 4), np.uint8)  # no tokenizer has more than four ranges
@@ -28,7 +28,7 @@ def classes(tokenizer: str) -> Classes:
 
 @cache
 def words_table() -> Table:
-    """Classes for ``words``: Unicode word characters (UTS #18), Han and kana each by itself."""
+    """Return the classes of ``words``: Unicode word characters (UTS #18); Han and kana are words of one character."""
     classes = np.full(0x110000, GAP, np.uint8)
     for ranges, value in ((unicode_ranges.WORD, WORD), (unicode_ranges.MARK, MARK), (unicode_ranges.SINGLE, SINGLE)):
         _fill(classes, ranges, value)
@@ -37,7 +37,7 @@ def words_table() -> Table:
 
 @cache
 def whitespace_table() -> Table:
-    """Classes for ``whitespace``: everything that ``str.split()`` does not split on."""
+    """Return the classes of ``whitespace``: all characters at which ``str.split()`` does not split."""
     classes = np.full(0x110000, WORD, np.uint8)
     _fill(classes, WHITESPACE, GAP)
     return _two_stage(classes)
@@ -50,6 +50,6 @@ def _fill(classes: UInt8, ranges: str, value: int) -> None:
 
 
 def _two_stage(classes: UInt8) -> Table:
-    numbers: dict[bytes, int] = {}  # in order: ASCII is page 0, and kernels index it without a page look-up
+    numbers: dict[bytes, int] = {}  # in order: ASCII is page 0, so kernels need no page look-up for it
     page_of = [numbers.setdefault(page.tobytes(), len(numbers)) for page in classes.reshape(-1, 256)]
     return np.array(page_of, np.uint16), np.frombuffer(b"".join(numbers), np.uint8).copy()

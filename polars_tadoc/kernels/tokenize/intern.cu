@@ -1,11 +1,12 @@
-// Interns byte strings exactly, orders the distinct ones and numbers them.
+// Interns byte strings exactly, sorts the distinct ones and numbers them.
 #include "primitives/counters.cuh"
 #include "primitives/bytes.cuh"
 
 constexpr u32 THREADS = 512;
 
-// Slot of a string, which is taken if it was not there. slots: high half of the hash, place of a string + 1.
-// Returns NONE where no slot is free. Any string of equal ones may be the one that the slot names.
+// Finds or inserts a string. slots: high half of the hash, index of a string + 1. Returns NONE if no slot is free. The
+// slot
+// may refer to any of the equal strings.
 __device__ u32 find_slot(const unsigned char* __restrict__ bytes, const u32* __restrict__ starts,
     const u32* __restrict__ stops, u32 place, u64* slots, u32 mask, bool* taken)
 {
@@ -35,10 +36,11 @@ __device__ u32 find_slot(const unsigned char* __restrict__ bytes, const u32* __r
     return NONE;
 }
 
-// Interns strings bytes[starts[i]:stops[i]]. string_slots[i]: the slot of each, NONE for those without bytes if
-// they are to be left out. slot_counts: occurrences. entries: the slots taken, in no order. state: how many
-// were taken; more than `limit` mean that the table is too full, and the rest of the work is not done. Occurrences
-// are not counted where slot_counts is null.
+// Interns strings bytes[starts[i]:stops[i]]. string_slots[i]: the slot of each, NONE for empty strings if they are to
+// be
+// skipped. slot_counts: occurrences; not counted if null. entries: the used slots, unsorted. state: number of used
+// slots; if
+// it exceeds `limit`, the table is too full and the rest of the work is skipped.
 extern "C" __global__ void __launch_bounds__(THREADS) intern(const unsigned char* __restrict__ bytes,
     const u32* __restrict__ starts, const u32* __restrict__ stops, u32 strings, u32 leave_empty_out, u64* slots,
     u32 mask, u32 limit, u32* __restrict__ string_slots, u32* slot_counts, u32* __restrict__ entries, u32* state)
@@ -49,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) intern(const unsigned char
     const u32 stride = gridDim.x * THREADS;
     for (u64 warp_first = blockIdx.x * THREADS + (threadIdx.x & ~31u); warp_first < strings; warp_first += stride) {
         if (__shfl_sync(0xFFFFFFFFu, __ldcg(state), 0) > limit)
-            break;  // the whole warp or none of it
+            break; // the whole warp or none of it
         const u64 place = warp_first + lane;
         u32 slot = NONE;
         bool taken = false;
@@ -73,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) intern(const unsigned char
     held.flush();
 }
 
-// What the distinct strings are ordered by first, unless it is null: falling counts. Also gives their spans.
+// Primary sort key of the distinct strings, unless null: descending counts. Also returns their spans.
 extern "C" __global__ void describe_entries(const u32* __restrict__ entries, u32 count,
     const u64* __restrict__ slots, const u32* __restrict__ slot_counts, const u32* __restrict__ starts,
     const u32* __restrict__ stops, u32* __restrict__ falling, u32* __restrict__ entry_starts,
@@ -90,8 +92,8 @@ extern "C" __global__ void describe_entries(const u32* __restrict__ entries, u32
     entry_stops[entry] = stops[place];
 }
 
-// Seven bytes of each entry from a depth on, the first highest, and below them how many bytes are left, 8 for
-// more than seven: keys order as the strings do, and equal ones tie only where more than seven are left.
+// Seven bytes of each entry from a depth on, the first one highest, and below them the number of remaining bytes, 8 for
+// more than seven: keys sort as the strings do, and equal keys are ties only if more than seven bytes remain.
 extern "C" __global__ void order_keys(const unsigned char* __restrict__ bytes, const u32* __restrict__ entry_starts,
     const u32* __restrict__ entry_stops, const u32* __restrict__ members, u32 count, u32 depth,
     u64* __restrict__ keys)
@@ -114,8 +116,8 @@ struct Span {
     u32 end;
 };
 
-// -1, 0, 1 as the string a stands before b, is not told from it by so many bytes, or stands behind it. Their
-// first `depth` bytes are equal.
+// Returns -1, 0 or 1 if string a sorts before b, is equal within this many bytes, or sorts after b. Their first `depth`
+// bytes are equal.
 __device__ int compare(const unsigned char* __restrict__ bytes, Span a, Span b, u32 depth, u32 most)
 {
     for (u32 at = depth; at < depth + most; at += 8) {
@@ -127,22 +129,23 @@ __device__ int compare(const unsigned char* __restrict__ bytes, Span a, Span b, 
             const u32 shift = (__ffsll(part_a ^ part_b) - 1) & ~7;
             return (part_a >> shift & 0xFF) < (part_b >> shift & 0xFF) ? -1 : 1;
         }
-        if (left_a <= 8 || left_b <= 8)  // zeros stood for what is not there
+        if (left_a <= 8 || left_b <= 8) // the zeros were padding
             return left_a < left_b ? -1 : left_a > left_b;
     }
     return 0;
 }
 
-// A warp for each of the members, sorted by group and key, finds its place among those that tie with it by
-// comparing it with all of them, the fewer they are the further. unfinished: set where that would be too much; the
-// places of members that tie are then of no use.
+// One warp per member; members are sorted by group and key. Finds its position among its ties by comparing it with all
+// of
+// them; the fewer ties, the more bytes. unfinished: set if that would take too long; then positions of ties are
+// invalid.
 extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, const u32* __restrict__ entry_starts,
     const u32* __restrict__ entry_stops, const u32* __restrict__ members, const u32* __restrict__ groups,
     const u64* __restrict__ keys, u32 count, u32 depth, const u32* __restrict__ places, u32* __restrict__ order,
     u32* __restrict__ unfinished)
 {
     constexpr u32 MAX_TIES = 2048;
-    constexpr u32 MAX_BYTES = 1 << 17;  // of all that tie, each compared as far as 512 bytes at least
+    constexpr u32 MAX_BYTES = 1 << 17; // total bytes of ties; each is compared for at least 512 bytes
     const u32 lane = threadIdx.x & 31;
     const u64 warp = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
     if (warp >= count)
@@ -151,10 +154,10 @@ extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, c
     const u64 key = keys[own];
     const u32 group = groups[own];
     const auto ties_with = [&](u64 other) { return keys[other] == key && groups[other] == group; };
-    u32 first = own;  // of those that tie, and the one behind them
+    u32 first = own; // first tie, and the end of ties
     u32 stop = own + 1;
     if ((key & 0xFF) == 8) {
-        // so many tie that looking for the first and the last of them would take long
+        // with so many ties, finding the first and the last would take long
         if ((own >= MAX_TIES && ties_with(own - MAX_TIES))
             || (static_cast<u64>(own) + MAX_TIES < count && ties_with(static_cast<u64>(own) + MAX_TIES))) {
             *unfinished = 1;
@@ -193,7 +196,7 @@ extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, c
         order[places[first + smaller]] = members[own];
 }
 
-// The final number of each slot's string, by the order of the entries; and the strings' lengths in it.
+// The final number of each slot's string, by the order of the entries, and the strings' lengths in that order.
 extern "C" __global__ void number_entries(const u32* __restrict__ order, u32 count, const u32* __restrict__ entries,
     const u32* __restrict__ entry_starts, const u32* __restrict__ entry_stops, u32* __restrict__ slot_ids,
     u64* __restrict__ lengths)
@@ -206,7 +209,7 @@ extern "C" __global__ void number_entries(const u32* __restrict__ order, u32 cou
     lengths[i] = entry_stops[entry] - entry_starts[entry];
 }
 
-// Copies strings one after another, a warp for each; stops: where each ends in the copy.
+// Copies strings contiguously, one warp per string; stops: end of each in the copy.
 extern "C" __global__ void copy_entries(const unsigned char* __restrict__ bytes, const u32* __restrict__ order,
     u32 count, const u32* __restrict__ entry_starts, const u64* __restrict__ stops, unsigned char* __restrict__ copy)
 {
@@ -221,7 +224,7 @@ extern "C" __global__ void copy_entries(const unsigned char* __restrict__ bytes,
         copy[begin + i] = source[i];
 }
 
-// Ids of the strings; those left out become NONE.
+// Ids of the strings; skipped ones get NONE.
 extern "C" __global__ void map_slots(
     const u32* __restrict__ string_slots, u32 strings, const u32* __restrict__ slot_ids, u32* __restrict__ ids)
 {

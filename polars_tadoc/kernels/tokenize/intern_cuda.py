@@ -1,4 +1,4 @@
-"""Gives equal byte strings on the device the same number: by falling count, or in code point order alone."""
+"""Numbers the distinct byte strings on the device: by descending count, or in code point order."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from polars_tadoc.runtime.device import device_attribute, launch, launch_each
 _THREADS = 512  # of intern.cu
 _MIN_SLOTS = 1 << 10
 _MAX_SLOTS = 1 << 31
-_STRINGS_PER_SLOT = 4  # of natural text at first: one string in eight may be a new one
+_STRINGS_PER_SLOT = 4  # initial estimate for natural text: one string in eight may be new
 _GROWTH = 8
-_DEVICE_ROUNDS = 16  # of ordering by seven bytes each: what ties even then is ordered on the host
+_DEVICE_ROUNDS = 16  # rounds that compare seven bytes each; remaining ties are sorted on the host
 
 hash_defines: tuple[str, ...] = ()
-"""Macros that intern.cu is compiled with: tests let hashes collide."""
+"""Macros for compiling intern.cu; tests make hashes collide."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Interned:
     distinct: pa.LargeStringArray
     """In the order of their numbers."""
     ids: Any
-    """cupy uint32 by string; 0xFFFFFFFF for those left out."""
+    """cupy uint32 by string; 0xFFFFFFFF for skipped strings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,27 +39,27 @@ class _Table:
 
     slots: Any
     slot_counts: Any
-    """None where they are not asked for."""
+    """None if not requested."""
     string_slots: Any
     entries: Any
-    """Slots that are taken, in no order."""
+    """Used slots, unsorted."""
 
 
 def intern(text: Any, starts: Any, stops: Any, *, leave_empty_out: bool, by_count: bool = True) -> Interned:
-    """Number the strings ``text[starts[i]:stops[i]]``: by falling count, equal ones in code point order.
+    """Number the strings ``text[starts[i]:stops[i]]``: by descending count, then code point order.
 
-    Equal hashes are told apart by the bytes, so that the result never depends on them.
+    Equal hashes are resolved by comparing bytes, so the result never depends on hashes.
 
     Parameters
     ----------
     text
-        cupy uint8 with :data:`~.upload.PADDING` bytes behind the last string.
+        cupy uint8 with :data:`~.upload.PADDING` bytes after the last string.
     starts, stops
         cupy uint32, less than 2^30 strings.
     leave_empty_out
-        Strings without bytes get no number.
+        Empty strings get no number.
     by_count
-        False: number them in code point order alone.
+        False: number them in code point order.
 
     """
     import cupy
@@ -83,7 +83,7 @@ def intern(text: Any, starts: Any, stops: Any, *, leave_empty_out: bool, by_coun
 def number_strings(
     text: Any, slots: Any, starts: Any, stops: Any, slot_count: int, falling: Any = None
 ) -> tuple[Any, pa.LargeStringArray]:
-    """Number distinct strings in their order (see :func:`order_strings`).
+    """Number distinct strings in sorted order (see :func:`order_strings`).
 
     Parameters
     ----------
@@ -94,12 +94,12 @@ def number_strings(
     slot_count
         Number of slots.
     falling
-        What they are ordered by first, if anything.
+        Primary sort key, if any.
 
     Returns
     -------
     (cupy uint32, pyarrow.LargeStringArray)
-        Number by slot, anything for one without a string; the strings by number.
+        Number by slot, undefined for unused slots; the strings by number.
 
     """
     import cupy
@@ -134,10 +134,11 @@ def _fill_table(text: Any, starts: Any, stops: Any, leave_empty_out: bool, by_co
 
 
 def order_strings(text: Any, starts: Any, stops: Any, falling: Any = None) -> Any:
-    """Order strings by ``falling``, if it is given, then by their bytes; cupy uint32, equal ones side by side.
+    """Sort strings by ``falling``, if given, then by bytes; returns cupy uint32, with equal strings adjacent.
 
-    Each round sorts by seven more bytes. What ties then is mostly little and placed by comparisons; only where
-    that is too much is there a further round, for what ties.
+    Each round sorts by seven more bytes. The remaining ties are usually few and sorted by comparison; only if there are
+    too
+    many, another round follows for them.
     """
     import cupy
 
@@ -148,7 +149,7 @@ def order_strings(text: Any, starts: Any, stops: Any, falling: Any = None) -> An
         keys, count, depth = cupy.empty(len(members), np.uint64), len(members), 7 * round_
         launch_each("intern", "order_keys", len(members), text, starts, stops, members, count, depth, keys)
         keys, sorted_ = radix_sort(keys, cupy.arange(len(members), dtype=np.uint32), overwrite=True)
-        if falling is not None or round_ > 0:  # those of one group stay in the order of the keys
+        if falling is not None or round_ > 0:  # groups stay in the order of the keys
             group, by_group = radix_sort(group[sorted_], cupy.arange(len(members), dtype=np.uint32), overwrite=True)
             keys, sorted_ = keys[by_group], sorted_[by_group]
         members = members[sorted_]
@@ -173,7 +174,7 @@ def order_strings(text: Any, starts: Any, stops: Any, falling: Any = None) -> An
 
 
 def copy_strings(text: Any, starts: Any, order: Any, lengths: Any) -> pa.LargeStringArray:
-    """Copy strings in an order, of these lengths in it, to host memory that Arrow owns."""
+    """Copy strings, in an order with these lengths, to host memory owned by Arrow."""
     import cupy
 
     stops = cupy.cumsum(lengths)

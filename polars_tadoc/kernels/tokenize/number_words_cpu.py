@@ -1,4 +1,4 @@
-"""Cuts a String column into words numbered in code point order, without rules and without what stands between."""
+"""Cuts a String column into words numbered in code point order, without rules or separators."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ from polars_tadoc.runtime.parallel import map_parallel
 
 
 class Known(NamedTuple):
-    """A dictionary where a device's kernels can use it."""
+    """A dictionary in a device's memory."""
 
     trie: Any
-    """What the kernels' ``load_trie`` gives."""
+    """Result of the kernels' ``load_trie``."""
     words: int
     vocabulary: Callable[[pa.LargeStringArray], Any]
-    """Makes the vocabulary of those of its words that a text has."""
+    """Makes the vocabulary from those of its words that occur in a text."""
 
 
 class Choice(NamedTuple):
-    """Which words of a text are kept, and their numbers."""
+    """Selects the words of a text to keep, and numbers them."""
 
     choose: Callable[[pa.LargeStringArray], tuple[Any, UInt32 | None]]
-    """Names the distinct words of a text, given in code point order: the words to be kept, and by given word its
-    number among them, ``DELETED`` for one that is as if not there, ``UNKNOWN`` for one that counts to lengths only;
-    None: all are kept as they are."""
+    """Maps the distinct words of a text, in code point order, to the words to keep and, by given word, its number among
+    them: ``DELETED`` for a dropped word, ``UNKNOWN`` for one that only counts in lengths. None: all words are kept."""
 
     known: Callable[[], Known] | None = None
-    """Makes the dictionary ready that ``choose`` does no more than look words up in, for an engine to which that is
-    the same for every word of the text; None: there is none."""
+    """Loads the dictionary to a device if looking words up in it is all that ``choose`` does; None: there is no
+    dictionary. Engines use it instead of ``choose``, as looking up each word of the text costs them the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +44,13 @@ class NumberedWords:
     """Rows as word ids; arrays of the engine that made them."""
 
     words: Any
-    """The vocabulary that ``choose`` or ``vocabulary`` made."""
+    """The vocabulary from ``choose`` or ``vocabulary``."""
     offsets: Any
-    """int64, rows + 1: where each row's ids start."""
+    """int64, rows + 1: offsets of each row's ids."""
     ids: Any
     """uint32."""
     lengths: Any
-    """uint64 by row: its words, with those that count to lengths only."""
+    """uint64 by row: number of words, including those that only count in lengths."""
 
 
 def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice) -> NumberedWords:
@@ -60,7 +59,7 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice) -> Numbe
     Parameters
     ----------
     choice
-        Which words are kept, and their numbers: chosen once for each distinct word.
+        Selects and numbers words; called once, with the distinct words.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Cuts a String column into words numbered in code point order on the device, result for result as the CPU does.
+"""Cuts a String column into words numbered in code point order on the device, with the same result as the CPU.
 
-Numbering 32.0 million words of 200 MB, 576,602 distinct ones, and bringing these to the host takes 4.5 ms by a hash
-table, 9.9 ms by a sort of hashes and 4.5 ms by looking each word up in a dictionary of 798,488 words (H200, ``python -m
-benchmarks.gpu_text_weights vocabulary.parquet``): the dictionary spares the table, and costs a pass that leaves out
-what it lacks.
+Numbering 32.0 million words of 200 MB, 576,602 of them distinct, and copying these to the host takes 4.5 ms with a hash
+table, 9.9 ms by sorting hashes and 4.5 ms by looking up each word in a dictionary of 798,488 words (H200, ``python -m
+benchmarks.gpu_text_weights vocabulary.parquet``): the dictionary saves the table, but needs a pass that drops missing
+words.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _NONE = 0xFFFFFFFF
 
 
 class Words(NamedTuple):
-    """Where the words of a text stand in it, on the device."""
+    """Positions of the words in a text, on the device."""
 
     text: Any
-    """cupy uint8: the rows one after another, and ``PADDING`` bytes."""
+    """cupy uint8: the concatenated rows, and ``PADDING`` bytes."""
     starts: Any
     stops: Any
     """cupy uint32 by word."""
@@ -51,12 +51,13 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice, mapping:
     text
         String series, in host memory.
     tokenizer
-        How to cut. A regex is matched and XML is cut on the host, the rest is done on the device.
+        The tokenizer. Regexes and XML are matched on the host, the rest runs on the device.
     choice
-        Which words are kept, and their numbers.
+        Selects and numbers words.
     mapping
-        How equal words are found: "hash" by a hash table, "sort" by sorting their hashes. None: by looking them up in
-        what is known, else "hash".
+        Method to find equal words: "hash" (a hash table), "sort" (sorting hashes). None: look-ups in the dictionary if
+        there is
+        one, otherwise "hash".
 
     Returns
     -------
@@ -66,9 +67,9 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice, mapping:
     Raises
     ------
     ValueError
-        A row is not UTF-8, or there is no such mapping.
+        A row is not UTF-8, or ``mapping`` is unknown.
     EngineUnavailableError
-        The device is out of memory or failed, or the text is beyond the kernels' 32-bit positions.
+        The device is out of memory or failed, or the text exceeds the kernels' 32-bit positions.
 
     """
     number = _NUMBER.get(mapping or "hash")
@@ -152,7 +153,7 @@ def _cut_at_classes(text: Any, row_offsets: Any, tokenizer: Tokenizer) -> Words 
 
 
 def _number_known(cut: Words, known: Known) -> NumberedWords:
-    """Look each word up; those that are there are ordered as the text spells them."""
+    """Look up each word; the words found get numbers in code point order."""
     import cupy
 
     count = len(cut.starts)
@@ -174,7 +175,7 @@ def _number_known(cut: Words, known: Known) -> NumberedWords:
 
 
 def _keep(offsets: Any, ids: Any) -> tuple[Any, Any]:
-    """Leave out what is not kept."""
+    """Drop words that are not kept."""
     kept = ids < UNKNOWN
     return exclusive_scan(kept)[offsets], compact(ids, kept)
 

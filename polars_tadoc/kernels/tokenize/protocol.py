@@ -1,4 +1,4 @@
-"""What every engine supplies to cut text into words."""
+"""Functions that every engine supplies for tokenizing text."""
 
 from __future__ import annotations
 

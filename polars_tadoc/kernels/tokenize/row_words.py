@@ -1,4 +1,4 @@
-"""Words of each row of a String column by their number."""
+"""Finds words of a String column's rows by their number."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def count_row_words(text: pl.Series, tokenizer: Tokenizer) -> UInt64:
 def find_row_words(
     text: pl.Series, tokenizer: Tokenizer, documents: Int64, firsts: Int64, stops: Int64
 ) -> tuple[Int64, Int64]:
-    """Find where intervals of words start and end in the rows of a series, in bytes; equal where there is no such word.
+    """Return start and end in bytes of intervals of words in the rows of a series; equal if there is no such word.
 
     Parameters
     ----------
     documents
         int64: the row of each interval. Consecutive intervals of one row with ascending ``firsts`` search it once.
     firsts, stops
-        int64: the first word, and the one after the last, which may be beyond the row.
+        int64: the first word, and the one after the last, which may exceed the row.
 
     Raises
     ------

@@ -27,7 +27,7 @@ def count_row_words(addresses: UInt64, lengths: UInt32, classes: Classes, tail: 
 
 @njit
 def _place_of_bit(bits: int, number: int) -> int:
-    """The place of the set bit with a number, from 0."""
+    """Return the position of the set bit with a number, from 0."""
     for _ in range(number):
         bits &= bits - nb.uint64(1)
     return int(trailing_zeros(bits))
@@ -45,7 +45,7 @@ def find_row_words(
     starts: Int64,
     ends: Int64,
 ) -> None:
-    """Find where intervals of words start and end in their rows, in bytes.
+    """Return start and end in bytes of intervals of words in their rows.
 
     Parameters
     ----------
@@ -54,16 +54,17 @@ def find_row_words(
     documents
         The row of each interval. Consecutive intervals of one row with ascending ``firsts`` search it once.
     firsts, stops
-        The first word, and the one after the last, which may be beyond the row.
+        The first word, and the one after the last, which may exceed the row.
     classes, tail
-        How to cut; work space.
+        Tokenizer and work space.
     starts, ends
-        Filled; equal if there is no such word.
+        Output; equal if there is no such word.
 
     """
     tables = tables_of(classes, tail)
     known_row, known_first = nb.int64(-1), nb.int64(0)
-    # the state before the block with the first word of the interval before: byte, in_word, single_end, starts, ends
+    # the state before the block that contains the previous interval's first word: byte, in_word, single_end, starts,
+    # ends
     at_known, in_known, single_known, starts_known, ends_known = 0, 0, -1, 0, 0
     for i in range(len(documents)):
         row, first, stop = documents[i], firsts[i], stops[i]

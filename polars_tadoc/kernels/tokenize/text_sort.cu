@@ -1,8 +1,8 @@
-// Finds equal byte strings by sorting their hashes; the bytes settle what hashes do not tell apart.
+// Finds equal byte strings by sorting their hashes; strings with equal hashes are compared by bytes.
 #include "primitives/counters.cuh"
 #include "primitives/bytes.cuh"
 
-// hashes, places: what is sorted.
+// hashes, places: sort keys and indices.
 extern "C" __global__ void hash_strings(const unsigned char* __restrict__ bytes, const u32* __restrict__ starts,
     const u32* __restrict__ stops, u32 strings, u64* __restrict__ hashes, u32* __restrict__ places)
 {
@@ -13,8 +13,9 @@ extern "C" __global__ void hash_strings(const unsigned char* __restrict__ bytes,
     places[i] = i;
 }
 
-// heads[i]: whether string i in the order of the hashes differs from the one before it. Strings whose hashes collide
-// may take turns: each turn is then a run.
+// heads[i]: whether string i, in hash order, differs from the one before it. Strings whose hashes collide may
+// alternate;
+// each change then starts a run.
 extern "C" __global__ void mark_heads(const unsigned char* __restrict__ bytes, const u32* __restrict__ starts,
     const u32* __restrict__ stops, const u64* __restrict__ hashes, u64 hash_bits, const u32* __restrict__ places,
     u32 strings, unsigned char* __restrict__ heads)
@@ -43,7 +44,7 @@ extern "C" __global__ void describe_runs(const u32* __restrict__ run_places, u32
     run_stops[run] = stops[run_places[run]];
 }
 
-// fresh[i]: whether run order[i], runs ordered by their bytes, holds another string than the one before it.
+// fresh[i]: whether run order[i], with runs sorted by bytes, has another string than the one before it.
 extern "C" __global__ void compare_runs(const unsigned char* __restrict__ bytes, const u32* __restrict__ order,
     u32 runs, const u32* __restrict__ run_starts, const u32* __restrict__ run_stops, unsigned char* __restrict__ fresh)
 {
@@ -60,8 +61,9 @@ extern "C" __global__ void compare_runs(const unsigned char* __restrict__ bytes,
     fresh[i] = differs;
 }
 
-// numbers_before: strings that are fresh before each run in the order of the bytes. Gives each run its number, and by
-// number its run and its length.
+// numbers_before: number of fresh strings before each run in byte order. Computes each run's number, and by number its
+// run
+// and its length.
 extern "C" __global__ void number_runs(const u32* __restrict__ order, u32 runs, const unsigned char* __restrict__ fresh,
     const i64* __restrict__ numbers_before, const u32* __restrict__ run_starts,
     const u32* __restrict__ run_stops, u32* __restrict__ run_numbers, u32* __restrict__ distinct,
@@ -79,7 +81,7 @@ extern "C" __global__ void number_runs(const u32* __restrict__ order, u32 runs, 
     }
 }
 
-// runs_before: runs that start before each string in the order of the hashes.
+// runs_before: number of runs that start before each string in hash order.
 extern "C" __global__ void scatter_numbers(const u32* __restrict__ places, u32 strings,
     const i64* __restrict__ runs_before, const u32* __restrict__ run_numbers, u32* __restrict__ ids)
 {

@@ -1,7 +1,7 @@
-"""Gives equal byte strings on the device the same number, in code point order, by sorting their hashes.
+"""Numbers the distinct byte strings on the device in code point order, by sorting their hashes.
 
-As the words of a text are mapped without a dictionary in Wakatsuki et al. It reads and writes all words several times
-where :mod:`.intern` does so once.
+Wakatsuki et al. map the words of a text without a dictionary in this way. It reads and writes all words several times;
+:mod:`.intern` does so once.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_s
 from polars_tadoc.kernels.tokenize import intern_cuda as intern
 from polars_tadoc.runtime.device import launch_each
 
-_SORTED_BITS = 40  # of a hash: two of a million words have them in common once in two texts; the bytes decide then
+_SORTED_BITS = 40  # bits of a hash: among a million words, two collide in every second text; then bytes decide
 _HASH_BITS = ((1 << _SORTED_BITS) - 1) << (64 - _SORTED_BITS)
 
 
 def number_by_sort(text: Any, starts: Any, stops: Any) -> intern.Interned:
-    """Number the strings ``text[starts[i]:stops[i]]``; parameters as of :func:`~.intern.intern`."""
+    """Number the strings ``text[starts[i]:stops[i]]``; parameters as for :func:`~.intern.intern`."""
     import cupy
 
     strings, launch = len(starts), partial(launch_each, "text_sort", defines=intern.hash_defines)

@@ -1,4 +1,4 @@
-// The words of a text without anything between its rows: their spans, and how many stand before each row.
+// The words of a text with concatenated rows: their spans, and the number of words before each row.
 #include "primitives/counters.cuh"
 #include "primitives/bitmap.cuh"
 
@@ -11,7 +11,7 @@ extern "C" __global__ void count_before_rows(const u32* __restrict__ row_offsets
         offsets[row] = rank_before(start_bits, start_ranks, row_offsets[row]);
 }
 
-// One thread for 32 bytes writes the words that start there.
+// One thread per 32 bytes writes the words that start there.
 extern "C" __global__ void place_spans(const u32* __restrict__ start_bits, const u32* __restrict__ start_ranks,
     const u32* __restrict__ stop_bits, u32 bitmap_words, u32* __restrict__ word_starts, u32* __restrict__ word_stops)
 {
@@ -30,8 +30,9 @@ extern "C" __global__ void place_spans(const u32* __restrict__ start_bits, const
     }
 }
 
-// places: by id one of the words that have it; NONE at the start. Reads of what others write may be late: all the more
-// words are written.
+// places: by id the index of a word with that id; NONE at the start. Reads may miss concurrent writes, which only
+// causes
+// more writes.
 extern "C" __global__ void note_places(const u32* __restrict__ ids, u32 words, u32* places)
 {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;

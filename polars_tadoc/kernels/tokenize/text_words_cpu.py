@@ -10,10 +10,11 @@ from polars_tadoc.runtime.compiled import njit
 
 @njit
 def keep_words(sequence: UInt32, numbers: UInt32, ends: Int64, length_ends: Int64) -> tuple[int, int]:
-    """Replace the ids of a piece by ``numbers[id]``, in place, and leave out separators, ``DELETED`` and ``UNKNOWN``.
+    """Replace the ids of a piece by ``numbers[id]`` in place, and drop separators, ``DELETED`` and ``UNKNOWN``.
 
-    ``ends`` and ``length_ends`` become, by row that ends in the piece, how many words of the piece up to there are
-    kept, and those that count to lengths. Returns both for the whole piece.
+    Fills ``ends`` and ``length_ends``, by row that ends in the piece, with the number of words kept up to the row's
+    end, and
+    of words that count in lengths. Returns both for the whole piece.
     """
     kept = counted = row = 0
     for i in range(len(sequence)):

@@ -1,4 +1,4 @@
-// Cuts rows into words at character classes: bitmaps of where words start and stop, then spans.
+// Cuts rows into words by character classes: bitmaps of the starts and stops of words, then spans.
 #include "primitives/counters.cuh"
 #include "primitives/bitmap.cuh"
 
@@ -7,15 +7,15 @@ constexpr u32 SINGLE = 1;
 constexpr u32 WORD = 2;
 constexpr u32 MARK = 3;
 
-constexpr u32 MARKS_NEAR = 32;  // that one thread walks back over
+constexpr u32 MARKS_NEAR = 32; // marks that one thread scans backwards
 
-// The text lies in one array, rows one after another, with 32 readable bytes after the last.
+// The rows are concatenated in one array, with 32 readable bytes after the last.
 struct Text {
     const unsigned char* __restrict__ bytes;
     const unsigned short* __restrict__ page_of;
     const unsigned char* __restrict__ pages;
 
-    // Class of the character whose first byte stands at p.
+    // Class of the character whose first byte is at p.
     __device__ __forceinline__ u32 class_at(u32 p) const
     {
         const u32 lead = bytes[p];
@@ -40,14 +40,14 @@ struct Text {
         return p;
     }
 
-    // Bytes of the character whose first byte stands at p, by that byte alone; 1 for one that is none.
+    // Bytes of the character whose first byte is at p, judged by that byte alone; 1 for invalid bytes.
     __device__ __forceinline__ u32 width_at(u32 p) const
     {
         const u32 lead = bytes[p];
         return lead < 0xC2 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 1;
     }
 
-    // Whether a character of several bytes can start at p: no surrogate, not overlong, up to U+10FFFF.
+    // Whether a multi-byte character can start at p: no surrogate, not overlong, up to U+10FFFF.
     __device__ __forceinline__ bool may_start(u32 p) const
     {
         const u32 lead = bytes[p];
@@ -62,7 +62,7 @@ constexpr u32 NO = 0;
 constexpr u32 YES = 1;
 constexpr u32 FAR = 2;
 
-// Whether the marks that end before p, one at least, belong to a SINGLE of their row; FAR if they are many.
+// Whether the one or more marks that end before p belong to a SINGLE in their row; FAR if there are many.
 __device__ u32 marks_follow_single(const Text& text, const u32* __restrict__ row_bits, u32 p)
 {
     for (u32 marks = 0; marks < MARKS_NEAR; ++marks) {
@@ -74,7 +74,7 @@ __device__ u32 marks_follow_single(const Text& text, const u32* __restrict__ row
     return FAR;
 }
 
-// Sets a bit at the first byte of each row that is not empty, and one behind the text.
+// Sets a bit at the first byte of each nonempty row, and one after the text.
 extern "C" __global__ void mark_rows(const u32* __restrict__ row_offsets, u32 rows, u32* __restrict__ row_bits)
 {
     const u32 row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -85,10 +85,12 @@ extern "C" __global__ void mark_rows(const u32* __restrict__ row_offsets, u32 ro
         atomicOr(row_bits + (begin >> 5), 1u << (begin & 31));
 }
 
-// One thread for 32 bytes. start_bits: the first byte of each word; stop_bits: the byte after each word, which
-// may be the next row's first or the one behind the text. Only a WORD character after marks needs to look
-// further back than one character; where the marks are many it is left to resolve_marks. report: whether the
-// text is not UTF-8, row by row, and the bitmaps are of no use; and how many characters are left, listed in far.
+// One thread per 32 bytes. start_bits: the first byte of each word; stop_bits: the byte after each word, which may be
+// the
+// next row's first or the one after the text. Only a WORD character after marks requires looking back further than one
+// character; if the marks are many, resolve_marks does that. report: whether the text is not UTF-8, row by row, in
+// which
+// case the bitmaps are invalid; and the number of characters left, listed in far.
 extern "C" __global__ void __launch_bounds__(256) classify(const unsigned char* __restrict__ bytes, u32 size,
     const unsigned short* __restrict__ page_of, const unsigned char* __restrict__ pages,
     const u32* __restrict__ row_bits, u32* __restrict__ start_bits, u32* __restrict__ stop_bits, u32 bitmap_words,
@@ -103,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(256) classify(const unsigned char* 
     u32 starts = 0;
     u32 stops = 0;
     u32 before = GAP;
-    u32 covered = 0;  // by the characters up to here
+    u32 covered = 0; // bytes covered by characters so far
     bool valid = true;
     if (base > 0) {
         const u32 last = text.previous(base);
@@ -155,14 +157,15 @@ extern "C" __global__ void __launch_bounds__(256) classify(const unsigned char* 
         report[0] = 1;
 }
 
-// One block for each WORD character after many marks looks for what they follow, and starts a word there if
-// that is a SINGLE of the row. Runs of marks do not overlap: all blocks together read no more than the text.
+// One block per WORD character after many marks finds the character before the marks, and starts a word there if that
+// is a
+// SINGLE in the row. Runs of marks do not overlap: all blocks together read at most the whole text.
 extern "C" __global__ void __launch_bounds__(256) resolve_marks(const unsigned char* __restrict__ bytes,
     const unsigned short* __restrict__ page_of, const unsigned char* __restrict__ pages,
     const u32* __restrict__ row_bits, const u32* __restrict__ far, u32* __restrict__ start_bits,
     u32* __restrict__ stop_bits)
 {
-    __shared__ u32 base_end;  // behind the first byte of the last character before p that is no mark, or starts a row
+    __shared__ u32 base_end; // after the first byte of the last character before p that is not a mark or starts a row
     const Text text = {bytes, page_of, pages};
     const u32 p = far[blockIdx.x];
     if (threadIdx.x == 0)
@@ -181,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(256) resolve_marks(const unsigned c
         }
         __syncthreads();
         const bool done = base_end != 0 || stop <= 32 * blockDim.x;
-        __syncthreads();  // all have read it before anyone writes it again
+        __syncthreads(); // all have read it before it is written again
         if (done)
             break;
         stop -= 32 * blockDim.x;
@@ -192,9 +195,9 @@ extern "C" __global__ void __launch_bounds__(256) resolve_marks(const unsigned c
     }
 }
 
-// Tokens are the words of all rows, each row followed by a token without bytes at its end, so that token t of
-// the text stands at t of the sequence. row_tokens: the tokens before each row, and all. filled_rows: the
-// rows that have bytes.
+// Tokens are the words of all rows, each row followed by an empty token at its end, so that token t of the text has
+// position t in the sequence. row_tokens: number of tokens before each row, and in total. filled_rows: the nonempty
+// rows.
 extern "C" __global__ void place_rows(const u32* __restrict__ row_offsets, u32 rows,
     const u32* __restrict__ row_bits, const u32* __restrict__ row_ranks, const u32* __restrict__ start_bits,
     const u32* __restrict__ start_ranks, u32* __restrict__ row_tokens, u32* __restrict__ filled_rows,
@@ -214,7 +217,7 @@ extern "C" __global__ void place_rows(const u32* __restrict__ row_offsets, u32 r
         filled_rows[rank_before(row_bits, row_ranks, begin)] = row;
 }
 
-// One thread for 32 bytes writes the words that start there.
+// One thread per 32 bytes writes the words that start there.
 extern "C" __global__ void place_words(const u32* __restrict__ row_bits, const u32* __restrict__ row_ranks,
     const u32* __restrict__ start_bits, const u32* __restrict__ start_ranks, const u32* __restrict__ stop_bits,
     u32 bitmap_words, const u32* __restrict__ filled_rows, u32* __restrict__ token_starts,

@@ -1,4 +1,4 @@
-"""Cuts rows into words and gaps and interns both, one pass over the bytes."""
+"""Cuts rows into words and gaps and interns both, in one pass over the bytes."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt6
 from polars_tadoc.runtime.compiled import njit
 
 GAP, SINGLE, WORD, MARK = 0, 1, 2, 3
-"""Character classes: SINGLE is a word of one character (with the marks that follow it); those above it go on a word."""
+"""Character classes: SINGLE is a word of one character (plus the marks that follow); higher classes continue a word."""
 
 SPACE_ID, EMPTY_ID = 0, 1
-"""Gap ids that every table starts with: one space, and nothing."""
+"""Initial gap ids of every table: one space, and empty."""
 
 SEPARATOR = 0xFFFFFFFF
-"""Stands after each row in the sequence that grammar construction works on."""
+"""Separator after each row in the sequence for grammar construction."""
 
 SEPARATOR_ID = 0
-"""Its id while scanning: the empty string, which is no word."""
+"""Its id while scanning: that of the empty string, which is never a word."""
 
 BLOCK = 64
-"""Bytes classified at once."""
+"""Bytes classified per block."""
 
 BATCH = 128
-"""Words whose cache lines are asked for before the first of them is looked up."""
+"""Words whose cache lines are prefetched before the first of them is looked up."""
 
 MAX_PAIR_BYTES = 10
-"""Bytes that a gap may take while scanning."""
+"""Maximum bytes of an encoded gap while scanning."""
 
 SPANS = 512
-"""Edges of words found before the words between them are put into a batch."""
+"""Edges of words found before the words are put into a batch."""
 
 EDGES = SPANS + 4 * BLOCK
 """Room for edges."""
@@ -58,27 +58,29 @@ BATCH_WORDS = BATCH + EDGES // 2
 """Room for words of a batch."""
 
 WORD_FIELDS = 5
-"""Numbers of 64 bits for each word of a batch."""
+"""64-bit numbers per word of a batch."""
 
 WORK_BYTES = BLOCK + 8 * WORD_FIELDS * BATCH_WORDS
-"""Work space of a thread: a block at the end of a row, and a batch. Not a kernel's own array: Numba frees such an array
-after the last use of its name, while its address is still used."""
+"""Work space of a thread: a block at the end of a row, and a batch. It is an argument, because Numba frees a kernel's own
+arrays after the last use of their name, while their addresses are still used."""
 
 _RECENT_GAPS = 1024
 _K1, _K2, _K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(0xC2B2AE3D27D4EB4F)
 
-# by length: which bits of the first and of the second eight bytes belong to a string of up to 16 bytes
+# by length: masks of the first and of the second eight bytes of a string of up to 16 bytes
 _LOW = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(17)], np.uint64)
 _HIGH = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(17)], np.uint64)
 
 
-# Numba counts the users of an array, atomically, wherever one is passed on: so the innermost functions take addresses,
-# and no kernel assigns a table anew. The arrays behind the addresses are all arguments of the kernel: none is freed
-# before its end.
+# Numba updates an array's reference count, atomically, at every call that takes it. Therefore the innermost functions
+# take
+# addresses, and no kernel rebinds a table. The arrays behind the addresses are arguments of the kernel, so they stay
+# alive
+# until its end.
 
 
 class Classes(NamedTuple):
-    """What cuts: character classes as a two-stage table, and the ASCII characters of words as four ranges."""
+    """Where to cut: character classes as a two-stage table, and the ASCII word characters as four ranges."""
 
     page_of: UInt16
     pages: UInt8
@@ -87,7 +89,7 @@ class Classes(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """What cuts instead, where ``ends`` is not empty: spans found before, ``ends[row]`` of them up to that row."""
+    """Spans to cut at instead, if ``ends`` is not empty; ``ends[row]`` is the number of spans up to that row."""
 
     starts: UInt32
     lengths: UInt32
@@ -95,7 +97,7 @@ class Matches(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Text from one byte of a row to before another byte of the same or a later row."""
+    """Text from a byte of a row to before a byte of the same or a later row."""
 
     first_row: int
     first_byte: int
@@ -106,21 +108,22 @@ class Piece(NamedTuple):
 class Table(NamedTuple):
     """Interned strings: open addressing, at most two thirds full.
 
-    A string of up to 16 bytes is known by its bytes (``low``, ``high``, zero beyond its end) and length; a
-    longer one by a hash, its last 8 bytes, its length and, to be exact, a comparison at its address.
+    A string of up to 16 bytes is identified by its bytes (``low``, ``high``, zero-padded) and length; a longer one by a
+    hash,
+    its last 8 bytes, its length and an exact comparison at its address.
     """
 
     slots: UInt64
-    """Four for each place: ``low``; ``high``; length << 32 | id + 1, or 0 where the place is free; the tally.
+    """Four per slot: ``low``; ``high``; length << 32 | id + 1, or 0 if the slot is free; the tally.
 
-    All that a known string of up to 16 bytes needs is in one cache line."""
+    Looking up a known string of up to 16 bytes reads one cache line."""
     strings: UInt64
-    """Four for each id: ``low``; ``high``; address; length."""
+    """Four per id: ``low``; ``high``; address; length."""
 
 
 @njit
 def rehash(table: Table, tallies: UInt64) -> None:
-    """Fill empty slots from the strings' fields and, by id, tallies."""
+    """Fill empty slots from the strings' fields and tallies by id."""
     mask = len(table.slots) // 4 - 1
     for own in range(len(tallies)):
         low, high, length = table.strings[4 * own], table.strings[4 * own + 1], table.strings[4 * own + 3]
@@ -149,7 +152,7 @@ def _place(low: int, high: int, length: int, mask: int) -> Any:
 
 @njit
 def _load_up_to_8(address: int, length: int) -> Any:
-    """Load a string's own bytes and no other, zeros beyond them."""
+    """Load up to 8 bytes of a string, zero-padded, without reading beyond it."""
     p = nb.uint64(address)
     n = nb.uint64(length)
     if length >= 8:
@@ -167,7 +170,7 @@ def _load_up_to_8(address: int, length: int) -> Any:
 
 @njit
 def _key(address: int, length: int) -> Any:
-    """Return ``low`` and ``high`` of a string, reading its own bytes only."""
+    """Return ``low`` and ``high`` of a string without reading beyond it."""
     p = nb.uint64(address)
     if length <= 8:
         return _load_up_to_8(p, length), nb.uint64(0)
@@ -197,7 +200,7 @@ def _find_or_add(
     length: int,
     address: int,
 ) -> Any:
-    """Return the string's id, which is ``distinct`` where it is new, and its slot; arrays are given by address."""
+    """Return the string's id, ``distinct`` for a new one, and its slot; takes the addresses of the table's arrays."""
     place = nb.uint64(place)
     while True:
         slot = slots + place * nb.uint64(32)
@@ -236,18 +239,18 @@ def _tally(slot: int, count: int) -> None:
 def intern_batch(
     batch: int, many: int, slots: int, mask: int, strings: int, distinct: int, ids: int, keeps: bool
 ) -> int:
-    """Intern the words of a batch, whose slots were prefetched; returns how many strings the table has then.
+    """Intern the words of a batch, whose slots were prefetched; return the table's new number of strings.
 
     Parameters
     ----------
     batch
-        Address of ``WORD_FIELDS`` for each word: ``low``, ``high``, length, slot, address.
+        Address of ``WORD_FIELDS`` numbers per word: ``low``, ``high``, length, slot, address.
     many
-        Words.
+        Number of words.
     slots, mask, strings, distinct
-        The table, with room for all of them, by addresses.
+        Addresses of the table, which has room for all of them.
     ids, keeps
-        Where to write ids, uint32, if at all.
+        Address for ids, uint32, and whether to write them.
 
     """
     at, to = nb.uint64(batch), nb.uint64(ids)
@@ -291,9 +294,9 @@ def add_to_batch(batch: int, many: int, word: int, length: int, room: int, slots
 
 @njit
 def write_edges(edges: int, count: int, position: int, starts: int, ends: int) -> int:
-    """Write where words start and end in a block, in turns, behind ``count`` edges; returns how many there are then.
+    """Append the starts and ends of a block's words, alternating, to ``count`` edges; return the new number.
 
-    There is room for 136 more at the address: bits are read in groups of eight, without a branch on how many there are.
+    Needs room for 136 more: bits are read in groups of eight, without a branch on their number.
     """
     to = nb.uint64(edges) + nb.uint64(8 * count)
     bits = starts | ends
@@ -318,7 +321,7 @@ def write_edges(edges: int, count: int, position: int, starts: int, ends: int) -
 
 @njit
 def classify(address: int, left: int, page_of: int, pages: int) -> Any:
-    """Class and width in bytes of the character at an address; ``left`` bytes may be read."""
+    """Return class and width in bytes of the character at an address; ``left`` bytes may be read."""
     p = nb.uint64(address)
     lead = nb.int64(load_u8(p))
     width = 1 if lead < 0x80 else (2 if lead < 0xE0 else (3 if lead < 0xF0 else 4))
@@ -333,7 +336,7 @@ def classify(address: int, left: int, page_of: int, pages: int) -> Any:
 
 @njit
 def _lowest(count: int) -> Any:
-    """The lowest ``count`` bits, 1 to 64 of them."""
+    """Return a mask of the lowest ``count`` bits, 1 to 64."""
     return ~nb.uint64(0) >> nb.uint64(64 - count)
 
 
@@ -341,11 +344,12 @@ def _lowest(count: int) -> Any:
 def _classify_wide(
     address: int, size: int, last: bool, words: int, wide: int, single_end: int, page_of: int, pages: int
 ) -> Any:
-    """Classify the characters beyond ASCII of a block.
+    """Classify the non-ASCII characters of a block.
 
-    Returns the bits of bytes of words, the bits where a new word begins even after a byte of a word, how many
-    bytes the block has (it ends before a character that does not wholly lie in it, unless it is the ``last``)
-    and ``single_end`` for the next block: where a character that stands alone, with its marks, ended.
+    Returns a mask of the bytes of words; a mask of the bytes where a new word begins even after a byte of a word; the
+    block's size in bytes (it ends before a character that crosses its end, unless it is the ``last``); and
+    ``single_end`` for
+    the next block: the end of a SINGLE character and its marks.
     """
     breaks = nb.uint64(single_end == 0)
     while wide != 0:
@@ -383,13 +387,13 @@ def cut_block(
     pages: int,
     tail: int,
 ) -> Any:
-    """Find where words start and end in the next bytes of a row, as bits of two words, at most 64 bytes.
+    """Return bit masks of the starts and ends of words in the next bytes of a row, at most 64.
 
-    ``in_word`` is 1 where the byte before belongs to a word. Returns the starts, the ends, the bytes
-    cut, ``in_word`` and ``single_end`` for the next block. An end at the end of the block is left to the next.
+    ``in_word`` is 1 if the previous byte belongs to a word. Returns the starts, the ends, the number of bytes, and
+    ``in_word`` and ``single_end`` for the next block. An end at the end of the block is reported by the next one.
     """
     size = min(left, BLOCK)
-    if size < BLOCK:  # never read beyond the row: its bytes may be the buffer's last
+    if size < BLOCK:  # never read beyond the row: its bytes may be the last of the buffer
         address = _copied(address, size, tail)
     inside = _lowest(size)
     words = range_bits(address, firsts, widths) & inside
@@ -422,16 +426,16 @@ def _copied(address: int, size: int, tail: int) -> Any:
 
 @njit
 def tables_of(classes: Classes, tail: UInt8) -> Any:
-    """Return what cutting a block reads: first bytes, widths, addresses of pages and of work space."""
+    """Return the inputs of :func:`cut_block`: first bytes, widths, addresses of pages and of work space."""
     page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
     return classes.firsts, classes.widths, page_of, pages, nb.uint64(tail.ctypes.data)
 
 
 @njit
 def word_end_from(address: int, length: int, start: int, stop: int, classes: Classes, tail: UInt8) -> int:
-    """Find the first place from ``start`` on where a word has just ended, whatever stands elsewhere; -1 if none.
+    """Return the first position from ``start`` on at which a word has ended in any context; -1 if there is none.
 
-    Text cut there has the same words as uncut.
+    Splitting the text there does not change its words.
     """
     p, tables = nb.uint64(address), tables_of(classes, tail)
     at = start
@@ -484,39 +488,42 @@ def scan(
     pairs: UInt8,
     tail: UInt8,
 ) -> tuple[int, int, int, int, bool]:
-    """Cut a piece into word ids, ``SEPARATOR_ID`` after each row that ends in it, and gaps.
+    """Cut a piece into word ids, with ``SEPARATOR_ID`` after each row that ends in it, and gaps.
 
-    A row of n words has n + 1 gaps. Those that are not what decompression assumes anyway (one space inside a
-    row, nothing at its ends) are written as pairs of varints: gaps passed over in the row since the last pair,
-    gap id. ``gap_ends[row]`` becomes the bytes written up to the row's end.
+    A row of n words has n + 1 gaps. Gaps other than the default (one space inside a row, empty at its ends) are encoded
+    as
+    pairs of varints: number of gaps skipped since the last pair of the row, gap id. ``gap_ends[row]`` becomes the
+    number of
+    bytes up to the row's end.
 
     Parameters
     ----------
     addresses, lengths
         All rows.
     piece
-        What to cut.
+        The piece.
     classes, matches
-        How to cut.
+        Tokenizer.
     words, distinct_words, gaps, distinct_gaps
-        Tables with room for all words, and gaps, of the piece, and what is in them already. The tally of a
-        gap leaves out where it is assumed.
+        Tables with room for all words and gaps of the piece, and their sizes. A gap's tally does not count default
+        occurrences.
     sequence
-        Becomes the ids, length words + rows that end in the piece.
+        Output: ids, length words + rows that end in the piece.
     lossless
-        Whether gaps are wanted.
+        Whether to record gaps.
     gap_ends
         By row.
     pairs
-        Room for ``MAX_PAIR_BYTES`` for each id.
+        Room for ``MAX_PAIR_BYTES`` per id.
     tail
         Work space, ``WORK_BYTES`` bytes.
 
     Returns
     -------
     (int, int, int, int, bool)
-        Strings in both tables; bytes of pairs; and of a row that the piece leaves before its end: the gaps
-        passed over since its last pair, whether it had a pair.
+        Sizes of both tables; bytes of pairs; and for a row that continues after the piece: the number of gaps skipped
+        since
+        its last pair, and whether it had a pair.
 
     """
     by_class = len(matches.ends) == 0
@@ -560,7 +567,7 @@ def scan(
                     count += 2
                     match += 1
                 more = match < matches.ends[row]
-            if not more and ends_here:  # the row's end counts as a word of no bytes, the separator
+            if not more and ends_here:  # the row's end counts as an empty word, the separator
                 edges[count] = edges[count + 1] = stop
                 count += 2
             for k in range(0, count - 1, 2):
@@ -590,7 +597,7 @@ def scan(
                         recent_slots[r] = gap_slot
                     differs = nb.int64(g != assumed)
                     _tally(gap_slot, differs)
-                    if skipped < 0x80 and g < 0x4000:  # without a branch on what is rarely foreseen
+                    if skipped < 0x80 and g < 0x4000:  # branches only on rare cases
                         two = nb.int64(g >= 0x80)
                         pairs[at] = skipped
                         pairs[at + 1] = (g & 0x7F) | (two << 7)
@@ -626,10 +633,11 @@ def addresses_of(table: Table) -> Any:
 
 @njit
 def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32, starts: UInt32, ends: Int64) -> int:
-    """Find where matches start in their rows, from the lengths of all matches and of what stands between them.
+    """Compute the starts of matches in their rows from the lengths of all matches and of the gaps between them.
 
-    A row of n matches has n + 1 gaps. Empty matches are dropped: ``starts`` and ``match_lengths`` are
-    compacted in place, ``ends[row]`` becomes the matches kept so far. Returns how many are kept.
+    A row of n matches has n + 1 gaps. Empty matches are dropped: ``starts`` and ``match_lengths`` are compacted in
+    place,
+    ``ends[row]`` becomes the number of matches kept so far. Returns the total.
     """
     gap = match = kept = 0
     for row in range(len(match_counts)):
@@ -650,9 +658,9 @@ def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32
 
 @njit
 def merge(table: Table, distinct: int, other: Table, tallies: UInt64, ids: UInt32) -> int:
-    """Intern another table's strings, ``len(ids)`` of them, with their tallies into a table with room for all.
+    """Intern another table's strings, ``len(ids)`` of them, with their tallies into a table with enough room.
 
-    ``ids`` becomes this table's ids by the other's. Returns how many strings the table has then.
+    ``ids`` becomes the map from the other table's ids to this one's. Returns the new number of strings.
     """
     slots, strings = addresses_of(table)
     mask = nb.uint64(len(table.slots) // 4 - 1)
@@ -669,7 +677,7 @@ def merge(table: Table, distinct: int, other: Table, tallies: UInt64, ids: UInt3
 
 @njit
 def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
-    """Return the first and the second eight bytes of each string as numbers that compare like them."""
+    """Return the first and the second eight bytes of each string as numbers in the same order."""
     first, second = np.empty(distinct, np.uint64), np.empty(distinct, np.uint64)
     for i in range(distinct):
         low, high = table.strings[4 * i], table.strings[4 * i + 1]
@@ -682,8 +690,8 @@ def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
 
 @njit
 def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
-    """Sort ``order`` by rising ``keys[order[i]]``, byte by byte from the lowest; it is used up as work space."""
-    moved = np.empty(len(order), np.uint64)  # keys move along: looked up anew they would miss the cache each time
+    """Sort ``order`` by ascending ``keys[order[i]]``, byte by byte from the lowest; ``order`` is overwritten."""
+    moved = np.empty(len(order), np.uint64)  # keys are moved, too: looking them up would miss the cache each time
     counts = np.zeros((8, 256), np.int64)
     for i in range(len(order)):
         moved[i] = keys[order[i]]
@@ -694,7 +702,7 @@ def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
         shift = nb.uint64(8 * b)
         start = counts[b]
         if len(order) == 0 or start[(moved[0] >> shift) & nb.uint64(255)] == len(order):
-            continue  # all alike
+            continue  # all equal
         total = 0
         for digit in range(256):
             count = start[digit]
@@ -720,7 +728,7 @@ def copy_strings(table: Table, order: UInt32, offsets: Int64, data: UInt8) -> No
         at = to + nb.uint64(offsets[i])
         if length <= 16:
             low, high = table.strings[4 * own], table.strings[4 * own + 1]
-            if offsets[i] + 16 <= len(data):  # the next strings overwrite what is too much
+            if offsets[i] + 16 <= len(data):  # the next strings overwrite the excess bytes
                 store_u64(at, low)
                 store_u64(at + nb.uint64(8), high)
             else:
@@ -744,11 +752,13 @@ def renumber(sequence: UInt32, ids: UInt32) -> None:
 
 @njit
 def encode_gaps(pairs: UInt8, gap_ends: Int64, ids: UInt32, passed: int, start: int, writing: bool, data: UInt8) -> int:
-    """Put final ids into the pairs of a piece.
+    """Replace the ids in the pairs of a piece by final ones.
 
-    ``passed`` gaps of its first row were passed over before the piece. With ``writing``, the pairs go to
-    ``data`` from ``start`` on, and the ``gap_ends`` of the rows that end in the piece become places in it.
-    Returns where the piece's pairs end in ``data``.
+    ``passed`` gaps of its first row were skipped before the piece. With ``writing``, the pairs are written to ``data``
+    from
+    ``start`` on, and the ``gap_ends`` of the rows that end in the piece become offsets in it. Returns the end of the
+    piece's
+    pairs in ``data``.
     """
     pairs_at, data_at = nb.uint64(pairs.ctypes.data), nb.uint64(data.ctypes.data)
     at, i = start, 0

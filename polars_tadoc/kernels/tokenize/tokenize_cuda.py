@@ -1,4 +1,4 @@
-"""Cuts a String column into words and gaps on the device, result for result as the CPU does."""
+"""Cuts a String column into words and gaps on the device, with the same result as the CPU."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _MAX_BYTES = 1 << 31
 
 @dataclass(frozen=True, eq=False)
 class DeviceTokens:
-    """Rows as word ids on the device: what grammar construction takes."""
+    """Rows as word ids on the device: the input of grammar construction."""
 
     vocabulary: pa.LargeStringArray
-    """Distinct words by falling frequency, equal ones in code point order; in host memory."""
+    """Distinct words by descending count, then code point order; in host memory."""
     sequence: Any
     """cupy uint32: word ids of all rows, 0xFFFFFFFF after each row; length words + rows."""
     row_tokens: Any
-    """cupy uint32: where each row starts in the sequence, and its length; length rows + 1."""
+    """cupy uint32: offset of each row in the sequence, and its length; length rows + 1."""
     gaps: NotedGaps | None
-    """What stands between words, None where it is not kept."""
+    """The gaps, None if they are dropped."""
 
 
 @dataclass(frozen=True, eq=False)
 class WordBits:
-    """Where words start and stop in a text on the device, a bit for each byte and one behind the text."""
+    """Bitmaps of the starts and stops of words in a text on the device: a bit per byte and one after the text."""
 
     row_offsets: Any
     """cupy uint32, rows + 1."""
@@ -57,7 +57,7 @@ class WordBits:
 
 @dataclass(frozen=True, eq=False)
 class _Spans:
-    """Where the words stand, each row followed by a token without bytes at its end."""
+    """Spans of the words, each row followed by an empty token at its end."""
 
     starts: Any
     stops: Any
@@ -67,13 +67,14 @@ class _Spans:
 def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) -> DeviceTokens:
     """Cut each row of a String series on the current device; null rows count as empty.
 
-    Parameters and errors as of :func:`polars_tadoc.kernels.tokenize.tokenizer.tokenize`. The host matches a regex and
-    cuts XML, the device does the rest.
+    Parameters and errors as for :func:`polars_tadoc.kernels.tokenize.tokenizer.tokenize`. The host matches regexes and
+    cuts
+    XML; the device does the rest.
 
     Raises
     ------
     EngineUnavailableError
-        The device is out of memory or failed, or the text is beyond the kernels' 32-bit positions.
+        The device is out of memory or failed, or the text exceeds the kernels' 32-bit positions.
 
     """
     addresses, before, views = text_rows(text, "a smaller rows_per_grammar")
@@ -94,38 +95,38 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
 
 
 def text_rows(text: pl.Series, mend: str) -> tuple[UInt64, Int64, object]:
-    """Find the rows of a String series; null rows count as empty.
+    """Return the rows of a String series; null rows count as empty.
 
     Parameters
     ----------
     text
         String series, in host memory.
     mend
-        What makes a text small enough, for the message.
+        How to make the text small enough, for the message.
 
     Returns
     -------
     (uint64 array, int64 array, object)
-        Address of each row; bytes before each, and all; what owns the bytes.
+        Address of each row; number of bytes before each, and in total; the owner of the bytes.
 
     Raises
     ------
     EngineUnavailableError
-        The text is beyond the kernels' 32-bit positions.
+        The text exceeds the kernels' 32-bit positions.
 
     """
     addresses, lengths, views = binary_views(text)
     before = running_sum(lengths)
     if before[-1] + len(lengths) >= _MAX_BYTES:
         raise EngineUnavailableError(
-            f'engine="gpu": {len(lengths):,} rows of together {before[-1]:,} bytes are beyond its 32-bit positions; '
+            f'engine="gpu": {len(lengths):,} rows with {before[-1]:,} bytes in total exceed its 32-bit positions; '
             f'use engine="cpu", or {mend}'
         )
     return addresses, before, views
 
 
 def mark_words(text: Any, row_offsets: UInt32, classes: Classes) -> WordBits | None:
-    """Cut rows that stand one after another at character classes; None where the text is not UTF-8."""
+    """Cut concatenated rows at character classes; None if the text is not UTF-8."""
     import cupy
 
     rows, size = len(row_offsets) - 1, int(row_offsets[-1])
@@ -135,7 +136,7 @@ def mark_words(text: Any, row_offsets: UInt32, classes: Classes) -> WordBits | N
     launch_each("tokenize", "mark_rows", rows + 1, offsets, rows, row_bits)
     start_bits, stop_bits = (cupy.empty(bitmap_words, np.uint32) for _ in range(2))
     page_of, pages = (cupy.asarray(array) for array in (classes.page_of, classes.pages))
-    # a character is left for later once for each run of 32 marks or more
+    # at most one character is deferred per run of 32 marks or more
     far, report = cupy.empty(size // 32 + 1, np.uint32), cupy.zeros(2, np.uint32)
     launch_each(
         *("tokenize", "classify", bitmap_words, text, size, page_of, pages, row_bits, start_bits, stop_bits),
@@ -150,7 +151,7 @@ def mark_words(text: Any, row_offsets: UInt32, classes: Classes) -> WordBits | N
 
 
 def _spans_of_classes(text: Any, row_offsets: UInt32, classes: Classes) -> _Spans | None:
-    """Cut at character classes; None where the text is not UTF-8."""
+    """Cut at character classes; None if the text is not UTF-8."""
     import cupy
 
     marked = mark_words(text, row_offsets, classes)
@@ -174,7 +175,7 @@ def _spans_of_classes(text: Any, row_offsets: UInt32, classes: Classes) -> _Span
 
 
 def _spans_of_matches(before: Int64, matches: Matches) -> _Spans:
-    """Place matches, which start so many bytes into their row."""
+    """Convert matches, whose starts are relative to their rows, to spans of the text."""
     import cupy
 
     rows = len(before) - 1

@@ -22,7 +22,7 @@ from polars_tadoc.runtime.arrow_memory import allocate, binary_views, view
 from polars_tadoc.runtime.parallel import map_parallel
 
 PIECE_BYTES = 1 << 19
-"""Text that a thread takes on at a time: a thread that was held up leaves the rest to the others."""
+"""Bytes of text per task; small, so that a delayed thread leaves the rest to the others."""
 
 BUILT_IN = ("words", "whitespace", "xml")
 """Names of tokenizers."""
@@ -30,23 +30,23 @@ BUILT_IN = ("words", "whitespace", "xml")
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A way to cut text; its name is stored in every grammar."""
+    """A tokenizer; its name is stored in every grammar."""
 
     name: str
     pattern: str | None = None
-    """For regex tokenizers: the pattern in Polars' syntax."""
+    """Pattern of a regex tokenizer, in Polars' syntax."""
     is_content: bool = False
-    """For "xml": texts are what stands within an element, as queries are, and no documents."""
+    """For "xml": whether texts are element content, as queries are, instead of documents."""
 
     @classmethod
     def from_argument(cls, tokenizer: str | re.Pattern[str]) -> Tokenizer:
-        """Resolve what a user passes: "words", "whitespace", "xml" or a compiled regex.
+        """Convert a user's argument: "words", "whitespace", "xml" or a compiled regex.
 
-        A compiled regex is run by Polars' regex engine, so look-around and back-references are refused.
+        Polars' regex engine runs the regex, so look-around and back-references raise.
         """
         if isinstance(tokenizer, re.Pattern):
             if not isinstance(tokenizer.pattern, str):
-                raise TypeError("tokenizer: the regex is one over bytes; compile it from a str")
+                raise TypeError("tokenizer: the regex matches bytes; compile it from a str")
             if tokenizer.flags & re.VERBOSE:
                 raise ValueError("tokenizer: write the regex without re.VERBOSE: spaces in classes would be lost")
             flags = "".join(
@@ -73,39 +73,39 @@ class Tokenizer:
 
     @property
     def has_classes(self) -> bool:
-        """Whether classes of characters tell where to cut, and not :func:`found_words`."""
+        """Whether character classes determine the words, rather than :func:`found_words`."""
         return self.pattern is None and self.name != "xml"
 
     @property
     def of_queries(self) -> Tokenizer:
-        """What cuts queries and phrases into words as they stand in the texts that this cuts."""
+        """The tokenizer for queries and phrases that are searched in texts of this tokenizer."""
         return replace(self, is_content=True)
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Rows as word ids: what grammar construction takes."""
+    """Rows as word ids: the input of grammar construction."""
 
     vocabulary: pa.LargeStringArray
-    """Distinct words by falling frequency, equal ones in code point order."""
+    """Distinct words by descending count, then code point order."""
     gap_vocabulary: pa.LargeStringArray
     sequence: UInt32
     """Word ids of all rows, ``SEPARATOR`` after each row; length words + rows."""
     gap_offsets: Int64
-    """Where each row's gap bytes start; length rows + 1."""
+    """Offsets of each row's gap bytes; length rows + 1."""
     gap_data: UInt8
 
 
 @dataclass
 class Interned:
-    """Interned strings as the kernels take them."""
+    """Interned strings in the form for kernels."""
 
     arrays: kernels.Table
     distinct: int
 
     @classmethod
     def of(cls, strings: list[bytes]) -> Interned:
-        """Make a table that holds some short strings."""
+        """Make a table of some short strings."""
         table = cls(_new_arrays(len(strings)), len(strings))
         for own, string in enumerate(strings):
             table.arrays.strings[4 * own : 4 * own + 4] = int.from_bytes(string, "little"), 0, 0, len(string)
@@ -113,8 +113,8 @@ class Interned:
         return table
 
     def reserve(self, strings: int) -> None:
-        """Make room for so many strings more."""
-        if 6 * (self.distinct + strings) < len(self.arrays.slots):  # four for each place
+        """Make room for ``strings`` more strings."""
+        if 6 * (self.distinct + strings) < len(self.arrays.slots):  # four numbers per slot
             return
         larger = _new_arrays(self.distinct + strings)
         larger.strings[: 4 * self.distinct] = self.arrays.strings[: 4 * self.distinct]
@@ -123,13 +123,13 @@ class Interned:
 
     @property
     def tallies(self) -> UInt64:
-        """How often each string occurs, uint64 by id."""
+        """Occurrences of each string, uint64 by id."""
         tallies = np.empty(self.distinct, np.uint64)
         kernels.read_tallies(self.arrays, tallies)
         return tallies
 
     def ordered(self, by_count: bool) -> tuple[UInt32, UInt64]:
-        """Return the ids of strings that occur, in code point order, ``by_count`` by falling tally before; tallies."""
+        """Return the ids of occurring strings in code point order, ``by_count`` by descending tally first; tallies."""
         tallies = self.tallies
         first, second = kernels.sort_keys(self.arrays, self.distinct)
         sorted_by = (second, first, tallies.max(initial=0) - tallies) if by_count else (second, first)
@@ -144,10 +144,10 @@ class Interned:
         return order, tallies
 
     def _sort_ties(self, order: UInt32, equal: Bools) -> None:
-        """Sort runs of strings that the sort keys do not tell apart; ``equal[i]``: string i + 1 goes with string i."""
+        """Sort runs of strings with equal sort keys; ``equal[i]``: strings i and i + 1 are in one run."""
         run = np.concatenate([[0], np.cumsum(~equal)])
         tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
-        # not by Polars: its threads may all be running expressions that wait for this thread
+        # not with Polars: all its threads may be running expressions that wait for this thread
         by_string = view(pc.array_sort_indices(self.strings_of(order[tied])))
         order[tied] = order[tied][by_string[np.argsort(run[tied][by_string], kind="stable")]]
 
@@ -168,7 +168,7 @@ def _new_arrays(strings: int) -> kernels.Table:
 
 
 class _Thread:
-    """What one thread interns into, and its work space."""
+    """One thread's tables and work space."""
 
     def __init__(self) -> None:
         self.words = Interned.of([b""])  # kernels.SEPARATOR_ID
@@ -177,7 +177,7 @@ class _Thread:
         self.tail = np.empty(kernels.WORK_BYTES, np.uint8)
 
     def reserve(self, count: int) -> None:
-        """Make room for so many words and gaps."""
+        """Make room for ``count`` more words and gaps."""
         self.words.reserve(count)
         self.gaps.reserve(count)
         if len(self.pairs) < kernels.MAX_PAIR_BYTES * count:
@@ -186,7 +186,7 @@ class _Thread:
 
 @dataclass
 class _Scanned:
-    """A piece's gaps, and whose ids its words and gaps have."""
+    """A piece's gaps, and the thread whose ids its words and gaps have."""
 
     thread: int
     pairs: UInt8
@@ -196,13 +196,13 @@ class _Scanned:
 
 @dataclass
 class Cut:
-    """Rows as ids that each thread gave by itself."""
+    """Rows as ids that are local to each thread."""
 
     pieces: list[kernels.Piece]
     places: Int64
-    """Where each piece starts in ``sequence``; length pieces + 1."""
+    """Offset of each piece in ``sequence``; length pieces + 1."""
     sequence: UInt32
-    """Each thread's own ids of words, ``SEPARATOR_ID`` after each row."""
+    """Each thread's local ids of words, ``SEPARATOR_ID`` after each row."""
     scanned: list[_Scanned]
     """By piece."""
     words: list[Interned]
@@ -210,7 +210,7 @@ class Cut:
     gaps: list[Interned]
     gap_offsets: Int64
     text: object
-    """Owns the bytes at the tables' addresses."""
+    """Owner of the bytes at the tables' addresses."""
 
 
 def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) -> Tokens:
@@ -221,14 +221,14 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
     text
         String series.
     tokenizer
-        How to cut.
+        The tokenizer.
     lossless
-        Keep what stands between words; without it ``gap_data`` is empty.
+        Keep the gaps between words; otherwise ``gap_data`` is empty.
 
     Raises
     ------
     ValueError
-        A row is not UTF-8: what other libraries hand to Polars is not checked there.
+        A row is not UTF-8; Polars does not check strings from other libraries.
 
     """
     found = cut(text, tokenizer, lossless=lossless)
@@ -256,7 +256,7 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
     else:
         classes, matches = NO_CLASSES, found_words(text, tokenizer)
         pieces = cut_pieces(addresses, lengths, before, None)
-    # ids are counted first so that each piece writes where its own will stay: one array, no copy
+    # ids are counted first, so that each piece writes to its final position: one array, no copy
     places = np.zeros(len(pieces) + 1, np.int64)
     places[1:] = map_parallel(
         lambda piece: kernels.count_ids(addresses, lengths, piece, classes, matches, np.empty(kernels.BLOCK, np.uint8)),
@@ -287,7 +287,7 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
 
     scanned = map_parallel(scan, range(len(pieces)))
     words, gaps = [thread.words for thread in threads], [thread.gaps for thread in threads]
-    for table in words:  # the separator is no word
+    for table in words:  # the separator is not a word
         table.arrays.slots[3 + 4 * int(np.flatnonzero(table.arrays.slots[2::4] == kernels.SEPARATOR_ID + 1)[0])] = 0
     return Cut(pieces, places, sequence, scanned, words, gaps, gap_offsets, views)
 
@@ -304,7 +304,7 @@ def require_utf8(text: pl.Series, first: int = 0) -> None:
             except UnicodeDecodeError as error:
                 raise ValueError(
                     f'column "{text.name}", row {first + row}: not UTF-8 ({error.reason} at byte {error.start}); '
-                    f"mend the text where it comes from, such as by bytes.decode(errors='replace')"
+                    f"fix it at its source, for example with bytes.decode(errors='replace')"
                 ) from None
         raise
 
@@ -312,7 +312,7 @@ def require_utf8(text: pl.Series, first: int = 0) -> None:
 def cut_pieces(
     addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.Classes | None
 ) -> list[kernels.Piece]:
-    """Cut the text into pieces of about ``PIECE_BYTES``: between rows and, given classes, where a word ends."""
+    """Split the text into pieces of about ``PIECE_BYTES``: between rows and, given classes, at ends of words."""
     rows, size = len(lengths), int(before[-1])
     tail = np.empty(kernels.BLOCK, np.uint8)
     edges = [(0, 0)]
@@ -331,14 +331,14 @@ def cut_pieces(
 
 
 REGEX_BYTES = 1 << 22
-"""Text bytes that Polars' regex engine gets at once."""
+"""Bytes of text per call of Polars' regex engine."""
 
 NO_MATCHES = kernels.Matches(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
 NO_CLASSES = kernels.Classes(np.zeros(0, np.uint16), np.zeros(0, np.uint8), np.uint32(0), np.uint32(0))
 
 
 def found_words(text: pl.Series, tokenizer: Tokenizer) -> kernels.Matches:
-    """Return where words stand by a tokenizer without classes: the text is UTF-8."""
+    """Return the words of a tokenizer without character classes; the text must be UTF-8."""
     if tokenizer.pattern is not None:
         return _regex_matches(text, tokenizer.pattern)
     addresses, lengths, views = binary_views(text)
@@ -348,9 +348,9 @@ def found_words(text: pl.Series, tokenizer: Tokenizer) -> kernels.Matches:
 
 
 def _regex_matches(text: pl.Series, pattern: str) -> kernels.Matches:
-    """Return where each non-empty match starts in its row, its bytes, and the matches up to the end of each row.
+    """Return the start of each nonempty match in its row, its bytes, and the number of matches up to each row's end.
 
-    Piece by piece: Polars cannot be interrupted while it matches.
+    Works piece by piece, because Polars cannot be interrupted while it matches.
     """
     size = pl.element().str.len_bytes()
     before = np.append(0, np.cumsum(text.str.len_bytes().fill_null(0).to_numpy(), dtype=np.int64))
@@ -381,19 +381,19 @@ def _match_spans(all_gaps: pl.Series, matches: pl.Series, pattern: str) -> kerne
     gaps = all_gaps.explode(empty_as_null=False).to_numpy()
     counts, lengths = matches.list.len().to_numpy(), matches.explode(empty_as_null=False).to_numpy().copy()
     starts, ends = np.empty(len(lengths), np.uint32), np.zeros(len(counts), np.int64)
-    if not lengths.any():  # an empty regex splits otherwise than it matches
+    if not lengths.any():  # an empty regex splits differently from how it matches
         return kernels.Matches(starts[:0], lengths[:0], ends)
     if len(gaps) != len(lengths) + len(counts):
-        raise ValueError(f"tokenizer: Polars splits otherwise by {pattern!r} than it matches; use another regex")
+        raise ValueError(f"tokenizer: Polars splits by {pattern!r} differently from how it matches; use another regex")
     kept = kernels.match_spans(gaps, counts, lengths, starts, ends)
     return kernels.Matches(starts[:kept], lengths[:kept], ends)
 
 
 def number(tables: list[Interned], *, by_count: bool = True) -> tuple[pa.LargeStringArray, list[UInt32]]:
-    """Merge the threads' strings; number them in code point order, ``by_count`` by falling frequency before.
+    """Merge the threads' strings; number them in code point order, with ``by_count`` by descending count first.
 
-    Strings with tally 0 (gaps that were only ever assumed) are left out. Returns the strings and, for
-    each table, the final id by its own id.
+    Drops strings with tally 0 (gaps that only occurred as defaults). Returns the strings and, for each table, the map
+    from its local ids to final ids.
     """
     merged, ids = merge_tables(tables)
     order, _ = merged.ordered(by_count)
@@ -403,7 +403,7 @@ def number(tables: list[Interned], *, by_count: bool = True) -> tuple[pa.LargeSt
 
 
 def merge_tables(tables: list[Interned]) -> tuple[Interned, list[UInt32]]:
-    """Merge tables pair by pair, in parallel; returns one with all strings and tallies, and its ids by theirs."""
+    """Merge tables pairwise, in parallel; return one table with all strings and tallies, and the maps to its ids."""
     groups = [(table, [(place, np.arange(table.distinct, dtype=np.uint32))]) for place, table in enumerate(tables)]
 
     def merge(pair: int) -> tuple[Interned, list[tuple[int, UInt32]]]:
@@ -422,7 +422,7 @@ def merge_tables(tables: list[Interned]) -> tuple[Interned, list[UInt32]]:
 
 
 def _encode_gaps(pieces: list[kernels.Piece], scanned: list[_Scanned], ids: list[UInt32], gap_offsets: Int64) -> UInt8:
-    """Give the pairs their final ids, row after row; ``gap_offsets`` of the pieces' pairs become those of all."""
+    """Encode the pairs with final ids, row by row; ``gap_offsets`` of the pieces' pairs become global offsets."""
     passed = [0]
     for piece, found in zip(pieces, scanned, strict=True):
         in_same_row = piece.first_row == piece.last_row and not found.had_pair

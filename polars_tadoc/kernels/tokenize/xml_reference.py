@@ -1,4 +1,4 @@
-"""Plain-Python definition of the words of XML: what the kernels are held to."""
+"""Plain-Python definition of the words of XML, the reference of the kernels."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _RUN = re.compile(r"[^ \t\r\n<]+")
 
 
 def xml_spans(text: str, is_content: bool) -> Iterator[tuple[int, int, bool]]:
-    """Yield what a row is cut into: where it starts and stops, and whether it is text, to be cut as text is.
+    """Yield the segments of a row: start, stop, and whether it is text to be tokenized as text.
 
     Parameters
     ----------
     text
         One row.
     is_content
-        Whether it is what stands within an element, and no document.
+        Whether the row is element content instead of a document.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def xml_spans(text: str, is_content: bool) -> Iterator[tuple[int, int, bool]]:
 
 
 def _markup(text: str, at: int, is_first: bool, may_declare: bool) -> re.Match[str] | None:
-    """Match what a ``<`` begins."""
+    """Match the markup that a ``<`` begins."""
     if not is_first and _DECLARATION.match(text, at):
         return None
     for kind in (_START_TAG, _END_TAG, _COMMENT, _CDATA, _INSTRUCTION):

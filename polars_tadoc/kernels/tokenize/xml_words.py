@@ -1,4 +1,4 @@
-"""Finds the words of XML: tags, comments and other markup as written, and the words of the text between them."""
+"""Finds the words of XML: tags, comments and other markup as whole words, and the words of the text between them."""
 
 from __future__ import annotations
 
@@ -14,37 +14,38 @@ from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel
 
 CHUNK_BYTES = 1 << 20
-"""Text that a thread takes on at a time."""
+"""Bytes of text per task."""
 
 _BYTES_PER_WORD = 4
-"""Words are seldom shorter: room for more is made where they are."""
+"""Estimate of the average length of a word; more room is allocated if needed."""
 
 
 def xml_words(addresses: UInt64, lengths: UInt32, *, is_content: bool) -> Matches:
-    """Cut rows, given by address and bytes, into the words of XML.
+    """Cut rows, given by address and length, into the words of XML.
 
     Words are
 
     - a start tag or an empty element's tag with its attributes, an end tag, a comment, a CDATA section, a processing
-      instruction, a document type declaration before the first tag, an XML declaration where the row begins, and a
-      reference such as ``&amp;``, each as written;
+      instruction, a document type declaration before the first tag, an XML declaration at the start of the row, and a
+      reference such as ``&amp;``, each as one word;
     - in text, the words of the tokenizer "words";
-    - what well-formed XML does not have: ``<`` or ``&`` that begins none of these, ``]]>`` in text, a character that
-      XML forbids, and outside of the root element any run of characters up to white space or a ``<``.
+    - malformed parts: ``<`` or ``&`` that begins none of these, ``]]>`` in text, a character that XML forbids, and
+    outside
+      of the root element any run of characters up to white space or a ``<``.
 
-    Everything else stands between words.
+    Everything else is a gap.
 
     Parameters
     ----------
     addresses, lengths
         UTF-8 rows.
     is_content
-        Whether rows are what stands within an element, and no documents.
+        Whether rows are element content instead of documents.
 
     Returns
     -------
     Matches
-        Where the words start in their rows, their bytes, and the words up to the end of each row.
+        Start of each word in its row, its bytes, and the number of words up to the end of each row.
 
     """
     before = running_sum(lengths)
@@ -77,7 +78,7 @@ def xml_words(addresses: UInt64, lengths: UInt32, *, is_content: bool) -> Matche
         ends[first:last] += words
         words += sum(len(starts) for starts, _ in parts)
     starts, sizes, at = np.empty(words, np.uint32), np.empty(words, np.uint32), 0
-    for own_starts, own_sizes in (part for parts in found for part in parts):  # interrupts come between parts
+    for own_starts, own_sizes in (part for parts in found for part in parts):  # polls for interrupts between parts
         starts[at : at + len(own_starts)], sizes[at : at + len(own_starts)] = own_starts, own_sizes
         at += len(own_starts)
     return Matches(starts, sizes, ends)

@@ -1,7 +1,8 @@
-"""Cuts rows of XML into words: markup as written, and the words of its text.
+"""Cuts rows of XML into words: markup as whole words, and the words of its text.
 
-Any string can be cut. What is no XML becomes a word, too, never a gap: a row whose words are those of a well-formed
-document has nothing between them but characters that may stand in text, and white space outside of the root.
+Any string can be cut. Malformed parts become words, too, never gaps: a row whose words are those of a well-formed
+document
+has only characters that are valid in text between them, and white space outside of the root.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _TAB, _NEWLINE, _RETURN, _SPACE = 0x09, 0x0A, 0x0D, 0x20
 _EXCLAMATION, _QUOTE, _HASH, _AMPERSAND, _APOSTROPHE, _DASH = 0x21, 0x22, 0x23, 0x26, 0x27, 0x2D
 _SLASH, _SEMICOLON, _LESS, _GREATER, _QUESTION, _OPEN, _CLOSE = 0x2F, 0x3B, 0x3C, 0x3E, 0x3F, 0x5B, 0x5D
 
-_PLAIN, _NAME, _NAME_START = 0, 1, 3  # bits: may stand in a name; may begin one
+_PLAIN, _NAME, _NAME_START = 0, 1, 3  # bits: valid in a name; valid as its first character
 _NAMES = np.array(
     [
         _NAME_START
@@ -38,7 +39,7 @@ _CDATA = np.frombuffer(b"<![CDATA[", np.uint8)
 _DOCTYPE = np.frombuffer(b"<!DOCTYPE", np.uint8)
 _BYTE_ORDER_MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)
 
-# what a row has no more of: an end that was looked for in vain is not looked for again, or time would be quadratic
+# ends that the rest of a row does not have: a failed search is not repeated, otherwise the time would be quadratic
 _NO_COMMENTS, _NO_CDATA, _NO_INSTRUCTIONS, _NO_DOCTYPE = 1, 2, 4, 8
 
 
@@ -62,7 +63,7 @@ def _begins(base: int, at: int, stop: int, string: UInt8) -> bool:
 
 @inner
 def _end_after(base: int, at: int, stop: int, mark: int, twice: bool) -> int:
-    """Return where the first ``>`` after a mark (after two of them) ends, from ``at`` on; -1 if there is none."""
+    """Return the end of the first ``>`` after one mark, or two, from ``at`` on; -1 if there is none."""
     behind, before = 0, 0
     while at < stop:
         byte = _byte(base, at)
@@ -75,7 +76,7 @@ def _end_after(base: int, at: int, stop: int, mark: int, twice: bool) -> int:
 
 @inner
 def _tag_end(base: int, at: int, stop: int) -> int:
-    """Return where a start tag ends: at ``>`` outside of quotes; -1 where ``<`` comes before, which no tag holds."""
+    """Return the end of a start tag: ``>`` outside of quotes; -1 if ``<``, which no tag contains, comes first."""
     quote = 0
     while at < stop:
         byte = _byte(base, at)
@@ -106,7 +107,7 @@ def _end_tag_end(base: int, at: int, stop: int) -> int:
 
 @inner
 def _doctype_end(base: int, at: int, stop: int) -> int:
-    """Return where a document type declaration ends that goes on at ``at``; -1 where it does not."""
+    """Return the end of a document type declaration that continues at ``at``; -1 if it has none."""
     inside = False
     while at < stop:
         byte = _byte(base, at)
@@ -132,7 +133,7 @@ def _doctype_end(base: int, at: int, stop: int) -> int:
 
 @inner
 def _is_declaration(base: int, at: int, stop: int) -> bool:
-    """Tell whether the target that starts at ``at`` is ``xml`` in letters of any case."""
+    """Tell whether the target at ``at`` is ``xml`` in any case."""
     return (
         stop - at > 3
         and _byte(base, at) | 0x20 == 0x78
@@ -144,7 +145,7 @@ def _is_declaration(base: int, at: int, stop: int) -> bool:
 
 @inner
 def _markup_end(base: int, first: int, start: int, stop: int, depth: int, gone: int) -> Any:
-    """Return where what ``<`` begins ends, -1 for nothing that XML has; the depth after it; what is gone then."""
+    """Return the end of the markup at ``<``, -1 if it is not XML; the depth after it; the ends now missing."""
     at = start + 1
     byte = _byte(base, at) if at < stop else 0
     end = -1
@@ -156,7 +157,7 @@ def _markup_end(base: int, first: int, start: int, stop: int, depth: int, gone: 
         depth += end >= 0 and _byte(base, end - 2) != _SLASH
         gone |= _NO_DOCTYPE
     elif byte == _QUESTION:
-        # an XML declaration is one where the row begins: elsewhere the same string must be no word
+        # an XML declaration is only valid at the start of the row: elsewhere it must not be a word
         if not gone & _NO_INSTRUCTIONS and (start == first or not _is_declaration(base, at + 1, stop)):
             end = _end_after(base, at + 1, stop, _QUESTION, False)
             gone |= 0 if end >= 0 else _NO_INSTRUCTIONS
@@ -176,7 +177,7 @@ def _markup_end(base: int, first: int, start: int, stop: int, depth: int, gone: 
 
 @inner
 def _reference_end(base: int, start: int, stop: int) -> int:
-    """Return where the reference that ``&`` begins ends, -1 where it begins none."""
+    """Return the end of the reference at ``&``, -1 if it is not a reference."""
     at = start + 1
     if at < stop and _byte(base, at) == _HASH:
         at += 1
@@ -190,7 +191,7 @@ def _reference_end(base: int, start: int, stop: int) -> int:
 
 @inner
 def _word_end(base: int, at: int, stop: int, kind: int, page_of: int, pages: int) -> int:
-    """Return where the word ends whose first character, of class ``kind``, ends at ``at``."""
+    """Return the end of the word whose first character, of class ``kind``, ends at ``at``."""
     single = kind == SINGLE
     while at < stop:
         byte = _byte(base, at)
@@ -208,7 +209,7 @@ def _word_end(base: int, at: int, stop: int, kind: int, page_of: int, pages: int
 
 @inner
 def _text_word_end(base: int, at: int, stop: int, page_of: int, pages: int) -> Any:
-    """Return where the word of text that starts at ``at`` ends, and whether it is one; else where what is none ends."""
+    """Return the end of the word of text at ``at`` and True; or the end of a part that is not a word, and False."""
     byte = _byte(base, at)
     if byte < 0x80:
         kind, width = _byte(pages, byte), 1
@@ -230,7 +231,7 @@ def _text_word_end(base: int, at: int, stop: int, page_of: int, pages: int) -> A
 def _cut_row(
     base: int, stop: int, is_content: bool, page_of: int, pages: int, written: int, starts: UInt32, lengths: UInt32
 ) -> int:
-    """Cut one row; returns the words written up to its end, -1 where there was no room for them."""
+    """Cut one row; return the number of words up to its end, -1 if there was no room."""
     first = 3 if not is_content and _begins(base, nb.int64(0), stop, _BYTE_ORDER_MARK) else 0
     top = nb.int64(is_content)
     at, depth, gone = first, top, _NO_DOCTYPE if is_content else 0
@@ -274,25 +275,25 @@ def cut_rows(
     ----------
     addresses, lengths
         All rows.
-    first_row, last_row
+    The rows to cut.
         Which to cut.
-    is_content
+    Whether rows are element content, as queries are, instead of documents.
         Whether rows are what stands within an element, as a query is, and no documents.
-    classes
+    Character classes of text.
         Of the characters of text.
-    starts, sizes
+    Output: start and bytes of each word in its row.
         Filled: bytes of each word in its row.
-    ends
+    Output by row: the number of words up to the row's end, from ``first_row`` on.
         By row; becomes the words up to the row's end, from ``first_row`` on.
 
     Returns
     -------
     int
-        The first row that is not cut, for want of room in ``starts``; ``last_row`` where all are.
+        The first row that was not cut for lack of room in ``starts``; otherwise ``last_row``.
 
     """
     page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
-    written = nb.int64(0)  # no constant, which the functions below would be compiled for apart
+    written = nb.int64(0)  # not a literal, for which the functions below would be compiled separately
     for row in range(first_row, last_row):
         written = _cut_row(addresses[row], nb.int64(lengths[row]), is_content, page_of, pages, written, starts, sizes)
         if written < 0:

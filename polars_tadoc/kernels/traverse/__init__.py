@@ -1,1 +1,1 @@
-"""Kernels: traverse."""
+"""Kernels that traverse rules: weights, tables of rules, and the counts made from them."""

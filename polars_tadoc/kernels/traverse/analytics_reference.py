@@ -1,7 +1,8 @@
-"""Plain-Python definition of the kernels behind the analytics: rows are expanded, and their words counted.
+"""Plain-Python definition of the analytics' kernels: expands rows and counts their words.
 
-What both families and both traversals are held to, result for result. ``rows`` are the documents' words (ids);
-``rank`` orders words, by default as they are numbered.
+Every engine and strategy must return the same results. ``rows`` are the documents' words (ids); ``rank`` gives the
+order
+of words, by default that of ids.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def terminal_counts(rows: Rows, terminals: int) -> list[int]:
 def count_by_document(
     rows: Rows, rank: Sequence[int] | None = None, min_count: int = 1, top: int | None = None
 ) -> list[Counted]:
-    """Count each document's terminals: by count falling, equal ones by rank; at most ``top`` of each document.
+    """Count each document's terminals, by descending count, then rank; at most ``top`` per document.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def terms_by_document(rows: Rows, rank: Sequence[int] | None = None) -> list[Cou
 
 
 def count_by_terminal(rows: Rows, terminals: int) -> list[Counted]:
-    """List the documents that hold each terminal, ascending, and how often each does.
+    """List the documents that contain each terminal, ascending, with counts.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def count_by_terminal(rows: Rows, terminals: int) -> list[Counted]:
 
 
 def sequences_of(row: list[int], n: int) -> list[tuple[int, ...]]:
-    """Return each run of n words of a document.
+    """Return all sequences of n consecutive words of a document.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def sequences_of(row: list[int], n: int) -> list[tuple[int, ...]]:
 def sequence_counts(
     rows: Rows, n: int, rank: Sequence[int] | None = None, min_count: int = 1, top: int | None = None
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Count the runs of n words: by count falling, equal ones by their words' ranks.
+    """Count sequences of n words; by descending count, then the words' ranks.
 
     Examples
     --------
@@ -128,9 +129,9 @@ def sequence_counts(
 def sequence_postings(
     rows: Rows, n: int, rank: Sequence[int] | None = None, min_count: int = 1, top: int | None = None
 ) -> list[tuple[tuple[int, ...], Counted]]:
-    """List the documents that hold each run of n words, by count falling, then ascending; at most ``top`` of each run.
+    """List the documents of each sequence of n words: by descending count, then ascending; at most ``top`` each.
 
-    Runs come in the order of their words' ranks. Those counted less than ``min_count`` over all documents are left out.
+    Sequences are ordered by their words' ranks. Those with a total count below ``min_count`` are dropped.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def pair_counts(
 ) -> list[tuple[tuple[int, ...], int]]:
     """Count the pairs of words at most ``window`` words apart, the word of lower rank first.
 
-    Each pair of places i < j with j - i <= window in one document counts once. By count falling, equal ones by rank.
+    Each pair of positions i < j with j - i <= window in one document counts once. By descending count, then rank.
 
     Examples
     --------

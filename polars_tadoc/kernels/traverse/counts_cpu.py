@@ -1,4 +1,4 @@
-"""Word counts on the CPU: top-down weights, morphed counts, selection in result order."""
+"""Word counts on the CPU: top-down weights, counts under a morphism, selection in result order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def histogram(symbols: UInt32, counts: UInt64) -> None:
 
 @njit
 def push_down(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, weights: UInt64) -> None:
-    """Push each rule's weight to the symbols of its body, highest rule first."""
+    """Add each rule's weight to the symbols of its body, highest rule first."""
     for r in range(len(rule_offsets) - 2, -1, -1):
         weight = weights[vocabulary_size + r]
         if weight != 0:
@@ -34,7 +34,7 @@ def push_down(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, weigh
 
 @njit
 def sum_words(vocabulary_size: int, expansion_lengths: UInt64, roots: UInt32) -> Any:
-    """Sum the words that symbols stand for."""
+    """Sum the words of symbols' expansions."""
     total = nb.uint64(0)
     for i in range(len(roots)):
         symbol = roots[i]
@@ -44,7 +44,7 @@ def sum_words(vocabulary_size: int, expansion_lengths: UInt64, roots: UInt32) ->
 
 @njit
 def scatter_add(counts: UInt64, image: UInt32, sums: UInt64) -> None:
-    """Add each word's count to its image's, deleted words' to none."""
+    """Add each word's count to its image's; deleted words have no image."""
     for w in range(len(counts)):
         if image[w] != DELETED:
             sums[image[w]] += counts[w]
@@ -52,7 +52,7 @@ def scatter_add(counts: UInt64, image: UInt32, sums: UInt64) -> None:
 
 @njit
 def is_ordered(counts: UInt64, ascending: Bools) -> Any:
-    """Tell whether counts fall, equal ones in word order."""
+    """Tell whether counts descend, with ties in word order."""
     for w in range(len(counts) - 1):
         if counts[w] < counts[w + 1] or (counts[w] == counts[w + 1] and counts[w] != 0 and not ascending[w]):
             return False
@@ -60,22 +60,21 @@ def is_ordered(counts: UInt64, ascending: Bools) -> Any:
 
 
 def load_grammar(grammar: GrammarArrays) -> GrammarArrays:
-    """Make a grammar resident where the kernels run; here it is already."""
+    """Make a grammar resident for the kernels; on the CPU it already is."""
     return grammar
 
 
 def top_down_weights(grammar: GrammarArrays, roots: UInt32) -> UInt64:
-    """Count the words that the roots stand for (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
+    """Count the words in the expansion of the roots (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
 
-    Weights go from the roots to the rules and from each rule to its body, so each body is read once
-    however often it occurs.
+    Weights are propagated from the roots to the rules and from each rule to its body, so each body is read once.
 
     Parameters
     ----------
     grammar
         The rules.
     roots
-        uint32: top-level symbols of the rows that are there.
+        uint32: top-level symbols of the rows.
 
     Returns
     -------
@@ -89,14 +88,14 @@ def top_down_weights(grammar: GrammarArrays, roots: UInt32) -> UInt64:
 
 
 def count_symbols(roots: UInt32, size: int) -> UInt64:
-    """Count how often each symbol is among the roots, uint64, length ``size``."""
+    """Count the occurrences of each symbol in the roots: uint64, length ``size``."""
 
     def count(chunk: tuple[int, int]) -> UInt64:
         weights = np.zeros(size, np.uint64)
         histogram(roots[chunk[0] : chunk[1]], weights)
         return weights
 
-    # a private histogram costs a pass over the symbols: not worth it below four roots a symbol
+    # a private histogram costs a pass over the symbols; that pays from four roots per symbol on
     parts = map_parallel(count, even_chunks(len(roots), max(1 << 18, 4 * size)))
     weights = parts[0]
     for part in parts[1:]:
@@ -115,7 +114,7 @@ def map_counts(counts: UInt64, image: UInt32, size: int) -> UInt64:
 
 
 def select(counts: UInt64, words: RankedWords, min_count: int, top: int | None) -> tuple[UInt32, UInt64]:
-    """Pick the words of a result, in its order.
+    """Select the words of a result, in result order.
 
     Parameters
     ----------
@@ -124,18 +123,18 @@ def select(counts: UInt64, words: RankedWords, min_count: int, top: int | None) 
     words
         The vocabulary, for its code point order.
     min_count
-        Words counted less often, or never, are left out.
+        Words with lower counts are dropped, as are words with count 0.
     top
-        At most so many.
+        Maximum number of words.
 
     Returns
     -------
     (uint32 array, uint64 array)
-        Word ids and their counts, by count falling, equal ones in code point order.
+        Word ids and counts, by descending count, then code point order.
 
     """
     least = np.uint64(max(min_count, 1))
-    if is_ordered(counts, words.ascending):  # all rows present: ids are numbered in this order
+    if is_ordered(counts, words.ascending):  # with all rows present, ids have this order
         stop = len(counts) - int(np.searchsorted(counts[::-1], least))
         stop = stop if top is None else min(stop, top)
         return np.arange(stop, dtype=np.uint32), counts[:stop]
@@ -148,7 +147,7 @@ def select(counts: UInt64, words: RankedWords, min_count: int, top: int | None) 
         if top <= 0:
             return ids[:0], counts[:0]
         chosen = counts[ids]
-        ids = ids[chosen >= np.partition(chosen, len(ids) - top)[len(ids) - top]]  # with all of the last one's ties
+        ids = ids[chosen >= np.partition(chosen, len(ids) - top)[len(ids) - top]]  # including all ties of the last one
     chosen, rank = counts[ids], words.rank_of(ids)
     if len(ids) and chosen.max() < 1 << 32:
         order = np.argsort(((np.uint64(0xFFFFFFFF) - chosen) << np.uint64(32)) | rank)

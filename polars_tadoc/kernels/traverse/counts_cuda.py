@@ -1,4 +1,4 @@
-"""Word counts on the device: top-down weights, morphed counts, selection in result order."""
+"""Word counts on the device: top-down weights, counts under a morphism, selection in result order."""
 
 from __future__ import annotations
 
@@ -26,40 +26,41 @@ from polars_tadoc.runtime.device import (
 
 @dataclass(frozen=True)
 class Design:
-    """Sizes of the top-down kernel; ``benchmarks/gpu_word_count.py --variants`` measures others."""
+    """Tuning parameters of the top-down kernel; ``benchmarks/gpu_word_count.py --variants`` measures others."""
 
     threads: int = 1024
-    """Threads of a block."""
+    """Threads per block."""
     blocks_per_multiprocessor: int = 1
-    """Resident blocks at most: fewer meet sooner at a barrier."""
+    """Maximum resident blocks: with fewer, grid barriers are faster."""
     private_words: int = 1 << 14
-    """Words, the hottest first, that each block counts in shared memory."""
+    """Number of most frequent words that each block counts in shared memory."""
     hot_slots: int = 1 << 13
-    """Slots of each block's table of often named rules, or 0 for no table; an eighth of it on small devices."""
+    """Slots of each block's table of frequent rules, 0 for no table; an eighth of it on small devices."""
     growth: int = fuse_levels.GROWTH
-    """Symbols that one level may add when levels are fused, below 0 for none fused."""
+    """Maximum symbols that fusing a level may add; negative: do not fuse."""
 
 
 design = Design()
 
-_TILE = 128  # symbols that a warp of top_down.cu takes at once
-_CANDIDATES = 1 << 16  # ordered on the host up to so many
+_TILE = 128  # symbols per warp and step of top_down.cu
+_CANDIDATES = 1 << 16  # up to this many are sorted on the host
 _FIRST_LOOK = 1 << 10  # candidates copied together with their number
 
 
 @dataclass(frozen=True, eq=False)
 class ResidentGrammar:
-    """A grammar's bodies on the device, thin levels fused (see ``fuse_levels_cuda.py``)."""
+    """A grammar's bodies on the device, with thin levels fused (see ``fuse_levels_cuda.py``)."""
 
     vocabulary_size: int
     rule_count: int
     level_count: int
     symbols: Any
-    """cupy uint32: the rules' bodies one after another, lowest step first, filled up to whole tiles."""
+    """cupy uint32: the concatenated bodies, lowest step first, padded to whole tiles."""
     owners: Any
-    """cupy uint32[symbols / 32, 2]: bodies that start before each 32 positions, and a bit per start in them."""
+    """cupy uint32[symbols / 32, 2]: number of bodies that start before each 32 positions, and a bit per start in
+    them."""
     body_rules: Any
-    """cupy uint32 by body: the rule it belongs to, or None where no rule's body is empty and they are the same."""
+    """cupy uint32 by body: its rule; None if no body is empty, because then both have the same numbers."""
     steps: Any
     """cupy uint32[steps, 2]: symbol positions of each step, lowest first."""
     widest: int
@@ -69,7 +70,7 @@ class ResidentGrammar:
 
 
 def load_grammar(grammar: GrammarArrays) -> ResidentGrammar:
-    """Copy a checked grammar to the device and make there what a sweep finds the owner of a position with."""
+    """Copy a checked grammar to the device, with the index that finds the body of a symbol position."""
     offsets, symbols, steps = fuse_levels.fuse_levels(
         grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, grammar.level_offsets, design.growth
     )
@@ -81,7 +82,7 @@ def load_grammar(grammar: GrammarArrays) -> ResidentGrammar:
     tiles = -(-len(symbols) // _TILE)
     if tiles * _TILE >= 1 << 32:
         raise EngineUnavailableError(
-            f'engine="gpu": a grammar of {len(symbols):,} symbols is beyond its 32-bit positions; '
+            f'engine="gpu": a grammar of {len(symbols):,} symbols exceeds the 32-bit positions of the GPU; '
             'use engine="cpu", or compress in more parts'
         )
     with device_errors(f"loading a grammar of {len(symbols):,} symbols"):
@@ -108,11 +109,11 @@ def load_grammar(grammar: GrammarArrays) -> ResidentGrammar:
 
 
 def top_down_weights(grammar: ResidentGrammar, roots: Any) -> Any:
-    """Count the words that the roots stand for (G-TADOC, Zhang et al., ICDE 2021, Algorithm 1).
+    """Count the words in the expansion of the roots (G-TADOC, Zhang et al., ICDE 2021, Algorithm 1).
 
-    One cooperative launch sweeps all steps; the host does not wait for it.
+    One cooperative launch runs all steps; the host does not wait for it.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.traverse.counts_cpu.top_down_weights`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.traverse.counts_cpu.top_down_weights`, as cupy arrays.
     """
     with device_errors(f"counting the words of {len(roots):,} symbols"):
         import cupy
@@ -123,7 +124,7 @@ def top_down_weights(grammar: ResidentGrammar, roots: Any) -> Any:
         held, hot_slots = _shared_counters(vocabulary)
         work = max(len(roots), grammar.widest)
         blocks = design.blocks_per_multiprocessor * device_attribute("MultiProcessorCount")
-        # one allocation, one memset: counts, rules' weights, the barrier's count
+        # one allocation and one memset
         zeros = cupy.zeros(vocabulary + rules + 1, np.uint64)
         counts = zeros[:vocabulary]
         launch_resident(
@@ -140,7 +141,7 @@ def top_down_weights(grammar: ResidentGrammar, roots: Any) -> Any:
 def map_counts(counts: Any, image: UInt32, size: int) -> Any:
     """Sum counts by image; cupy uint64.
 
-    Parameters as of :func:`polars_tadoc.kernels.traverse.counts_cpu.map_counts`; ``image`` is in host memory.
+    Parameters as for :func:`polars_tadoc.kernels.traverse.counts_cpu.map_counts`; ``image`` is in host memory.
     """
     with device_errors(f"mapping the counts of {len(counts):,} words"):
         import cupy
@@ -157,13 +158,13 @@ def map_counts(counts: Any, image: UInt32, size: int) -> Any:
 
 
 def select(counts: Any, words: RankedWords, min_count: int, top: int | None) -> tuple[UInt32, UInt64]:
-    """Pick the words of a result, in its order; only they come to the host.
+    """Select the words of a result, in result order; only they are copied to the host.
 
-    A short ``top`` is not sorted for: one pass finds the scale step that the last of them lies on, another
-    takes the words from there up. Counts that fall with ascending ids, as they do where all rows are
-    present, need no sorting either.
+    A small ``top`` needs no sort: one pass finds the bucket of counts that contains the last result, another takes the
+    words
+    from there up. Counts that descend with ascending ids, as they do if all rows are present, need no sort either.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.traverse.counts_cpu.select`; ``counts`` is cupy uint64.
+    Parameters and result as for :func:`polars_tadoc.kernels.traverse.counts_cpu.select`; ``counts`` is cupy uint64.
     """
     least = max(min_count, 1)
     if len(counts) == 0 or least >= 1 << 64 or (top is not None and top <= 0):
@@ -177,7 +178,7 @@ def select(counts: Any, words: RankedWords, min_count: int, top: int | None) -> 
 
 
 def _select_candidates(counts: Any, least: int, top: int) -> tuple[UInt32, UInt64] | None:
-    """Return at least the ``top`` most counted words in no order, or None if very many are equal."""
+    """Return at least the ``top`` most frequent words, unsorted, or None if too many counts are equal."""
     import cupy
 
     capacity = min(_CANDIDATES, len(counts))
@@ -197,7 +198,7 @@ def _select_candidates(counts: Any, least: int, top: int) -> tuple[UInt32, UInt6
 
 def _in_order(ids: UInt32, counts: UInt64, words: RankedWords, top: int) -> tuple[UInt32, UInt64]:
     order = np.argsort(~counts)
-    if (np.diff(counts[order][: top + 1]) == 0).any():  # code points decide
+    if (np.diff(counts[order][: top + 1]) == 0).any():  # ties are decided by code points
         order = np.lexsort((words.rank_of(ids), ~counts))
     order = order[:top]
     return ids[order], counts[order]
@@ -240,13 +241,13 @@ def _resident_order(words: RankedWords, name: str) -> Any:
 
 
 def _shared_counters(vocabulary: int) -> tuple[int, int]:
-    """Return how many words, the hottest first, each block counts in shared memory, and its hot rules' slots."""
+    """Return how many frequent words each block counts in shared memory, and its slots for frequent rules."""
     offered = device_attribute("MaxSharedMemoryPerBlockOptin") // 4
     hot_slots = design.hot_slots if offered >= 4 * design.hot_slots else design.hot_slots // 8
     return max(0, min(vocabulary, design.private_words, offered - 2 * hot_slots)), hot_slots
 
 
 def top_down_defines(hot_slots: int) -> tuple[str, ...]:
-    """Return what compiles the top-down kernel for a number of hot rules' slots."""
+    """Return the compiler definitions of the top-down kernel for a number of slots for frequent rules."""
     sizes = {"THREADS": design.threads, "BLOCKS": design.blocks_per_multiprocessor, "HOT_SLOTS": hot_slots}
     return tuple(f"-D{macro}={value}" for macro, value in sizes.items())

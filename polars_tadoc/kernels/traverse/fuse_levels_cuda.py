@@ -1,9 +1,10 @@
-"""Fuses a grammar's thin levels, so that a top-down sweep waits for fewer grid barriers.
+"""Fuses a grammar's thin levels, so that a top-down sweep has fewer grid barriers.
 
-A barrier takes as long as some 10^5 symbols, and the upper levels of a grammar hold far fewer. Levels that
-stand next to each other become one step where each rule's references to rules of its own step are replaced
-by those rules' bodies: weights then flow past them. Word counts stay exact; the weight of a rule is what
-reaches it from outside its step.
+A barrier takes as long as about 10^5 symbols, and the upper levels of a grammar have far fewer. Adjacent levels are
+fused
+into one step by replacing each reference to a rule of the same step by that rule's body, so weights bypass the rule.
+Word
+counts stay exact; a rule's weight is then only what reaches it from other steps.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 
 GROWTH = 1 << 17
-"""Symbols that one level may add to save its barrier."""
+"""Maximum symbols that fusing a level may add."""
 
 
 def fuse_levels(
@@ -31,14 +32,14 @@ def fuse_levels(
     rule_offsets, symbols, level_offsets
         uint32 arrays of a checked grammar.
     growth
-        Symbols that one level may add to save its barrier; 0 fuses only what adds none, below 0 nothing.
+        Maximum symbols that fusing a level may add; 0 fuses only if nothing is added, negative values never fuse.
 
     Returns
     -------
     (uint32[rules + 1], uint32, uint32[steps, 2])
-        Where each rule's body starts, the bodies, and the symbol positions of each step that has any, lowest
-        step first. A body names words and rules of lower steps only. At most twice the grammar's symbols,
-        or 2^20 more.
+        Offset of each rule's body, the bodies, and the symbol positions of each nonempty step, lowest step first. A
+        body
+        refers to words and rules of lower steps only. At most twice the grammar's symbols, or 2^20 more.
 
     """
     lengths = np.diff(rule_offsets.astype(np.int64))
@@ -69,10 +70,10 @@ def _plan(
     lengths: Int64,
     first_rules: Int64,
 ) -> Any:
-    """Fill the lengths of the fused bodies and each step's first rule; return the number of steps.
+    """Compute the lengths of the fused bodies and each step's first rule; return the number of steps.
 
-    One pass from the lowest level up: a level joins the step below it while that pays, so no exponential
-    expansion is ever written out or even added up.
+    One pass from the lowest level up: a level joins the step below it while that pays, so an exponential expansion is
+    neither written nor summed up.
     """
     steps = 0
     left = np.int64(budget)
@@ -107,7 +108,7 @@ def _plan(
 def _write(
     vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, first_rules: Int64, offsets: Int64, fused: UInt32
 ) -> None:
-    """Write the fused bodies; a rule comes after those it inlines."""
+    """Write the fused bodies; a rule comes after the rules that it inlines."""
     for step in range(len(first_rules) - 1):
         base = vocabulary_size + first_rules[step]
         for rule in range(first_rules[step], first_rules[step + 1]):

@@ -1,4 +1,4 @@
-"""Keeps rules' tables from one call to the next, under a byte budget, as long as the rules live."""
+"""Caches rules' tables between calls, under a byte budget, for the lifetime of the rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cache import ByteLRU
 
 kept: ByteLRU[Tables] = ByteLRU(lambda: settings().host_cache_bytes, lambda tables: tables.nbytes)
-"""Tables of rules that are in use: they are the same for any rows."""
+"""Cache of tables; they are independent of rows."""
 
 _numbers = itertools.count()
 _entries: WeakKeyDictionary[Rules, _Entry] = WeakKeyDictionary()
@@ -23,7 +23,7 @@ _lock = threading.Lock()
 
 @dataclass
 class _Entry:
-    """What is known of rules by strategy: the bytes of all tables, and of those built for one call alone."""
+    """Cache entry of rules, by strategy: bytes of all tables, and bytes built for single calls so far."""
 
     number: int = field(default_factory=lambda: next(_numbers))
     nbytes: dict[str, int] = field(default_factory=dict)
@@ -49,10 +49,11 @@ def _entry(rules: Rules) -> _Entry:
 
 
 def load_tables(rules: Rules, roots: UInt32, strategy: str) -> Tables:
-    """Return the tables of at least the rules that the roots reach.
+    """Return tables of at least the rules that the roots reach.
 
-    All rules' tables are built once and kept. Where they pass the budget, or the roots reach far less, only what is
-    reached is built and not kept; once half of the whole has been built so, it is built and kept too.
+    All rules' tables are built once and cached. If they exceed the budget, or the roots reach far fewer rules, only the
+    reached ones are built, and not cached; once half of the total bytes was built in this way, all are built and
+    cached.
 
     Parameters
     ----------

@@ -8,6 +8,6 @@ from polars_tadoc.runtime.device import device_errors
 
 
 def load_rules(grammar: GrammarArrays) -> Rules:
-    """Copy a checked grammar's rules to the device, as traversals read them: no level is fused into another."""
+    """Copy a checked grammar's rules to the device for traversals; levels are not fused."""
     with device_errors(f"loading {grammar.rule_count:,} rules"):
         return Rules.of(grammar).loaded(load_array)

@@ -1,8 +1,8 @@
 // Sums of counts by image, for morphisms of the vocabulary.
 #include "primitives/counters.cuh"
 
-// image   new id of each word, NONE where the word is deleted
-// held    new ids counted in shared memory: the few that a map onto few ids makes all words meet at
+// image   new id of each word, NONE if the word is deleted
+// held    new ids counted in shared memory: with few new ids, all words contend for them
 extern "C" __global__ void map_counts(
     const u64* __restrict__ counts, const u32* __restrict__ image, u32 size, u32 held, u64* sums)
 {

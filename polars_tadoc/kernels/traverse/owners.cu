@@ -1,9 +1,9 @@
-// What a sweep finds the owner of a symbol position with, made once for each grammar.
+// Builds the index that finds the body of a symbol position, once per grammar.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 
-// Makes what top_down.cu's RankedOwners reads, one thread for each word of 32 positions.
-// starts: where each body starts, bodies with no symbols left out, ascending, and the number of symbols.
+// Fills the input of top_down.cu's RankedOwners, one thread per word of 32 positions.
+// starts: start of each nonempty body, ascending, then the number of symbols.
 extern "C" __global__ void mark_owners(
     const u32* __restrict__ starts, u32 bodies, uint2* __restrict__ marks, u32 mark_count)
 {

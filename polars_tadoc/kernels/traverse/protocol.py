@@ -1,4 +1,4 @@
-"""What every engine supplies to count words by traversing rules."""
+"""Functions that every engine supplies for counting words by traversing rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TraverseKernels(Protocol):
         ...
 
     def top_down_weights(self, grammar: Any, roots: Any) -> Any:
-        """Count the words that roots stand for: uint64 by word id."""
+        """Count the words in the expansion of the roots: uint64 by word id."""
 
     def terminal_counts(self, rules: Rules, roots: Any, strategy: str) -> Any:
         """Count each terminal over all documents: uint64 by terminal."""
@@ -46,5 +46,5 @@ class TraverseKernels(Protocol):
         """Sum counts by image, which is in host memory: uint64 by new id."""
 
     def select(self, counts: Any, words: RankedWords, min_count: int, top: int | None) -> tuple[UInt32, UInt64]:
-        """Pick the words of a result, in its order: ids and counts, in host memory."""
+        """Select the words of a result, in result order: ids and counts, in host memory."""
         ...

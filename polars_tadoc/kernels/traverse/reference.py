@@ -1,7 +1,7 @@
-"""Plain-Python definition of each kernel: what the CPU and GPU families are held to, result for result.
+"""Plain-Python definition of the kernels; CPU and GPU kernels must return the same results.
 
-Written for reading, not for speed: lists, dicts and big integers, no NumPy. Tests compare every fast
-kernel with these on generated inputs.
+Written for reading, not for speed: lists, dicts and big integers, no NumPy. Tests compare every fast kernel with these
+functions on generated inputs.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Item = TypeVar("Item")
 _MASK = (1 << 64) - 1
 _K1, _K2 = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 
-# Other_Alphabetic of Unicode beyond the marks: circled, squared and parenthesised Latin letters
+# characters of Other_Alphabetic besides marks: circled, squared and parenthesised Latin letters
 _LETTER_SYMBOLS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 _JOIN_CONTROL = "\u200c\u200d"
 _IDEOGRAPHIC = re.compile(
     "CJK UNIFIED|CJK COMPATIBILITY IDEOGRAPH|IDEOGRAPHIC ITERATION|IDEOGRAPHIC NUMBER|HANGZHOU NUMERAL"
     "|VERTICAL IDEOGRAPHIC|OLD CHINESE|(HALFWIDTH )?KATAKANA|HIRAGANA|HENTAIGANA"
 )
-_KANA_OF_NO_SCRIPT = "\uff9e\uff9f"  # the halfwidth sound marks belong to script Common
+_KANA_OF_NO_SCRIPT = "\uff9e\uff9f"  # halfwidth sound marks have script Common
 
 
 def is_word_character(character: str) -> bool:
-    r"""Tell whether ``\w`` of UTS #18 holds a character: alphabetic, mark, digit, connector or join control."""
+    r"""Tell whether ``\w`` of UTS #18 matches a character: alphabetic, mark, digit, connector or join control."""
     category = unicodedata.category(character)
     if category[0] in "LM" or category in ("Nd", "Nl", "Pc"):
         return True
@@ -40,12 +40,12 @@ def is_word_character(character: str) -> bool:
 
 
 def is_mark(character: str) -> bool:
-    r"""Tell whether ``\p{M}`` holds a character."""
+    r"""Tell whether ``\p{M}`` matches a character."""
     return unicodedata.category(character)[0] == "M"
 
 
 def is_single(character: str) -> bool:
-    """Tell whether a character is a word by itself: Han and kana that are word characters and no marks."""
+    """Tell whether a character is a word of its own: Han or kana, a word character, not a mark."""
     name = unicodedata.name(character, "")
     return (
         is_word_character(character)
@@ -56,14 +56,14 @@ def is_single(character: str) -> bool:
 
 
 def tokenize(text: str, tokenizer: str | re.Pattern[str]) -> tuple[list[str], list[str]]:
-    """Cut a text into n words and the n + 1 gaps around them.
+    """Split a text into n words and the n + 1 gaps around them.
 
     Parameters
     ----------
     text
         One row.
     tokenizer
-        "words", "whitespace" (``str.split()``), "xml" or a regex whose non-empty matches are the words.
+        "words", "whitespace" (``str.split()``), "xml" or a regex whose nonempty matches are the words.
 
     Examples
     --------
@@ -108,29 +108,27 @@ def _spans(text: str, tokenizer: str | re.Pattern[str]) -> Iterator[tuple[int, i
 
 
 def hash_pair(pair: Pair) -> int:
-    """Mix a pair of symbols into 64 bits."""
+    """Hash a pair of symbols to 64 bits."""
     h = ((pair[0] << 32 | pair[1]) * _K1) & _MASK
     h = ((h ^ h >> 32) * _K2) & _MASK
     return h ^ h >> 32
 
 
 def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list[Pair], list[list[int]]]:
-    """Replace repeated pairs round by round; rule k becomes symbol ``vocabulary_size + k``.
+    """Replace repeated pairs in rounds; rule k becomes symbol ``vocabulary_size + k``.
 
-    All rows stand in one sequence, a separator after each. A position is the pair that starts there.
-    In each round
+    All rows form one sequence, with a separator after each. A position represents the pair that starts there. In each
+    round
 
-    1. the pairs at alive positions are counted; one counted twice or more has the priority
-       (count, hash);
-    2. a position is selected where its priority is above both neighbours'; where it equals one (in a run of
-       one symbol: different pairs have different hashes), only at even distance from the run's start;
-    3. pairs selected at two positions or more, and at half of those counted or more, are replaced there
-       (the others' counts are stale: they wait for the next round); those that are no rules yet become
-       rules, numbered by their first selected position;
-    4. positions whose pair was counted once die; those whose pair holds a new symbol come alive. Where
-       the round made no rule, the selected positions die as well, so that their neighbours get a turn.
+    1. count the pairs at alive positions; a pair with count two or more has the priority (count, hash);
+    2. select the positions whose priority is above those of both adjacent positions; if priorities are equal (in a run
+       of one symbol, as different pairs have different hashes), select at even distance from the run's start;
+    3. replace the pairs that are selected at two positions or more, and at half of the counted positions or more (other
+       counts are stale and wait for the next round); new pairs become rules, numbered by first selected position;
+    4. positions whose pair was counted once die; positions whose pair contains a new symbol become alive. If the round
+       made no rule, the selected positions die as well, so that adjacent positions can be selected.
 
-    It ends when at most one position is alive, nothing is selected, or two rounds running made no rule.
+    Ends if at most one position is alive, nothing is selected, or two consecutive rounds made no rule.
 
     Examples
     --------
@@ -159,7 +157,7 @@ def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list
             neighbours = [priority[j] for j in (i - 1, i + 1) if 0 <= j < len(priority)]
             selected.append(here > nothing and all(here > n or (here == n and even) for n in neighbours))
         times = Counter(pair for pair, is_selected in zip(pairs, selected, strict=True) if is_selected)
-        # a Counter keeps the order of first places
+        # a Counter keeps the order of first positions
         new = [pair for pair in times if times[pair] > 1 and 2 * times[pair] >= counts[pair]]
         if not new and (stalled_before or not any(selected)):
             break
@@ -167,7 +165,7 @@ def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list
         for pair in new:
             rules.setdefault(pair, vocabulary_size + len(rules))
         symbol_of = {pair: rules[pair] for pair in new}
-        written: list[tuple[int, bool, bool]] = []  # symbol, alive as it was, new
+        written: list[tuple[int, bool, bool]] = []  # symbol, whether it was alive, whether it is new
         i = 0
         while i < len(sequence):
             if selected[i] and pairs[i] in symbol_of:
@@ -198,16 +196,18 @@ def _neighbours(items: list[Item], after_last: Item) -> list[tuple[Item, Item]]:
 def prune(
     rules: list[Pair], sequences: list[list[int]], vocabulary_size: int, margin: int = 1, passes: int = 4
 ) -> tuple[list[list[int]], list[int], list[list[int]]]:
-    """Inline rules that do not pay and order the others by level.
+    """Inline rules that do not pay, and sort the others by level.
 
-    A rule of body length l named u times stays where ``l * u > l + u + margin``. Each pass counts uses with
-    the rules dropped before it inlined, then visits rules in order; lengths follow the drops at once. A
-    rule's level is one above the highest rule in its body; within one level the order stays.
+    A rule with body length l and u uses is kept if ``l * u > l + u + margin``. Each pass counts uses with the rules
+    dropped
+    before inlined, then visits rules in order; lengths are updated at once. A rule's level is one above the highest
+    rule
+    in its body; the order within a level is kept.
 
     Returns
     -------
     (bodies, level_offsets, rows)
-        Bodies and rows under the new numbers; where each level starts, and the number of rules.
+        Bodies and rows with the new numbers; the first rule of each level, then the number of rules.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def prune(
 
 
 def expand(symbol: int, vocabulary_size: int, rule_offsets: Sequence[int], symbols: Sequence[int]) -> list[int]:
-    """List the words that a symbol stands for."""
+    """List the words in a symbol's expansion."""
     if symbol < vocabulary_size:
         return [symbol]
     rule = symbol - vocabulary_size
@@ -267,7 +267,7 @@ def expand(symbol: int, vocabulary_size: int, rule_offsets: Sequence[int], symbo
 def top_down_weights(
     vocabulary_size: int, rule_offsets: Sequence[int], symbols: Sequence[int], roots: Sequence[int]
 ) -> list[int]:
-    """Count the words that the roots stand for, by word id: the roots are expanded and counted.
+    """Count the words in the expansion of the roots, by word id.
 
     Examples
     --------
@@ -288,7 +288,7 @@ def top_down_weights(
 
 
 def map_counts(counts: Sequence[int], image: Sequence[int], size: int) -> list[int]:
-    """Sum counts by image; the image 0xFFFFFFFF stands for none.
+    """Sum counts by image; image 0xFFFFFFFF means none.
 
     Examples
     --------
@@ -306,7 +306,7 @@ def map_counts(counts: Sequence[int], image: Sequence[int], size: int) -> list[i
 def select(
     counts: Sequence[int], words: Sequence[str], min_count: int = 1, top: int | None = None
 ) -> tuple[list[int], list[int]]:
-    """Pick word ids and counts: by count falling, equal ones in code point order; never a word counted 0 times.
+    """Select word ids and counts: by descending count, then code point order; words with count 0 are dropped.
 
     Examples
     --------
@@ -320,14 +320,14 @@ def select(
 
 
 def decode_gaps(data: bytes, words: int, gap_vocabulary: Sequence[str]) -> list[str]:
-    """List the words + 1 gaps of a row: varint pairs of gaps passed over and gap id.
+    """List the words + 1 gaps of a row from varint pairs (number of skipped default gaps, gap id).
 
-    A gap passed over is one space, or nothing before the first and after the last word.
+    The default gap is one space, or empty before the first and after the last word.
 
     Raises
     ------
     ValueError
-        The stream ends inside a number, or names a gap or a place that is not there.
+        The stream ends inside a number, or refers to a gap or position that does not exist.
 
     Examples
     --------
@@ -356,7 +356,7 @@ def decode_gaps(data: bytes, words: int, gap_vocabulary: Sequence[str]) -> list[
         place += varint()
         gap = varint()
         if place > words or gap >= len(gap_vocabulary):
-            raise ValueError("no such place or gap")
+            raise ValueError("no such position or gap")
         gaps[place] = gap_vocabulary[gap]
         place += 1
     return gaps
@@ -365,7 +365,7 @@ def decode_gaps(data: bytes, words: int, gap_vocabulary: Sequence[str]) -> list[
 def expand_rows(
     vocabulary_size: int, bodies: Sequence[Sequence[int]], rows: Sequence[Sequence[int]], word_ids: Sequence[int]
 ) -> list[list[int]]:
-    """List each row's words, every word under its new id.
+    """List each row's words with mapped ids.
 
     Examples
     --------
@@ -382,14 +382,14 @@ def expand_rows(
 def gap_keys(
     row: Sequence[int], vocabulary_size: int, rule_offsets: Sequence[int], symbols: Sequence[int]
 ) -> list[int]:
-    """Name what predicts the gap between each word of a row and the next.
+    """Return for each gap between two words of a row the key of its prediction.
 
-    Two words meet either between two top-level symbols of the row: the key is then the word after the gap;
-    or between places k - 1 and k of one rule body: the key is then ``vocabulary_size + rule_offsets[rule] + k``.
+    If the words belong to different top-level symbols of the row, the key is the word after the gap. If they belong to
+    positions k - 1 and k of one rule body, the key is ``vocabulary_size + rule_offsets[rule] + k``.
 
     Examples
     --------
-    >>> gap_keys([2, 2, 1], 2, [0, 2], [0, 1])  # rule 2 stands for the words 0 and 1
+    >>> gap_keys([2, 2, 1], 2, [0, 2], [0, 1])  # rule 2 expands to the words 0 and 1
     [3, 0, 3, 1]
 
     """
@@ -415,25 +415,25 @@ def predict_gaps(
     rule_offsets: Sequence[int],
     symbols: Sequence[int],
 ) -> list[int]:
-    """Predict a gap code for each key of :func:`gap_keys`: the one seen there most often over all rows.
+    """Predict a gap code for each key of :func:`gap_keys`: the most frequent one over all rows.
 
-    Equally frequent ones give way to the smallest; a code seen only once does not count. Where nothing counts
-    it is code 0.
+    Ties go to the smallest code; codes seen once do not count. Without any, the prediction is code 0.
 
     Parameters
     ----------
     rows
         Each row's top-level symbols.
     codes
-        Each row's words + 1 gap codes: 0 for a single space, else 1 + the gap's id. The first and the last
-        stand before and after all words and are not predicted.
+        Each row's words + 1 gap codes: 0 for a single space, otherwise 1 + the gap's id. The first and last gap,
+        outside
+        of the words, are not predicted.
     vocabulary_size, rule_offsets, symbols
         The grammar.
 
     Returns
     -------
     list of int
-        By key: ``vocabulary_size + len(symbols)`` codes.
+        Code by key: ``vocabulary_size + len(symbols)`` codes.
 
     Examples
     --------
@@ -451,13 +451,13 @@ def predict_gaps(
 
 
 def encode_predicted_gaps(codes: Sequence[int], predicted: Sequence[int]) -> bytes:
-    """Write a row's gaps that are not as predicted: varint pairs of gaps passed over and gap code.
+    """Encode a row's gaps that differ from the prediction: varint pairs (number of skipped gaps, gap code).
 
     Parameters
     ----------
     codes
-        The row's words + 1 gap codes, as for :func:`predict_gaps`, but 0 says *nothing* where the gap stands
-        before the first or after the last word.
+        The row's words + 1 gap codes, as for :func:`predict_gaps`, but for the first and the last gap 0 means an empty
+        gap.
     predicted
         The predicted code of each gap between two words.
 
@@ -484,13 +484,13 @@ def encode_predicted_gaps(codes: Sequence[int], predicted: Sequence[int]) -> byt
 
 
 def decode_predicted_gaps(data: bytes, predicted: Sequence[int] | None, gap_vocabulary: Sequence[str]) -> list[str]:
-    """List the words + 1 gaps of a row; ``predicted`` is None where it has no word.
+    """List the words + 1 gaps of a row; ``predicted`` is None for a row without words.
 
     Raises
     ------
     ValueError
-        The stream ends inside a number, names a gap or a place that is not there, or has code 0 before the first or
-        after the last word.
+        The stream ends inside a number, refers to a gap or position that does not exist, or has code 0 for the first or
+        last gap.
 
     Examples
     --------
@@ -502,13 +502,13 @@ def decode_predicted_gaps(data: bytes, predicted: Sequence[int] | None, gap_voca
     gaps = [""] if predicted is None else ["", *(strings[code] for code in predicted), ""]
     for place, code in _varint_pairs(data):
         if place >= len(gaps) or code >= len(strings) or (code == 0 and place in (0, len(gaps) - 1)):
-            raise ValueError("no such place or gap")
+            raise ValueError("no such position or gap")
         gaps[place] = strings[code]
     return gaps
 
 
 def _varint_pairs(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield place and value of each varint pair (places passed over, value)."""
+    """Yield position and value of each varint pair (skipped positions, value)."""
     numbers: list[int] = []
     value = shift = 0
     for byte in data:
@@ -529,7 +529,7 @@ def _varint_pairs(data: bytes) -> Iterator[tuple[int, int]]:
 def fewest_symbols(
     vocabulary_size: int, bodies: Sequence[Sequence[int]], rows_of_words: Sequence[Sequence[int]]
 ) -> list[int]:
-    """Count the words and rules that each row takes where the fewest are used.
+    """Return for each row the minimum number of words and rules that expand to it.
 
     Examples
     --------
@@ -552,31 +552,32 @@ def fewest_symbols(
 
 
 def sequitur(sequences: list[list[int]], vocabulary_size: int) -> tuple[list[list[int]], list[int], list[list[int]]]:
-    """Infer a grammar word by word (Nevill-Manning and Witten, 1997); all rows share its rules.
+    """Infer a grammar word by word (Nevill-Manning and Witten, 1997); all rows share the rules.
 
-    No two digrams are alike unless they overlap (digram uniqueness), and every rule is named twice or more
-    (rule utility). A digram is two neighbouring symbols of a row or of a rule's body. One place of each
-    digram is recorded, of a run the first; a place whose digram is new is pending. While places are
-    pending, the latest is looked at:
+    No digram occurs twice without overlap (digram uniqueness), and every rule is used at least twice (rule utility). A
+    digram is two adjacent symbols of a row or of a rule's body. One position is recorded per digram, the first one in a
+    run; a position with a new digram is pending. While there are pending positions, take the latest:
 
-    1. its digram is not recorded: now it is;
-    2. the recorded place overlaps (three equal symbols): the first of both is recorded, and the one after
-       it is pending;
-    3. the recorded place, or else this one, is the whole body of a rule: that rule stands for the other;
-    4. the first symbol is a rule that is named in these two places only: the second symbol goes to the end
-       of its body (what a new rule and rule utility would lead to);
-    5. otherwise the digram becomes a rule, in the recorded place, then in the other.
+    1. if its digram is not recorded, record it;
+    2. if the recorded position overlaps (three equal symbols), record the first of both, and make the position after it
+       pending;
+    3. if the recorded position, or otherwise this one, is the whole body of a rule, replace the other by that rule;
+    4. if the first symbol is a rule with uses in these two positions only, append the second symbol to its body (this
+    is
+       what a new rule and rule utility would lead to);
+    5. otherwise make the digram a rule, first at the recorded position, then at the other.
 
-    After 3 to 5 the first, then the last symbol of that rule's body gives way to its own body where nothing
-    else names it. Should both places be whole bodies, both stay. A pending place comes before the places
-    that were pending already; a symbol put in place makes itself and then the one before it pending, so
-    that the one before is looked at first.
+    After 3 to 5, the first, then the last symbol of that rule's body is replaced by its own body if it has no other
+    use.
+    If both positions are whole bodies, both stay. A new pending position precedes those already pending; inserting a
+    symbol makes its position pending, then the position before it, so that the latter is taken first.
 
     Returns
     -------
     (bodies, level_offsets, rows)
-        As :func:`prune` returns them: a rule's level is one above the highest rule in its body, within one
-        level rules stand as they were made.
+        As for :func:`prune`: a rule's level is one above the highest rule in its body; within a level, rules are in
+        order of
+        creation.
 
     Examples
     --------
@@ -594,7 +595,7 @@ def sequitur(sequences: list[list[int]], vocabulary_size: int) -> tuple[list[lis
 
 
 class _Sequitur:
-    """Rows and bodies as lists of places; a place has a symbol as long as it stands in a line."""
+    """Rows and bodies as linked lists of positions; a position has a symbol while it is in a list."""
 
     def __init__(self, vocabulary_size: int) -> None:
         self.vocabulary_size = vocabulary_size
@@ -676,7 +677,7 @@ class _Sequitur:
         self.expand(self.bodies[rule][-1])
 
     def forget(self, place: int | None) -> None:
-        """The digram at a place is about to be gone; another of its run takes its turn."""
+        """Forget the digram at a position before it is removed; record another position of its run instead."""
         digram = self.digram(place)
         if place is None or digram is None or self.recorded.get(digram) != place:
             return

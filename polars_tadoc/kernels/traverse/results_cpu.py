@@ -1,4 +1,4 @@
-"""Results by document and by terminal: documents are shared out among threads, their tables put into place."""
+"""Results by document and by terminal: threads count chunks of documents, then the results are put in order."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 ARENA = 1 << 20
-"""Terminals that one arena holds: pages that are never written cost nothing."""
+"""Terminals per arena; unwritten pages take no memory."""
 
 CHUNKS = 4
-"""Chunks of documents per thread: more than one level out documents that lie unevenly."""
+"""Chunks of documents per thread: several, to balance uneven documents."""
 
 SMALL = 1 << 12
-"""Symbols and documents up to which one thread counts them sooner than two are started."""
+"""Up to this many symbols and documents, one thread is faster than starting two."""
 
 _rules: WeakKeyDictionary[GrammarArrays, Rules] = WeakKeyDictionary()
-"""Rules of grammars that are in use."""
+"""Rules of the grammars in use."""
 
 LONG = 8
-"""Documents with so many times fewer top-level symbols than there are symbols, or with more, are counted without noting
-what they hold."""
+"""Documents with this many times fewer top-level symbols than there are symbols, or with more, are counted without
+recording which symbols they contain."""
 
 NUMBERED = 1 << 20
-"""Symbols up to which documents are numbered in one byte: starting anew every 255 documents is cheap."""
+"""Up to this many symbols, documents are numbered in one byte: clearing every 255 documents is cheap."""
 
 Run = Callable[..., tuple[int, int]]
 """Counts documents into an arena; see :func:`polars_tadoc.kernels.documents.documents_cpu.count_documents`."""
@@ -57,7 +57,7 @@ Run = Callable[..., tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class _Stretches:
-    """Where the terminals and counts of each class stand, in arenas that are kept alive here."""
+    """Positions of each class's terminals and counts in arenas, which are kept alive here."""
 
     sizes: Int64
     terminals: UInt64
@@ -72,7 +72,7 @@ class _Stretches:
 
 
 def load_rules(grammar: GrammarArrays) -> Rules:
-    """Return a grammar's rules over its words, for traversals; a second call makes nothing anew."""
+    """Return a grammar's rules over its words, for traversals; cached."""
     rules = _rules.get(grammar)
     if rules is None:
         rules = _rules[grammar] = Rules.of(grammar)
@@ -80,9 +80,9 @@ def load_rules(grammar: GrammarArrays) -> Rules:
 
 
 def rule_weights(rules: Rules, roots: UInt32) -> UInt64:
-    """Count how often each terminal and each rule occurs: uint64, length terminals + rules.
+    """Count the occurrences of each terminal and rule: uint64, length terminals + rules.
 
-    As :func:`~polars_tadoc.kernels.traverse.counts_cpu.top_down_weights` does, which returns those of the words.
+    Like :func:`~polars_tadoc.kernels.traverse.counts_cpu.top_down_weights`, which returns the words' part.
     """
     weights = _counts.count_symbols(roots, rules.terminals + rules.rule_count)
     _counts.push_down(rules.terminals, rules.rule_offsets, rules.symbols, weights)
@@ -92,8 +92,8 @@ def rule_weights(rules: Rules, roots: UInt32) -> UInt64:
 def terminal_counts(rules: Rules, roots: UInt32, strategy: str) -> UInt64:
     """Count each terminal over all documents.
 
-    ``roots`` are the top-level symbols of the rows that are there. "top_down" pushes weights from the roots to the
-    terminals, "bottom_up" merges the rules' tables upward (G-TADOC, ICDE 2021, algorithms 1 and 2).
+    ``roots`` are the top-level symbols of the rows. "top_down" propagates weights from the roots to the terminals,
+    "bottom_up" merges the rules' tables (G-TADOC, ICDE 2021, algorithms 1 and 2).
     """
     if strategy == "top_down":
         return rule_weights(rules, roots)[: rules.terminals]
@@ -120,25 +120,24 @@ def count_by_document(
     rules
         The rules.
     root_offsets
-        int64, documents + 1: where each document's symbols start in ``roots``.
+        int64, documents + 1: offsets of each document's symbols in ``roots``.
     roots
-        uint32: the documents' top-level symbols, one document after another.
+        uint32: the concatenated top-level symbols of the documents.
     strategy
-        "top_down": each document's weights go down from its roots, each of its rules is read once. "bottom_up":
-        each rule's table is made once, and a document merges the tables of its symbols (G-TADOC, ICDE 2021,
-        algorithms 1 and 2). Documents of equal symbols are counted once.
+        "top_down" propagates each document's weights from its roots and reads each of its rules once. "bottom_up" makes
+        each rule's table once and merges the tables of a document's symbols (G-TADOC, ICDE 2021, algorithms 1 and 2).
+        Documents with the same symbols are counted once.
     rank
-        uint32 by terminal: its place in the order of equally frequent ones; None for the terminals' own order.
+        uint32 by terminal: rank for ties; None for the order of terminals.
     min_count
-        Terminals that a document holds less often are left out of it.
+        Terminals with a lower count in a document are dropped from it.
     top
-        At most so many of each document.
+        Maximum number of terminals per document.
 
     Returns
     -------
     (int64 array, uint32 array, uint64 array)
-        Where each document's stretch starts, documents + 1; terminals and counts, within a document by count
-        falling, then rank.
+        Offsets by document, documents + 1; terminals and counts, within a document by descending count, then rank.
 
     """
     classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
@@ -149,19 +148,19 @@ def count_by_document(
 def terms_by_document(
     rules: Rules, root_offsets: Int64, roots: UInt32, strategy: str, rank: UInt32 | None = None
 ) -> tuple[Int64, UInt32, UInt64]:
-    """Count each document's terminals, each once, by rank.
+    """Count each document's distinct terminals, by rank.
 
     Parameters
     ----------
     rules, root_offsets, roots, strategy
         As for :func:`count_by_document`.
     rank
-        uint32 by terminal: its place in the order; None for the terminals' own order.
+        uint32 by terminal: its rank; None for the order of terminals.
 
     Returns
     -------
     (int64 array, uint32 array, uint64 array)
-        Where each document's stretch starts, documents + 1; terminals and counts, within a document by rank.
+        Offsets by document, documents + 1; terminals and counts, within a document by rank.
 
     """
     if rules.rule_count == 0:
@@ -173,7 +172,7 @@ def terms_by_document(
 def _by_document(stretches: _Stretches, classes: Classes) -> tuple[Int64, UInt32, UInt64]:
     offsets = np.empty(len(classes.of) + 1, np.int64)
     offset_documents(stretches.sizes, classes.of, offsets)
-    _, terminals = allocate(int(offsets[-1]), np.uint32)  # they go into results as they are
+    _, terminals = allocate(int(offsets[-1]), np.uint32)  # used in results without a copy
     counts = np.empty(offsets[-1], np.uint64)
 
     found = (stretches.sizes, stretches.terminals, stretches.counts, stretches.count_size, classes.of, offsets)
@@ -184,19 +183,19 @@ def _by_document(stretches: _Stretches, classes: Classes) -> tuple[Int64, UInt32
 def count_by_terminal(
     rules: Rules, root_offsets: Int64, roots: UInt32, strategy: str, counted: bool
 ) -> tuple[Int64, UInt32, UInt64 | None]:
-    """List the documents that hold each terminal.
+    """List the documents that contain each terminal.
 
     Parameters
     ----------
     rules, root_offsets, roots, strategy
         As for :func:`count_by_document`.
     counted
-        Whether to say how often each document holds the terminal.
+        Whether to return counts.
 
     Returns
     -------
     (int64 array, uint32 array, uint64 array or None)
-        Where each terminal's stretch starts, terminals + 1; documents, ascending; counts.
+        Offsets by terminal, terminals + 1; documents, ascending; counts.
 
     """
     classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
@@ -229,10 +228,10 @@ def count_by_terminal(
 def _share_out(
     root_offsets: Int64, classes: Classes, symbols: int, start: Callable[[], Run], arena_type: Any, room: int
 ) -> list[Any]:
-    """Let threads count chunks of the classes' members until none is left; return the arenas that hold the results.
+    """Let threads count chunks of the classes' members; return the arenas with the results.
 
-    Each thread gets a run of its own from ``start``; an arena that has no room for one more document gives way to
-    another. The documents of a chunk are either all long or none is.
+    Each thread starts with its own chunks; an arena without room for one more document is followed by another. The
+    documents of a chunk are either all long or all short.
     """
     sizes = root_offsets[classes.members + 1] - root_offsets[classes.members]
     before = running_sum(sizes + 1)
@@ -248,7 +247,7 @@ def _share_out(
         while chunks:
             try:
                 first, stop = chunks.popleft()
-            except IndexError:  # another thread was faster
+            except IndexError:  # another thread took the last chunk
                 break
             while first < stop:
                 if at == room:
@@ -266,7 +265,7 @@ def _arena(size: int, dtype: Any) -> tuple[UInt32, Any]:
 
 
 def _bitmap(size: int) -> tuple[UInt64, UInt64]:
-    """Return a bitmap and its summary, both of one word at least."""
+    """Return a bitmap and its summary, each of at least one word."""
     return np.zeros((size >> 6) + 1, np.uint64), np.zeros((size >> 12) + 1, np.uint64)
 
 
@@ -293,7 +292,7 @@ def _count(
 ) -> _Stretches:
     tables = load_tables(rules, roots, strategy)
     size, symbols = rules.terminals, rules.terminals + rules.rule_count
-    ordered = rank is None  # as long documents are counted
+    ordered = rank is None  # the order in which long documents are counted
     by_rank = np.arange(size if order else 0, dtype=np.uint32)
     if rank is None:
         rank = by_rank

@@ -1,5 +1,5 @@
-// How often each rule and each terminal occurs (G-TADOC, Zhang et al., ICDE 2021, Algorithm 1), all levels in one
-// cooperative launch. Unlike top_down.cu's, these are all rules' weights: no level is fused into another.
+// Occurrences of each rule and each terminal (G-TADOC, Zhang et al., ICDE 2021, Algorithm 1), all levels in one
+// cooperative launch. Unlike in top_down.cu, these are the full weights of all rules: no levels are fused.
 #define WIDE 1
 #include "primitives/counters.cuh"
 #include "primitives/grid_barrier.cuh"
@@ -8,7 +8,7 @@
 
 constexpr u32 THREADS = 512;
 
-// weights: terminals, then rules: zeros. held: terminals, the first ones, that each block counts in shared memory.
+// weights: terminals, then rules: zeros. held: number of first terminals that each block counts in shared memory.
 extern "C" __global__ void __launch_bounds__(THREADS) rule_weights(
     u32 terminals, const i64* __restrict__ rule_offsets, const u32* __restrict__ symbols,
     const i64* __restrict__ level_offsets, u32 levels, const u32* __restrict__ roots, u64 root_count, u32 held,
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rule_weights(
     for (u32 level = levels; level-- > 0;) {
         grid_barrier(arrived, target);
         const i64 stop = level_offsets[level + 1];
-        // neighbouring warps' rules go to different blocks: a short level is spread over all multiprocessors
+        // adjacent warps' rules go to different blocks: a short level is spread over all multiprocessors
         const i64 begin = level_offsets[level] + 32 * static_cast<i64>(threadIdx.x / 32 * gridDim.x + blockIdx.x);
         for (i64 first = begin; first < stop; first += static_cast<i64>(threads)) {
             const i64 rule = first + lane;

@@ -1,4 +1,4 @@
-"""What traversals read: the bodies of rules over terminals of any kind (words, sequences, pairs of words)."""
+"""The input of traversals: bodies of rules over terminals of any kind (words, sequences, pairs of words)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 
 
 class GrammarArrays(Protocol):
-    """The arrays of a grammar, in host memory, as kernels read them."""
+    """The arrays of a grammar, in host memory."""
 
     @property
     def vocabulary_size(self) -> int:
@@ -28,11 +28,11 @@ class GrammarArrays(Protocol):
 
     @property
     def rule_offsets(self) -> UInt32:
-        """Where each body starts in ``symbols``, rules + 1."""
+        """Offset of each body in ``symbols``, rules + 1."""
 
     @property
     def symbols(self) -> UInt32:
-        """The bodies one after another."""
+        """The concatenated bodies."""
 
     @property
     def level_offsets(self) -> UInt32:
@@ -40,15 +40,15 @@ class GrammarArrays(Protocol):
 
     @property
     def expansion_lengths(self) -> UInt64:
-        """Words by rule."""
+        """Number of words in the expansion of each rule."""
 
 
 class RankedWords(Protocol):
-    """The order of a vocabulary's words, in host memory, as kernels read it."""
+    """The code point order of a vocabulary's words, in host memory."""
 
     @property
     def rank(self) -> UInt32:
-        """Place of each word in code point order."""
+        """Rank of each word in code point order."""
 
     @property
     def ascending(self) -> Bools:
@@ -59,27 +59,28 @@ class RankedWords(Protocol):
         """Word ids in code point order."""
 
     def rank_of(self, ids: UInt32) -> UInt32:
-        """Return the places of some words in code point order."""
+        """Return the ranks of some words."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """Rules in the order of a grammar: a body names terminals and rules of lower levels only.
+    """Rules in the order of a grammar: a body refers to terminals and rules of lower levels only.
 
-    Symbol ``s`` below ``terminals`` is terminal ``s``; any other is rule ``s - terminals``. A body may be empty.
-    The arrays are an engine's (NumPy or CuPy), but for ``level_offsets``.
+    Symbol ``s`` below ``terminals`` is terminal ``s``; any other is rule ``s - terminals``. A body may be empty. The
+    arrays
+    belong to an engine (NumPy or CuPy), except for ``level_offsets``.
     """
 
     terminals: int
     """Number of terminals."""
     rule_offsets: Any
-    """int64, rules + 1: where each body starts in ``symbols``."""
+    """int64, rules + 1: offset of each body in ``symbols``."""
     symbols: Any
-    """uint32: the bodies one after another."""
+    """uint32: the concatenated bodies."""
     level_offsets: Int64
     """int64, levels + 1, in host memory: the first rule of each level, lowest level first."""
     lengths: Any
-    """uint64 by rule: terminals it stands for."""
+    """uint64 by rule: number of terminals in its expansion."""
 
     @property
     def rule_count(self) -> int:
@@ -88,7 +89,7 @@ class Rules:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the engine's arrays hold."""
+        """Bytes of the engine's arrays."""
         return int(self.rule_offsets.nbytes + self.symbols.nbytes + self.lengths.nbytes)
 
     @classmethod
@@ -98,6 +99,6 @@ class Rules:
         return cls(grammar.vocabulary_size, offsets, grammar.symbols, levels, grammar.expansion_lengths)
 
     def loaded(self, load: Callable[[Any], Any]) -> Rules:
-        """Return rules in host memory as an engine's arrays."""
+        """Return host rules with arrays of an engine."""
         offsets, symbols, lengths = (load(array) for array in (self.rule_offsets, self.symbols, self.lengths))
         return Rules(self.terminals, offsets, symbols, self.level_offsets, lengths)

@@ -1,21 +1,21 @@
-// The words of a result: those counted often enough, or the few counted most.
+// The words of a result: those with a minimum count, or the most frequent ones.
 #include "primitives/counters.cuh"
 
 constexpr u32 BUCKETS = 2048;
 constexpr u32 THREADS = 1024;
 
-// A count's place on a scale of 32 steps per power of two: order is kept, ties only get more.
+// A count's bucket on a scale of 32 steps per power of two: monotonic, with additional ties.
 __device__ __forceinline__ u32 bucket_of(u64 count)
 {
     const int exponent = 63 - __clzll(count | 1);
     if (exponent < 5)
         return static_cast<u32>(count);
-    return (exponent - 4) * 32 + (static_cast<u32>(count >> (exponent - 5)) & 31);  // 1919 at most
+    return (exponent - 4) * 32 + (static_cast<u32>(count >> (exponent - 5)) & 31); // maximum 1919
 }
 
 // buckets    zero at the start
-// report     [0] words counted often enough, [1] pairs of neighbours that are out of the result's order
-// ascending  whether each word but the last stands before its successor in code point order, or null
+// report     [0] words with the minimum count, [1] adjacent pairs that are not in result order
+// ascending  whether each word but the last precedes its successor in code point order, or null
 extern "C" __global__ void __launch_bounds__(THREADS) survey(
     const u64* __restrict__ counts, const bool* __restrict__ ascending, u32 size, u64 least, u32* buckets, u64* report)
 {
@@ -52,8 +52,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) survey(
             atomicAdd(buckets + i, held[i]);
 }
 
-// Writes count and id of every word that may be among the `top` most counted: all of the bucket where the
-// last of them lies. found: [0] how many there are, zero at the start; then the first `capacity` pairs.
+// Writes count and id of every word that may be among the `top` most frequent: all of the bucket of the last one and
+// above. found: [0] their number, zero at the start; then the first `capacity` pairs.
 extern "C" __global__ void __launch_bounds__(THREADS) collect(
     const u64* __restrict__ counts, u32 size, u64 least, u64 top, const u32* __restrict__ buckets, u32 capacity,
     u64* found)
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) collect(
         __syncthreads();
     }
     const u64 through = sums[threadIdx.x];
-    if (through >= top && through - own < top)  // one thread at most
+    if (through >= top && through - own < top) // true in at most one thread
         lowest = through - own + upper_words >= top ? upper : upper - 1;
     __syncthreads();
     for (u64 word = blockIdx.x * THREADS + threadIdx.x; word < size; word += static_cast<u64>(gridDim.x) * THREADS) {
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) collect(
     }
 }
 
-// Puts words in code point order with a key that sorts them by count falling, words left out last.
+// Puts words in code point order with a key that sorts them by descending count, dropped words last.
 extern "C" __global__ void order_keys(
     const u64* __restrict__ counts, const u32* __restrict__ rank, u32 size, u64 least, u64* keys, u32* by_rank)
 {
@@ -98,7 +98,7 @@ extern "C" __global__ void order_keys(
     for (u64 word = blockIdx.x * blockDim.x + threadIdx.x; word < size; word += threads) {
         const u32 place = rank[word];
         const u64 count = counts[word];
-        keys[place] = count >= least ? ~count : ~0ull;  // least is 1 or more
+        keys[place] = count >= least ? ~count : ~0ull; // least is at least 1
         by_rank[place] = static_cast<u32>(word);
     }
 }

@@ -1,9 +1,10 @@
-// Ranges of very different lengths dealt evenly to the lanes of a warp, long ones to a block. Include after
+// Distributes ranges of very different lengths evenly over the lanes of a warp, and long ones over a block. Include
+// after
 // counters.cuh and scan.cuh.
 #ifndef POLARS_TADOC_SPANS
 #define POLARS_TADOC_SPANS
 
-// Counts have 32 bits where nothing that is counted is longer.
+// Counts have 32 bits if every expansion is short enough.
 #ifndef WIDE
 #define WIDE 0
 #endif
@@ -14,10 +15,10 @@ using Count = u64;
 using Count = u32;
 #endif
 
-constexpr u32 LONG = 1024;  // items from which a range is left to the whole block
+constexpr u32 LONG = 1024; // longer ranges are processed by the whole block
 
-// The last lane that starts at a place or before it, of lanes that start at `before`: empty ones are followed by
-// theirs. The whole warp calls it.
+// The last lane that starts at or before a position, for lanes that start at `before`; empty lanes are followed by
+// nonempty ones. Called by a whole warp.
 __device__ __forceinline__ int lane_at(u32 before, u32 place)
 {
     u32 owner = 0;
@@ -30,8 +31,9 @@ __device__ __forceinline__ int lane_at(u32 before, u32 place)
     return static_cast<int>(owner);
 }
 
-// Calls visit(item, weight) for each item of each lane's range [start, start + size), with the lane's weight. The
-// whole warp calls it; all ranges together are fewer than 2^32 items.
+// Calls visit(item, weight) for each item of each lane's range [start, start + size), with the lane's weight. Called by
+// a
+// whole warp; all ranges together have fewer than 2^32 items.
 template <typename Visit>
 __device__ __forceinline__ void visit_spans(u64 start, u32 size, Count weight, Visit visit)
 {
@@ -48,7 +50,7 @@ __device__ __forceinline__ void visit_spans(u64 start, u32 size, Count weight, V
     }
 }
 
-// Long ranges that wait, in shared memory, until the whole block has time for them.
+// Queue of long ranges in shared memory, until the whole block processes them.
 struct LongSpans {
     static constexpr u32 ROOM = 64;
 
@@ -57,13 +59,13 @@ struct LongSpans {
     u32 sizes[ROOM];
     Count weights[ROOM];
 
-    // One thread calls it, and a barrier follows.
+    // Called by one thread, followed by a barrier.
     __device__ __forceinline__ void clear()
     {
         waiting = 0;
     }
 
-    // Whether the range was long and found room.
+    // Returns whether the range was long and fit in the queue.
     __device__ __forceinline__ bool take(u64 start, u32 size, Count weight)
     {
         if (size < LONG)

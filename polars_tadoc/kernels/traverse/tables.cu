@@ -1,6 +1,6 @@
-// Each rule's terminals and how often it stands for them, from the lowest rules up (G-TADOC, Zhang et al., ICDE
-// 2021, Algorithm 2). All tables lie in one arena that is allocated once: how large a table can become is known
-// before any is made.
+// The terminals of each rule's expansion with counts, from the lowest rules up (G-TADOC, Zhang et al., ICDE 2021,
+// Algorithm 2). All tables are in one arena that is allocated once, because upper bounds of their sizes are known
+// before.
 #include "primitives/counters.cuh"
 #include "primitives/grid_barrier.cuh"
 #include "primitives/scan.cuh"
@@ -10,16 +10,17 @@
 constexpr u32 THREADS = 256;
 
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 FEW = WIDE ? 160 : 256;  // terminals, at most, of a table that one warp makes
+constexpr u32 FEW = WIDE ? 160 : 256; // maximum terminals of a table made by one warp
 constexpr u32 WARP_SLOTS = 2 * FEW;
 constexpr u32 BLOCK_SLOTS = WARPS * WARP_SLOTS;
-constexpr u32 MANY = 1700;  // terminals, at most, of a table that is made in shared memory
+constexpr u32 MANY = 1700; // maximum terminals of a table made in shared memory
 static_assert(MANY + MANY / 2 < BLOCK_SLOTS, "a table needs slots to spare");
-constexpr u32 BODY_LANES = 8;  // of one rule's body while bounds are found
+constexpr u32 BODY_LANES = 8; // lanes per rule's body while bounds are computed
 
-// bounds: of the terminals in each rule's table, the least of its length, all terminals, and its symbols' bounds
-// together. rooms: slots that its table takes in the arena: those made there need some to spare. report: the
-// barrier's count, one more, the rooms' sum, the greatest length; zeros.
+// bounds: of the terminals in each rule's table, the minimum of its expansion's length, the number of terminals, and
+// the
+// sum of its symbols' bounds. rooms: slots of its table in the arena; tables made there need spare slots. report: the
+// barrier's counter, one more, the sum of rooms, the greatest length; zeros.
 extern "C" __global__ void __launch_bounds__(THREADS) bound_tables(
     u32 terminals, const i64* __restrict__ rule_offsets, const u32* __restrict__ symbols,
     const i64* __restrict__ level_offsets, u32 levels, const u64* __restrict__ lengths, u32* bounds, u64* rooms,
@@ -67,13 +68,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) bound_tables(
 }
 
 struct Arena {
-    const i64* starts;  // of each rule's table
+    const i64* starts; // start of each rule's table
     u32* sizes;
     u32* terminals;
     Count* counts;
 };
 
-// Adds a body's terminals and its rules' tables. A whole warp calls it for 32 symbols.
+// Adds a body's terminals and its rules' tables. Called by a whole warp for 32 symbols.
 __device__ __forceinline__ void add_symbols(
     TerminalTable table, LongSpans* waiting, const Arena& arena, u32 terminals, const u32* __restrict__ symbols,
     i64 first, i64 stop)
@@ -98,7 +99,7 @@ __device__ __forceinline__ void add_symbols(
     });
 }
 
-// Writes a table's terminals one after another. A whole warp calls it.
+// Writes a table's terminals contiguously. Called by a whole warp.
 __device__ __forceinline__ void write_table(const TerminalTable& table, u32 thread, u32 threads, u64 start,
     const Arena& arena, u32* written)
 {
@@ -141,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_tables(
     u32 target = 0;
     for (u32 level = 0; level < levels; ++level) {
         const i64 level_stop = level_offsets[level + 1];
-        // Neighbouring rules go to different blocks: a short level is spread over all multiprocessors.
+        // Adjacent rules go to different blocks: a short level is spread over all multiprocessors.
         for (i64 base = level_offsets[level] + blockIdx.x; base < level_stop;
              base += static_cast<i64>(gridDim.x) * THREADS) {
             for (u32 turn = 0; turn < 32; ++turn) {
@@ -190,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_tables(
                     __syncthreads();
                     continue;
                 }
-                // What is written lies at or before what was read, and is not read again.
+                // Written positions are at or before positions already read, and are not read again.
                 for (u32 first = 0; first < table.slots; first += THREADS) {
                     const u32 i = first + threadIdx.x;
                     const u32 terminal = i < table.slots ? __ldcg(table.terminals + i) : NONE;
@@ -207,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_tables(
                     sizes[rule] = written;
                 __syncthreads();
             }
-            if (count > 0 && threadIdx.x == 0)  // all have read it: there was a barrier since
+            if (count > 0 && threadIdx.x == 0) // all threads have read it: there was a barrier since
                 large_count = 0;
             __syncthreads();
         }
@@ -215,7 +216,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_tables(
     }
 }
 
-// Copies tables to where none has room to spare. packed_starts: of each rule's table there. most: the highest count;
+// Copies tables to an arena without spare slots. packed_starts: start of each rule's table there. most: the highest
+// count;
 // zero.
 extern "C" __global__ void __launch_bounds__(THREADS) pack_tables(
     u32 rules, const i64* __restrict__ starts, const u32* __restrict__ sizes, const u32* __restrict__ table_terminals,
@@ -239,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) pack_tables(
         atomicMax(most, highest);
 }
 
-// Adds to each terminal's count what a table says, as often as the table's rule is used.
+// Adds each table's counts times the number of uses of its rule to the counts of terminals.
 extern "C" __global__ void __launch_bounds__(THREADS) add_tables(
     u32 terminals, u32 rules, const i64* __restrict__ starts, const u32* __restrict__ sizes,
     const u32* __restrict__ table_terminals, const Count* __restrict__ table_counts, const u64* __restrict__ uses,

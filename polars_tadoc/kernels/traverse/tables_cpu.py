@@ -1,8 +1,10 @@
-"""Tables of rules in one arena that is bounded before: what a rule holds itself, and what it leaves to others.
+"""Tables of rules in one arena of bounded size: terminals of a rule, and child rules whose tables are not merged in.
 
-Bottom-up a rule's table holds all that the rule stands for. Where weights go down it holds the terminals of its body,
-those of short rules in it written out, and names the other rules: a rule of few terminals is sooner read than waited
-for. Traversals read nothing else.
+Bottom-up, a rule's table has all terminals of its expansion. Top-down, it has the terminals of its body, with short
+rules
+expanded, and refers to the other rules as children: reading a rule of few terminals takes less time than waiting for
+its
+turn. Traversals read only these tables.
 """
 
 from __future__ import annotations
@@ -22,17 +24,17 @@ from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
 SHORT = 32
-"""Terminals up to which a rule is written out in the bodies that name it, where weights go down: reading so many takes
+"""Top-down, rules of at most this many terminals are expanded in the bodies that use them: reading the terminals takes
 less time than waiting for the rule's turn."""
 
 _0, _1 = np.uint64(0), np.uint64(1)
 
 WIDE = 16
-"""Numbers that are copied at once; an array that is read so has as many to spare."""
+"""Numbers copied at a time; arrays read in this way have as many spare ones at the end."""
 
 
 LANES = 64
-"""Numbers that are looked through at once."""
+"""Numbers scanned at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,19 +42,19 @@ class Tables:
     """Terminals, counts and children of rules."""
 
     starts: Any
-    """uint32 (uint64 where that does not do), rules + 1: where each rule's terminals start."""
+    """uint32 (uint64 if necessary), rules + 1: start of each rule's terminals."""
     terminals: UInt32
-    """uint32: the terminals, each once a rule."""
+    """uint32: the terminals, distinct within a rule."""
     counts: Any
-    """Unsigned integers: how often each occurs."""
+    """Unsigned integers: count of each."""
     child_starts: Int64
-    """int64, rules + 1: where each rule's children start."""
+    """int64, rules + 1: start of each rule's children."""
     children: UInt32
-    """uint32: symbols of the rules whose tables a table leaves out, as often as the body names them."""
+    """uint32: symbols of child rules, repeated as in the body."""
     waits: UInt8
-    """uint8 by rule: 1 where other tables may name the rule as a child, so that its weight is known after theirs."""
+    """uint8 by rule: 1 if other tables may have the rule as a child; its weight is known after theirs."""
     parents: Int64
-    """int64: the rules that have children, highest first."""
+    """int64: the rules with children, highest first."""
 
     @property
     def nbytes(self) -> int:
@@ -62,14 +64,14 @@ class Tables:
 
 
 def _lanes_at(context: Any, builder: Any, signature: Any, arguments: Any, k: int, lanes: Any) -> Any:
-    """Return where lanes are in memory: in the array that argument k is, from the place on that the next one tells."""
+    """Return the address of lanes in memory: argument k is the array, the next one the index."""
     data = context.make_array(signature.args[k])(context, builder, arguments[k]).data
     return builder.bitcast(builder.gep(data, [arguments[k + 1]]), lanes.as_pointer())
 
 
 @intrinsic
 def copy_wide(typing_context: Any, target: Any, place: Any, source: Any, start: Any) -> Any:
-    """Copy ``WIDE`` numbers of 32 bits, from ``source[start]`` on to ``target[place]`` on."""
+    """Copy ``WIDE`` 32-bit numbers from ``source[start]`` to ``target[place]``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         block = ir.VectorType(ir.IntType(32), WIDE)
@@ -84,7 +86,7 @@ def copy_wide(typing_context: Any, target: Any, place: Any, source: Any, start: 
 
 @intrinsic
 def copy_scaled(typing_context: Any, target: Any, place: Any, source: Any, start: Any, factor: Any) -> Any:
-    """Copy ``WIDE`` unsigned integers times a factor; the target's may be wider than the source's."""
+    """Copy ``WIDE`` unsigned integers times a factor; the target's type may be wider than the source's."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide, narrow = (ir.VectorType(ir.IntType(signature.args[k].dtype.bitwidth), WIDE) for k in (0, 2))
@@ -109,7 +111,7 @@ def copy_scaled(typing_context: Any, target: Any, place: Any, source: Any, start
 
 @intrinsic
 def nonzero_bits(typing_context: Any, array: Any, start: Any) -> Any:
-    """Of the ``LANES`` numbers from ``array[start]`` on, bit i tells whether number i is other than zero."""
+    """Return a bit mask: bit i tells whether ``array[start + i]`` is nonzero, for ``LANES`` numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = ir.VectorType(ir.IntType(array.dtype.bitwidth), LANES)
@@ -129,7 +131,7 @@ def mark_symbols(symbols: UInt32, marked: Bools) -> None:
 
 @njit
 def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: Bools) -> None:
-    """Mark the symbols that a marked rule names."""
+    """Mark the symbols in the bodies of marked rules."""
     for r in range(len(rule_offsets) - 2, -1, -1):
         if reached[terminals + r]:
             for i in range(rule_offsets[r], rule_offsets[r + 1]):
@@ -140,10 +142,11 @@ def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: 
 def bound_tables(
     terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, longest: int, reached: Bools, bounds: Int64
 ) -> Any:
-    """Bound each reached rule's table by its children's bounds, its length and the terminals.
+    """Bound each reached rule's table by its children's bounds, its length and the number of terminals.
 
-    Rules that stand for more than ``longest`` terminals are left to be children. Returns the sum of the bounds and
-    the number of children.
+    Rules with an expansion of more than ``longest`` terminals stay children. Returns the sum of the bounds and the
+    number
+    of children.
     """
     total = nb.int64(0)
     children = nb.int64(0)
@@ -187,7 +190,8 @@ def fill_tables(
 ) -> None:
     """Merge the tables of each reached rule's children, lowest rule first.
 
-    ``weights`` (one number a terminal) is zero before and after; ``touched`` has a place more than there are terminals.
+    ``weights`` (one number per terminal) is zero before and after; ``touched`` has one entry more than there are
+    terminals.
     """
     began = interrupts()
     p = _0
@@ -205,7 +209,7 @@ def fill_tables(
         for i in range(nb.uint64(rule_offsets[r]), nb.uint64(rule_offsets[r + _1])):
             s = nb.uint64(symbols[i])
             if s < rules_from:
-                touched[n] = s  # stays where this is its first time: no branch to mispredict
+                touched[n] = s  # overwritten unless this is its first occurrence: no branch to mispredict
                 n += nb.uint64(weights[s] == 0)
                 weights[s] += 1
             elif lengths[s - rules_from] <= most:
@@ -242,13 +246,13 @@ def add_tables(
 
 
 def count_type(most: int) -> Any:
-    """Return the narrowest type of weights for counts up to ``most``: half the memory is half the cache misses."""
+    """Return the narrowest type of weights for counts up to ``most``: half the memory means half the cache misses."""
     return np.uint32 if most < 1 << 32 else np.uint64
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is to be built: which symbols are reached, what is written out, and how much room it takes at most."""
+    """Plan of tables: reached symbols, expanded rules, and the maximum size."""
 
     reached: Bools
     longest: int
@@ -265,9 +269,9 @@ def plan_tables(rules: Rules, roots: UInt32 | None, strategy: str) -> Plan:
     rules
         The rules.
     roots
-        uint32: top-level symbols; None for all rules' tables.
+        uint32: top-level symbols; None: all rules.
     strategy
-        "bottom_up": tables of all that rules stand for. "top_down": tables that leave out all but short rules.
+        "bottom_up": tables of whole expansions. "top_down": tables in which only short rules are expanded.
 
     """
     size = rules.terminals + rules.rule_count
@@ -284,7 +288,7 @@ def plan_tables(rules: Rules, roots: UInt32 | None, strategy: str) -> Plan:
 
 
 def build_tables(rules: Rules, plan: Plan) -> Tables:
-    """Build the tables that are planned (G-TADOC, Zhang et al., ICDE 2021, algorithm 2)."""
+    """Build the planned tables (G-TADOC, Zhang et al., ICDE 2021, algorithm 2)."""
     bodies = (rules.terminals, rules.rule_offsets, rules.symbols, rules.lengths, plan.longest, plan.reached)
     dtype, room = count_type(plan.longest), plan.total + WIDE
     starts, terminals = np.empty(rules.rule_count + 1, count_type(plan.total)), np.empty(room, np.uint32)
@@ -292,7 +296,7 @@ def build_tables(rules: Rules, plan: Plan) -> Tables:
     child_starts, children = np.empty(rules.rule_count + 1, np.int64), np.empty(plan.children, np.uint32)
     scratch = np.zeros(rules.terminals, dtype), np.empty(rules.terminals + 1, np.uint32)
     fill_tables(*bodies, *scratch, starts, terminals, counts, child_starts, children, waits)
-    if counts[: starts[-1]].max(initial=0) < 1 << 8:  # most tables' counts are small: less of the cache to read
+    if counts[: starts[-1]].max(initial=0) < 1 << 8:  # most tables have small counts: fewer cache lines to read
         counts = counts.astype(np.uint8)
     parents = np.flatnonzero(np.diff(child_starts))[::-1].copy()
     return Tables(starts, terminals, counts, child_starts, children, waits, parents)

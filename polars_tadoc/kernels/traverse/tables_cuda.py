@@ -14,16 +14,16 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.device import device_errors, launch, launch_resident
 
 NARROW = 1 << 32
-"""Terminals, at least, of what is counted in 64 bits."""
+"""From this many terminals on, counts have 64 bits."""
 
 _TABLE_THREADS, _WEIGHT_THREADS = 256, 512  # of tables.cu, rule_weights.cu
-_HELD = 1 << 13  # terminals, the hottest, that each block counts in shared memory
-_MAX_RESIDENT = 18 << 20  # bytes of tables that stay with their rules
+_HELD = 1 << 13  # number of most frequent terminals that each block counts in shared memory
+_MAX_RESIDENT = 18 << 20  # maximum bytes of tables that are cached with their rules
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Terminals of each rule and how often it stands for them, in no order, in one arena."""
+    """Terminals of each rule's expansion with counts, unsorted, in one arena."""
 
     starts: Any
     """cupy int64[rules + 1]."""
@@ -32,11 +32,11 @@ class Tables:
     terminals: Any
     """cupy uint32."""
     counts: Any
-    """cupy uint32, or uint64 where a rule stands for too many terminals."""
+    """cupy uint32, or uint64 if an expansion has too many terminals."""
     resident: bool = False
-    """Whether they stay with their rules."""
+    """Whether they are cached with their rules."""
     most: int = 0
-    """The highest count of those that stay."""
+    """The highest count of cached tables."""
 
     @property
     def nbytes(self) -> int:
@@ -45,15 +45,15 @@ class Tables:
 
 
 def rule_weights(rules: Rules, roots: Any) -> Any:
-    """Count how often the roots stand for each symbol, terminals, then rules (G-TADOC, ICDE 2021, Algorithm 1).
+    """Count the occurrences of each symbol, terminals, then rules (G-TADOC, ICDE 2021, Algorithm 1).
 
-    ``roots`` are top-level symbols of the rows that are there; arrays are cupy uint32, the weights cupy uint64.
+    ``roots`` are top-level symbols of the rows; arrays are cupy uint32, the weights cupy uint64.
     """
     with device_errors(f"weighing {rules.rule_count:,} rules"):
         import cupy
 
         symbols = rules.terminals + rules.rule_count
-        zeros = cupy.zeros(symbols + 1, np.uint64)  # weights, the barrier's count
+        zeros = cupy.zeros(symbols + 1, np.uint64)  # weights, then the barrier's counter
         if len(roots):
             held = min(rules.terminals, _HELD)
             launch_resident(
@@ -69,13 +69,13 @@ def rule_weights(rules: Rules, roots: Any) -> Any:
 def terminal_counts(rules: Rules, roots: Any, strategy: str) -> Any:
     """Count each terminal over all documents.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.traverse.results_cpu.terminal_counts`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.traverse.results_cpu.terminal_counts`, as cupy arrays.
     """
     if strategy == "top_down":
         return rule_weights(rules, roots)[: rules.terminals]
     tables = resident_tables(rules)
     plain = Rules(rules.terminals, rules.rule_offsets, rules.symbols, np.zeros(1, np.int64), rules.lengths)
-    uses = rule_weights(plain, roots)  # no level: nothing goes further down
+    uses = rule_weights(plain, roots)  # no levels: nothing is propagated further
     with device_errors(f"adding up the tables of {rules.rule_count:,} rules"):
         counts = uses[: rules.terminals]
         if rules.rule_count:
@@ -93,7 +93,7 @@ def terminal_counts(rules: Rules, roots: Any, strategy: str) -> Any:
 def make_tables(rules: Rules) -> Tables:
     """Count each rule's terminals, from the lowest rules up (G-TADOC, ICDE 2021, Algorithm 2).
 
-    How large each table can become is known before any is made, so that one arena holds them all.
+    Upper bounds of the tables' sizes are computed first, so that one arena holds them all.
     """
     with device_errors(f"making the tables of {rules.rule_count:,} rules"):
         import cupy
@@ -104,7 +104,7 @@ def make_tables(rules: Rules) -> Tables:
             return Tables(cupy.zeros(1, np.int64), nothing, nothing, nothing)
         levels, level_count = device_levels(rules), len(rules.level_offsets) - 1
         bounds, rooms = cupy.empty(count, np.uint32), cupy.empty(count, np.uint64)
-        # two barriers' counts, the rooms' sum, the greatest length
+        # counters of two barriers, sum of rooms, greatest length
         report = cupy.zeros(4, np.uint64)
         bodies = (rules.terminals, rules.rule_offsets, rules.symbols, levels, level_count)
         launch_resident(
@@ -130,10 +130,10 @@ _tables: WeakKeyDictionary[Rules, Tables | None] = WeakKeyDictionary()
 
 
 def resident_tables(rules: Rules) -> Tables:
-    """Return the rules' tables; from the second call on they stay with the rules, if they are not too large.
+    """Return the rules' tables; small tables are cached with the rules from the second call on.
 
-    Rules that are counted once, such as those over sequences, keep nothing. Tables that stay
-    have no room between them.
+    Rules that are counted once, such as those over sequences, cache nothing. Cached tables are packed without spare
+    slots.
     """
     kept = _tables.get(rules)
     if kept is not None:
@@ -177,5 +177,5 @@ def _levels(level_offsets: bytes, device: int) -> Any:
 
 
 def width(counts: Any) -> tuple[str]:
-    """Return what compiles a kernel for such counts."""
+    """Return the compiler definitions of a kernel for the type of these counts."""
     return (f"-DWIDE={int(counts.dtype == np.uint64)}",)

@@ -1,14 +1,14 @@
-// Counts by terminal, in a hash table or one counter each. Include after spans.cuh.
+// Counts by terminal, in a hash table or an array of counters. Include after spans.cuh.
 #ifndef POLARS_TADOC_TERMINAL_TABLE
 #define POLARS_TADOC_TERMINAL_TABLE
 
-// Open addressing. The table has more slots than it will get terminals.
+// Open addressing. The table has more slots than it will hold terminals.
 struct TerminalTable {
-    u32* terminals;  // NONE where a slot is free
+    u32* terminals; // NONE in free slots
     Count* counts;
     u32 slots;
 
-    // Threads of a group of so many call it, and a barrier of theirs follows.
+    // Called by a group of threads; a barrier of the group follows.
     __device__ __forceinline__ void clear(u32 thread, u32 threads)
     {
         for (u32 i = thread; i < slots; i += threads) {
@@ -22,7 +22,7 @@ struct TerminalTable {
         add_within(terminal, amount, NONE);
     }
 
-    // Whether a slot was found within so many probes.
+    // Returns whether a slot was found within the maximum number of probes.
     __device__ __forceinline__ bool add_within(u32 terminal, Count amount, u32 probes)
     {
         u32 i = first_slot(terminal);
@@ -41,7 +41,7 @@ struct TerminalTable {
         return false;
     }
 
-    // Of a terminal that was added.
+    // The terminal must have been added.
     __device__ __forceinline__ Count find(u32 terminal) const
     {
         u32 i = first_slot(terminal);

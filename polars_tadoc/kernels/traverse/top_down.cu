@@ -1,8 +1,10 @@
 // Word counts by top-down weights (G-TADOC, Zhang et al., ICDE 2021, Algorithm 1), all levels in one launch.
 //
-// A rule's weight is how often it occurs in the text. Roots give weights to the symbols they name, then
-// each step gives every rule's weight to the symbols of its body, and a step starts when all blocks have
-// finished the one before. Threads are dealt symbol positions, not rules: a long body gets many threads.
+// A rule's weight is its number of occurrences in the text. Roots add weights to the symbols they contain, then each
+// step
+// adds every rule's weight to the symbols of its body; a step starts when all blocks have finished the one before.
+// Threads
+// are assigned symbol positions, not rules: a long body gets many threads.
 #include "primitives/counters.cuh"
 #include "primitives/grid_barrier.cuh"
 
@@ -10,22 +12,21 @@
 #define THREADS 1024
 #endif
 
-// Blocks resident on a multiprocessor. The compiler must know: for two it would spill registers.
+// Resident blocks per multiprocessor. The compiler must know it: otherwise it would spill registers for two.
 #ifndef BLOCKS
 #define BLOCKS 1
 #endif
 
-// Slots of the block's table of rules that are named often, or 0 for none.
+// Slots of the block's table of frequent rules, 0 for none.
 #ifndef HOT_SLOTS
 #define HOT_SLOTS 2048
 #endif
 
-constexpr u32 RUNS = 4;  // loads that each lane has in flight before it uses the first
-constexpr u32 TILE = 32 * RUNS;  // neighbouring positions that a warp takes at once
+constexpr u32 RUNS = 4; // loads in flight per lane before the first is used
+constexpr u32 TILE = 32 * RUNS; // adjacent positions per warp and step
 
-// Which body holds a position: bodies that start before its word of 32 positions, and a bit per start
-// in it. A quarter of a byte per position, where an array of owners takes four bytes. `x` is short by
-// one, as the first body has number 0.
+// The body of a position: the number of bodies that start before its word of 32 positions, and a bit per start in it. A
+// quarter of a byte per position; an array of owners takes four bytes. `x` is one less, as the first body has number 0.
 struct RankedOwners {
     using Mark = uint2;
 
@@ -40,7 +41,7 @@ struct RankedOwners {
     }
 };
 
-// Weights change during the launch and level 1 caches are not coherent: read them where atomics write.
+// Weights change during the launch, and level 1 caches are not coherent: read them where atomics write.
 __device__ __forceinline__ u64 load_weight(const u64* address)
 {
     u64 value;
@@ -49,9 +50,9 @@ __device__ __forceinline__ u64 load_weight(const u64* address)
 }
 
 struct Counters {
-    u32* words;  // shared: low halves of the first `held` words' counts, through all steps
-    u32* hot_rules;  // shared: which rule each slot counts
-    u32* hot_low;  // shared: low halves of those rules' weights, through one step
+    u32* words; // shared: low halves of the first `held` words' counts, for all steps
+    u32* hot_rules; // shared: rule of each slot
+    u32* hot_low; // shared: low halves of those rules' weights, for one step
     u64* counts;
     u64* weights;
     u32 held;
@@ -67,8 +68,8 @@ struct Counters {
             add_rule(symbol - vocabulary, amount);
     }
 
-    // Rules are not numbered by frequency, and a frequent one would make all blocks queue at one address.
-    // Whoever comes first takes a slot; a frequent rule comes early, so most of them get theirs.
+    // Rules are not numbered by frequency, and all blocks would contend for a frequent one's address. The first rule to
+    // probe a slot gets it; frequent rules come early, so most of them get one.
     __device__ __forceinline__ void add_rule(u32 rule, u64 amount)
     {
         if constexpr (HOT_SLOTS > 0) {
@@ -87,7 +88,7 @@ struct Counters {
         atomicAdd(weights + rule, amount);
     }
 
-    // Rules' weights must be whole before the step that reads them.
+    // Rules' weights must be complete before the step that reads them.
     __device__ __forceinline__ void flush_rules()
     {
         if constexpr (HOT_SLOTS > 0) {
@@ -107,7 +108,7 @@ struct Counters {
 
 using Owners = RankedOwners;
 
-// As loaded: nothing here looks at a value, so that the loads do not wait for each other.
+// As loaded: nothing here reads a value, so that the loads do not wait for each other.
 struct Tile {
     u32 symbol[RUNS];
     Owners::Mark mark[RUNS];
@@ -133,12 +134,12 @@ __device__ __forceinline__ void load_roots(
         symbol[r] = position + 32 * r < root_count ? __ldg(roots + position + 32 * r) : NONE;
 }
 
-// symbols       bodies of the rules, lowest step first, with spare ones to fill the last tile
-// owners        what Owners finds a position's body in, for all of these positions
-// body_rules    rule of each body, or null where body b is rule b's
+// symbols       bodies of the rules, lowest step first, padded to whole tiles
+// owners        index that Owners uses to find a position's body
+// body_rules    rule of each body, or null if body b is rule b's
 // steps         positions [x, y) of each step, lowest first
 // held          words counted in shared memory
-// weights       by rule, counts by word, arrived one counter: all zero at the start
+// weights       by rule; counts by word; arrived one counter: all zero at the start
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) top_down_weights(
     const u32* __restrict__ symbols, const void* __restrict__ owners, const u32* __restrict__ body_rules,
     const uint2* __restrict__ steps, u32 step_count, const u32* __restrict__ roots, u64 root_count,
@@ -151,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) top_down_weights(
         shared[i] = i < HOT_SLOTS ? NONE : 0;
     __syncthreads();
 
-    // Neighbouring tiles go to different blocks, so that a short step is spread over all multiprocessors.
+    // Adjacent tiles go to different blocks, so that a short step is spread over all multiprocessors.
     const u32 warp = threadIdx.x / 32 * gridDim.x + blockIdx.x;
     const u32 warps = THREADS / 32 * gridDim.x;
 
@@ -168,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) top_down_weights(
             root[r] = next[r];
         }
     }
-    bool busy = blockIdx.x < root_tiles;  // the block's first warp takes this tile
+    bool busy = blockIdx.x < root_tiles; // the block's first warp processes this tile
 
     Tile tile = {};
     uint2 step = step_count > 0 ? __ldg(steps + step_count - 1) : make_uint2(0, 0);
@@ -203,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) top_down_weights(
                 if (weight[r] != 0)
                     counters.add(symbol[r], weight[r]);
         }
-        // Symbols and owners do not wait for weights: a step's first tile is loaded before its barrier.
+        // Symbols and owners do not depend on weights: a step's first tile is loaded before its barrier.
         if (s + 1 < step_count) {
             step = __ldg(steps + step_count - 2 - s);
             number = step.x / TILE + warp;
@@ -213,5 +214,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) top_down_weights(
     }
 
     __syncthreads();
-    flush_held(counters.words, held, counts);  // the last step names no rules: nothing is left in the hot slots
+    // the last step refers to no rules: the slots for frequent rules are empty
+    flush_held(counters.words, held, counts);
 }

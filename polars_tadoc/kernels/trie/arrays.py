@@ -1,18 +1,24 @@
 """The arrays of a dictionary: a path-compressed trie in level order (LOUDS), its edges in blocks of 128.
 
-An edge is a byte, its *label*, and the bytes that follow with no branch, its *tail*. Edges stand in level order:
-those of the root first, by label; the children of one edge stand together, a *group*, by label. An edge with children
-is *inner*, one without is a *leaf* and ends a word. Patricia tries branch or end a word at every inner edge, so
-there are few of them: real vocabularies have 1.3 edges a word.
+An edge is a byte, its *label*, and the bytes that follow without a branch, its *tail*. Edges are in level order: first
+those
+of the root, by label; the children of one edge form a *group*, sorted by label. An edge with children is *inner*; one
+without
+is a *leaf* and ends a word. In Patricia tries every inner edge branches or ends a word, so there are few of them: real
+vocabularies have 1.3 edges per word.
 
-Three bits tell of an edge whether it is inner, whether it starts a group, and whether it has a tail. A block of 128
-edges keeps these bits and its directory in one cache line: where the children of its first inner edge start, the
-inner edges before it, where its tails start and whose children its first edge is among. Steps down and up read one
-or two such lines and one of labels, and nothing else need be kept for rank and select.
+Three bits per edge tell whether it is inner, starts a group, and has a tail. A block of 128 edges has these bits and
+its
+directory in one cache line: the first child of its first inner edge, the number of inner edges before it, the start of
+its
+tails, and the parent of its first edge. Steps down and up read one or two such lines and one line of labels; no other
+structure for rank and select is needed.
 
-Tails are strings of one-byte codes. A code stands for a *phrase* of one to seven bytes, numbered among those that
-follow the same byte: the byte before (the label at first) and the code tell the phrase. So the tails share their
-bytes, frequent ones take a byte in all, and no pointer is kept for any.
+Tails are strings of one-byte codes. A code is a *phrase* of one to seven bytes, numbered among those that follow the
+same
+byte: the previous byte (at first the label) and the code identify the phrase. So tails share their bytes, frequent ones
+take
+one byte, and no pointers are stored.
 
 Jacobson, FOCS 1989 (LOUDS); Morrison, JACM 1968 (Patricia); Yata, Tx and marisa-trie (tries of words in this form).
 """
@@ -25,69 +31,69 @@ BLOCK = 128
 """Edges in a block."""
 
 WORDS = 8
-"""Numbers of 64 bits that a block's line has."""
+"""64-bit numbers per line."""
 
 INNER, FIRST, TAILED = 0, 2, 4
-"""First of the two numbers of a line whose bits tell which edges are inner, which start a group, which have a tail."""
+"""First of the two numbers of a line with the bits of inner edges, of starts of groups, of edges with tails."""
 
 CHILDREN, TAILS = 6, 7
-"""Numbers of a line: where the children of its first inner edge start, and the inner edges before it; where its tails
-start, and the edge whose child its first edge is. The first of each pair is in the low half."""
+"""Numbers of a line: the first child of its first inner edge, and the number of inner edges before it; the start of its
+tails, and the parent of its first edge. The first of each pair is in the low half."""
 
 COUNTED = 512
-"""Inner edges for which one count of the words before is kept."""
+"""Inner edges per count of words."""
 
 NO_PARENT = 0xFFFFFFFF
-"""Says that a block's first edge is one of the root's."""
+"""Parent of a block whose first edge is at the root."""
 
 LONGEST_PHRASE = 7
-"""Bytes of a phrase: with its length they fill a number of 64 bits."""
+"""Maximum bytes of a phrase: with its length they fill 64 bits."""
 
 
 class Trie(NamedTuple):
-    """A dictionary's arrays, NumPy's or CuPy's; each at least one block, count or number long, and padded with zero.
+    """A dictionary's arrays, NumPy or CuPy; each at least one block, count or number long, and padded with zeros.
 
-    Word ids run from 0 to ``words - 1``: first the leaves in level order, then the inner edges at which words end.
+    Word ids are 0 to ``words - 1``: first the leaves in level order, then the inner edges at which words end.
     """
 
     words: int
-    """Words; also the id of what is none of them."""
+    """Number of words; also the id of missing words."""
 
     edges: int
     """Edges."""
 
     inner: int
-    """Inner edges; ``edges - inner`` are leaves."""
+    """Number of inner edges; ``edges - inner`` are leaves."""
 
     longest: int
     """Bytes of the longest word."""
 
     labels: Any
-    """uint8, 128 a block: first byte of each edge."""
+    """uint8, 128 per block: label of each edge."""
 
     blocks: Any
-    """uint64, 8 a block of 128 edges: two each of bits that tell which edges are inner, which start a group, and
-    which have a tail (edge 0 in the lowest bit of the first); then the edge where the children of its first inner
-    edge start (low half) and the inner edges before it (high half); then the code where its tails start (low half) and
-    the edge whose child its first edge is (high half; ``NO_PARENT``: the root's)."""
+    """uint64, 8 per block of 128 edges: two each with the bits of inner edges, of starts of groups, and of edges with
+    tails (edge 0 in the lowest bit of the first); then the first child of its first inner edge (low half) and the
+    number of inner edges before it (high half); then the start of its tails among the codes (low half) and the parent
+    of its first edge (high half; ``NO_PARENT`` at the root)."""
 
     codes: Any
-    """uint8: the tails one after another."""
+    """uint8: the concatenated tails."""
 
     code_ends: Any
-    """uint64: a bit for each code, set where a tail ends."""
+    """uint64: a bit per code, set at the end of a tail."""
 
     phrases: Any
     """uint64: length in the low byte, then the phrase's bytes, first one lowest."""
 
     phrase_starts: Any
-    """uint32, 257: first phrase that follows each byte."""
+    """uint32, 257: first phrase after each byte."""
 
     inner_words: Any
-    """uint64, 8 a count: a bit for each inner edge, set where a word ends."""
+    """uint64, 8 per count: a bit per inner edge, set if a word ends there."""
 
     inner_words_before: Any
-    """uint32: words that end at inner edges before each 512 of them."""
+    """uint32: number of words that end at inner edges before each 512 of them."""
 
     @property
     def nbytes(self) -> int:
@@ -96,7 +102,7 @@ class Trie(NamedTuple):
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """The arrays, in the order of their fields."""
+        """The arrays, in the order of the fields."""
         return tuple(self[4:])
 
 
@@ -114,18 +120,19 @@ DTYPES = {
 
 
 def problem(trie: Trie) -> str | None:
-    """Say why the arrays of a made-up trie do not fit each other, None where they do.
+    """Return why the arrays of an untrusted trie do not fit together, None if they do.
 
-    Types, sizes and counts are what look-ups rely on for their reads to stay within the arrays. Where the numbers in
-    them point is not looked at: each look-up clamps that itself.
+    Look-ups rely on these types, sizes and counts to stay within the arrays. Numbers that point into arrays are not
+    checked
+    here: each look-up clamps them itself.
     """
     for name, dtype in DTYPES.items():
         array = getattr(trie, name)
         if array.ndim != 1 or array.dtype != dtype:
-            return f"{name} is not one row of {dtype}"
+            return f"{name} is not a one-dimensional array of {dtype}"
     edges, inner, codes = trie.edges, trie.inner, len(trie.codes)
     if not (0 <= inner <= edges < NO_PARENT and codes < NO_PARENT):
-        return f"{inner} inner edges of {edges} and {codes} codes are no trie"
+        return f"{inner} inner edges of {edges} and {codes} codes do not form a trie"
     if not (edges - inner <= trie.words <= edges and 0 <= trie.longest < NO_PARENT):
         return f"{trie.words} words of up to {trie.longest} bytes do not fit {edges} edges"
     blocks, counts = max(1, -(-edges // BLOCK)), max(1, -(-inner // COUNTED))
@@ -141,5 +148,5 @@ def problem(trie: Trie) -> str | None:
     }
     for name, length in wanted.items():
         if len(getattr(trie, name)) != length:
-            return f"{name} holds {len(getattr(trie, name))} numbers in place of {length}"
+            return f"{name} holds {len(getattr(trie, name))} numbers instead of {length}"
     return None

@@ -11,6 +11,6 @@ from polars_tadoc.runtime.arrow_memory import copied_strings
 
 
 def look_up_rows(trie: Trie, words: pl.Series) -> UInt32:
-    """Return the id of each word, uint32: the number of words where the trie has it not, any for a null."""
+    """Return the id of each word, uint32: the number of words for a missing one, any id for a null."""
     data, offsets = copied_strings(words)
     return look_up(trie, data, offsets[:-1], offsets[1:])

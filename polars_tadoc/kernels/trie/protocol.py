@@ -1,4 +1,4 @@
-"""What every engine supplies to read a dictionary."""
+"""Functions that every engine supplies for dictionaries."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from polars_tadoc.kernels.trie.arrays import Trie
 
 
 class TrieKernels(Protocol):
-    """Words and their ids, both ways; a trie is resident after :meth:`load_trie`."""
+    """Words to ids and back; :meth:`load_trie` makes a trie resident."""
 
     GATHERS_SPELLED: bool
-    """Whether many ids are spelled faster by spelling every word once, in the trie's order, and gathering these."""
+    """Whether spelling all words once in trie order and gathering them is faster than spelling many ids one by one."""
 
     def load_trie(self, trie: Trie) -> Any:
         """Make a trie resident."""
 
     def look_up(self, trie: Any, data: Any, starts: Any, stops: Any) -> Any:
-        """Look up the tokens ``data[starts[i]:stops[i]]``: uint32, the number of words for one that is missing."""
+        """Look up the tokens ``data[starts[i]:stops[i]]``: uint32, the number of words for a missing one."""
 
     def look_up_rows(self, trie: Any, words: pl.Series) -> Any:
-        """Look up the rows of a String series: uint32, the number of words for one that is missing, any for a null."""
+        """Look up the rows of a String series: uint32, the number of words for a missing one, any id for a null."""
 
     def spell(self, trie: Any, ids: Any) -> tuple[Any, Any]:
-        """Spell the words of ids: int64 offsets, and bytes."""
+        """Return the words of ids: int64 offsets, and bytes."""
         ...

@@ -1,4 +1,4 @@
-"""What a trie means, in plain Python: the definition that every engine's look-ups are held to."""
+"""Plain-Python definition of a trie; every engine's look-ups must return the same results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _word(trie: Trie, block: int, word: int) -> int:
 
 
 def _bit(trie: Trie, kind: int, edge: int) -> bool:
-    """Whether an edge is inner, starts a group, or has a tail."""
+    """Tell whether an edge is inner, starts a group, or has a tail."""
     return bool(_word(trie, edge // BLOCK, kind + edge % BLOCK // 64) >> edge % 64 & 1)
 
 
@@ -35,7 +35,7 @@ def _before(trie: Trie, kind: int, edge: int) -> int:
 
 
 def _select(trie: Trie, kind: int, edge: int, count: int) -> int:
-    """Return the edge of the set bit after ``count`` others from ``edge`` on; ``edges`` if there is none."""
+    """Return the edge of set bit number ``count``, from 0, counted from ``edge`` on; ``edges`` if there is none."""
     for other in range(edge, trie.edges):
         if _bit(trie, kind, other):
             if count == 0:
@@ -49,7 +49,7 @@ def _inner_before(trie: Trie, edge: int) -> int:
 
 
 def children(trie: Trie, edge: int | None) -> range:
-    """Return the edges below an edge, or the root's for None."""
+    """Return the children of an edge, or of the root for None."""
     if edge is None:
         start = 0
     elif not _bit(trie, INNER, edge):
@@ -61,7 +61,7 @@ def children(trie: Trie, edge: int | None) -> range:
 
 
 def parent(trie: Trie, edge: int) -> int | None:
-    """Return the edge above an edge, None for one of the root's."""
+    """Return the parent of an edge, None for an edge at the root."""
     block = edge // BLOCK
     groups = sum(_bit(trie, FIRST, other) for other in range(block * BLOCK + 1, edge + 1))
     above = _word(trie, block, TAILS) >> 32
@@ -89,7 +89,7 @@ def edge_bytes(trie: Trie, edge: int) -> bytes:
 
 
 def word_of(trie: Trie, edge: int) -> int:
-    """Return the id of the word that ends at an edge, ``words`` if none does."""
+    """Return the id of the word that ends at an edge, ``words`` if there is none."""
     inner = _inner_before(trie, edge)
     if not _bit(trie, INNER, edge):
         return edge - inner
@@ -101,7 +101,7 @@ def word_of(trie: Trie, edge: int) -> int:
 
 
 def path(trie: Trie, text: bytes) -> Iterator[tuple[int, int]]:
-    """Walk down along a text; yields each edge that it holds whole, and where in the text that ends."""
+    """Walk down along a text; yield each edge that matches completely, and its end in the text."""
     edge, at = None, 0
     while at < len(text):
         for child in children(trie, edge):
@@ -115,7 +115,7 @@ def path(trie: Trie, text: bytes) -> Iterator[tuple[int, int]]:
 
 
 def look_up(trie: Trie, word: bytes) -> int:
-    """Return a word's id, ``words`` for one that is not there."""
+    """Return a word's id, ``words`` for a missing one."""
     for edge, at in path(trie, word):
         if at == len(word):
             return word_of(trie, edge)
@@ -123,7 +123,7 @@ def look_up(trie: Trie, word: bytes) -> int:
 
 
 def spell(trie: Trie, word: int) -> bytes:
-    """Return the word of an id; nothing for an id that no word has."""
+    """Return the word of an id; empty for an invalid id."""
     edge = next((edge for edge in range(trie.edges) if word_of(trie, edge) == word), None)
     text = b""
     while edge is not None and word < trie.words:
@@ -133,13 +133,13 @@ def spell(trie: Trie, word: int) -> bytes:
 
 
 def common_prefixes(trie: Trie, text: bytes) -> list[int]:
-    """Return the ids of the words that a text starts with, shortest first."""
+    """Return the ids of the words that are prefixes of a text, shortest first."""
     ids = (word_of(trie, edge) for edge, _ in path(trie, text))
     return [word for word in ids if word < trie.words]
 
 
 def with_prefix(trie: Trie, prefix: bytes, limit: int | None = None) -> list[int]:
-    """Return the ids of the words that start with a prefix, in the order of their bytes, at most ``limit``."""
+    """Return the ids of the words with a prefix, in byte order, at most ``limit``."""
 
     def below(edge: int | None, text: bytes) -> Iterator[int]:
         if edge is not None and word_of(trie, edge) < trie.words and text.startswith(prefix):

@@ -1,14 +1,15 @@
-// Tokens to ids and ids to words by walks of a trie.
+// Tokens to ids and ids to words by walking a trie.
 #include "primitives/counters.cuh"
 #include "primitives/bytes.cuh"
 #include "trie/trie.cuh"
 
 constexpr u32 THREADS = 256;
 constexpr u32 ALL = 0xFFFFFFFFu;
-constexpr u32 CODES = 8;  // of a tail that a step compares
+constexpr u32 CODES = 8; // codes of a tail that a step compares
 
-// The root's edge by first byte, and where the children of the first inner edges start: near the root blocks lead to
-// groups that stand far apart.
+// The root's edge by first byte, and the first children of the first inner edges: near the root, blocks refer to groups
+// that
+// are far apart.
 extern "C" __global__ void __launch_bounds__(THREADS) start_ways(
     Trie trie, u32* __restrict__ root_edges, u32* __restrict__ child_starts, u32 starts)
 {
@@ -21,15 +22,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) start_ways(
     }
 }
 
-// A walk down along a token.
+// State of a walk down along a token.
 struct Walk {
-    u32 at;  // in the text
+    u32 at; // position in the text
     u32 end;
-    u32 edge;  // reached, NONE: the root
-    u32 code;  // next one of its tail, NONE: it is passed
+    u32 edge; // current edge, NONE: the root
+    u32 code; // next code of its tail, NONE: after the tail
     u32 last_byte;
 
-    // Takes one edge or some codes of a tail. Returns NONE if there is more to do, else the token's id.
+    // Follows one edge or some codes of a tail. Returns NONE if there is more to do, otherwise the token's id.
     __device__ __forceinline__ u32 step(const Trie& trie, const unsigned char* __restrict__ text)
     {
         const u32 unknown = static_cast<u32>(trie.words);
@@ -59,8 +60,9 @@ struct Walk {
     }
 };
 
-// Ids of the tokens text[starts[i]:stops[i]]. Each warp has a chunk of them; a lane that has done with one takes
-// the next, so that a long way down holds up no other lane.
+// Ids of the tokens text[starts[i]:stops[i]]. Each warp has a chunk of them; a lane that has finished one takes the
+// next, so
+// that a long walk delays no other lane.
 extern "C" __global__ void __launch_bounds__(THREADS) walk_words(Trie trie, const unsigned char* __restrict__ text,
     const u32* __restrict__ starts, const u32* __restrict__ stops, u32 tokens, u32 chunk, u32* __restrict__ ids)
 {
@@ -113,7 +115,7 @@ __device__ __forceinline__ u64 edge_length(const Trie& trie, u32 edge)
     return length;
 }
 
-// Bytes of the words of some ids; those of what is no id have none.
+// Bytes of the words of some ids; 0 for invalid ids.
 extern "C" __global__ void __launch_bounds__(THREADS) measure_words(
     Trie trie, const u32* __restrict__ ids, u32 count, u32* __restrict__ lengths)
 {
@@ -126,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure_words(
     lengths[i] = length <= trie.longest ? static_cast<u32>(length) : 0;
 }
 
-// Writes the words of some ids one after another, each from its end.
+// Writes the words of some ids contiguously, each from its end.
 extern "C" __global__ void __launch_bounds__(THREADS) spell_words(Trie trie, const u32* __restrict__ ids, u32 count,
     const i64* __restrict__ offsets, unsigned char* __restrict__ bytes)
 {

@@ -1,4 +1,5 @@
-// A trie's arrays (kernels/trie/arrays.py) and the steps on them. Whatever the arrays hold, no step reads beyond them and
+// A trie's arrays (kernels/trie/arrays.py) and the steps on them. Whatever the arrays contain, no step reads out of
+// bounds and
 // each one ends. Include after counters.cuh and bytes.cuh.
 #ifndef POLARS_TADOC_TRIE
 #define POLARS_TADOC_TRIE
@@ -12,8 +13,8 @@ struct Trie {
     const u32* phrase_starts;
     const u64* inner_words;
     const u32* inner_words_before;
-    const u32* root_edges;  // the root's edge by first byte, NONE where it has none
-    const u32* child_starts;  // where the children of each of the first inner edges start
+    const u32* root_edges; // the root's edge by first byte, NONE if it has none
+    const u32* child_starts; // first child of each of the first inner edges
     u64 words;
     u64 edges;
     u64 inner;
@@ -23,9 +24,9 @@ struct Trie {
     u64 known_starts;
 };
 
-constexpr u32 BLOCK = 128;  // edges
-constexpr u32 COUNTED = 512;  // inner edges
-constexpr u32 WIDEST = 256;  // edges of a group
+constexpr u32 BLOCK = 128; // edges
+constexpr u32 COUNTED = 512; // inner edges
+constexpr u32 WIDEST = 256; // edges of a group
 constexpr u32 HALF = 0xFFFFFFFFu;
 
 enum Kind : u32 { INNER, FIRST, TAILED, DIRECTORY };
@@ -47,7 +48,7 @@ __device__ __forceinline__ u32 count(Bits bits)
     return __popcll(bits.low) + __popcll(bits.high);
 }
 
-// The bits before a place below 128.
+// Mask of the bits before a position below 128.
 __device__ __forceinline__ Bits before(Bits bits, u32 place)
 {
     const u64 mask = (1ull << (place & 63)) - 1;
@@ -65,7 +66,7 @@ __device__ __forceinline__ bool has(Bits bits, u32 place)
     return ((place < 64 ? bits.low : bits.high) >> (place & 63) & 1) != 0;
 }
 
-// Place of the k-th set bit, from 0; some place where there are fewer.
+// Position of the k-th set bit, from 0; any position if there are fewer.
 __device__ __forceinline__ u32 select_in(u64 word, u32 k)
 {
     u32 place = 0;
@@ -86,7 +87,7 @@ __device__ __forceinline__ u32 select_in(Bits bits, u32 k)
     return k < low ? select_in(bits.low, k) : 64 + select_in(bits.high, k - low);
 }
 
-// The edge of the k-th set bit of a kind from an edge on, looked for in so many blocks; NONE if it is not there.
+// The edge of the k-th set bit of a kind from an edge on, searched in at most this many blocks; NONE if not found.
 __device__ __forceinline__ u32 select_from(const Trie& trie, Kind kind, u32 edge, u32 k, u32 most_blocks)
 {
     if (edge >= trie.edges)
@@ -108,7 +109,7 @@ __device__ __forceinline__ u32 select_from(const Trie& trie, Kind kind, u32 edge
     return NONE;
 }
 
-// Inner edges before each block.
+// Number of inner edges before each block.
 __device__ __forceinline__ u32 inner_before(const Trie& trie, u32 block)
 {
     return static_cast<u32>(load_bits(trie, block, DIRECTORY).low >> 32);
@@ -119,7 +120,7 @@ __device__ __forceinline__ u32 number_among_inner(const Trie& trie, u32 edge)
     return inner_before(trie, edge / BLOCK) + count(before(load_bits(trie, edge / BLOCK, INNER), edge % BLOCK));
 }
 
-// Where the children of an inner edge start; NONE in a damaged trie.
+// First child of an inner edge; NONE in a damaged trie.
 __device__ __forceinline__ u32 children_of(const Trie& trie, u32 edge)
 {
     const u32 groups = count(before(load_bits(trie, edge / BLOCK, INNER), edge % BLOCK));
@@ -139,7 +140,8 @@ __device__ __forceinline__ u32 find_label(const Trie& trie, u32 start, u32 label
     const u32 stop = next == NONE ? static_cast<u32>(min(trie.edges, static_cast<u64>(start) + WIDEST)) : next;
     for (u32 edge = start; edge < stop; edge += 8) {
         const u64 others = load_eight(trie.labels, edge) ^ label * 0x0101010101010101ull;
-        const u64 zeros = (others - 0x0101010101010101ull) & ~others & 0x8080808080808080ull;  // the lowest is right
+        // the lowest set bit is exact
+        const u64 zeros = (others - 0x0101010101010101ull) & ~others & 0x8080808080808080ull;
         if (zeros != 0) {
             const u32 found = edge + (__ffsll(zeros) - 1) / 8;
             return found < stop ? found : NONE;
@@ -148,7 +150,7 @@ __device__ __forceinline__ u32 find_label(const Trie& trie, u32 start, u32 label
     return NONE;
 }
 
-// Where the tail of an edge starts among the codes, NONE if it has none.
+// Start of an edge's tail among the codes, NONE if it has none.
 __device__ __forceinline__ u32 tail_of(const Trie& trie, u32 edge)
 {
     const Bits tailed = load_bits(trie, edge / BLOCK, TAILED);
@@ -158,7 +160,7 @@ __device__ __forceinline__ u32 tail_of(const Trie& trie, u32 edge)
     const u32 start = static_cast<u32>(load_bits(trie, edge / BLOCK, DIRECTORY).high);
     if (skipped == 0 || start >= trie.codes_size)
         return start;
-    // a code is a byte at least, so that the tails of a sound block end there
+    // a code is at least a byte, so the tails of a valid block end there
     const u32 last = static_cast<u32>(min(trie.codes_size - 1, start + BLOCK * trie.longest) / 64);
     u32 word = start / 64;
     u64 ends = __ldg(trie.code_ends + word) & ~0ull << start % 64;
@@ -173,7 +175,7 @@ __device__ __forceinline__ u32 tail_of(const Trie& trie, u32 edge)
 struct Phrase {
     u64 bytes;
     u32 length;  // 1 to 7
-    bool ends;  // the tail
+    bool ends; // the tail ends here
     bool sound;
 };
 
@@ -193,7 +195,7 @@ __device__ __forceinline__ u32 last_of(const Phrase& phrase)
     return static_cast<u32>(phrase.bytes >> (8 * phrase.length - 8) & 0xFF);
 }
 
-// Id of the word that ends at an edge, `words` if none does.
+// Id of the word that ends at an edge, `words` if there is none.
 __device__ __forceinline__ u32 word_at(const Trie& trie, u32 edge)
 {
     const u32 number = number_among_inner(trie, edge);
@@ -210,7 +212,7 @@ __device__ __forceinline__ u32 word_at(const Trie& trie, u32 edge)
     return static_cast<u32>(min(trie.edges - trie.inner + ends, trie.words));
 }
 
-// The last of `size` whose number is not above a value; numbers ascend, and the first is not above it.
+// The last of `size` whose number is at most a value; numbers ascend, and the first is at most the value.
 template <typename Number>
 __device__ __forceinline__ u32 last_not_above(u32 size, u32 value, const Number& number)
 {
@@ -225,7 +227,7 @@ __device__ __forceinline__ u32 last_not_above(u32 size, u32 value, const Number&
     return low;
 }
 
-// The inner edge of a number.
+// The inner edge with a number.
 __device__ __forceinline__ u32 inner_edge(const Trie& trie, u32 number)
 {
     const u32 blocks = static_cast<u32>((trie.edges + BLOCK - 1) / BLOCK);
@@ -233,7 +235,7 @@ __device__ __forceinline__ u32 inner_edge(const Trie& trie, u32 number)
     return BLOCK * block + select_in(load_bits(trie, block, INNER), number - inner_before(trie, block));
 }
 
-// The edge at which the word of an id ends; NONE for what is no id.
+// The edge at which the word of an id ends; NONE for invalid ids.
 __device__ __forceinline__ u32 edge_of(const Trie& trie, u32 id)
 {
     const u32 leaves = static_cast<u32>(trie.edges - trie.inner);
@@ -260,11 +262,11 @@ __device__ __forceinline__ u32 edge_of(const Trie& trie, u32 id)
     return edge < trie.edges ? edge : NONE;
 }
 
-// The edge above an edge, NONE for one of the root's. It stands before the edge, so that the way up ends.
+// The parent of an edge, NONE for an edge at the root. It precedes the edge, so every walk up ends.
 __device__ __forceinline__ u32 parent_of(const Trie& trie, u32 edge)
 {
     const Bits firsts = load_bits(trie, edge / BLOCK, FIRST);
-    // groups that start behind the block's first edge, up to this one
+    // groups that start after the block's first edge, up to this one
     const u32 groups = count(before(firsts, edge % BLOCK)) + has(firsts, edge % BLOCK) - (firsts.low & 1);
     const u32 above = static_cast<u32>(load_bits(trie, edge / BLOCK, DIRECTORY).high >> 32);
     if (above == NONE && groups == 0)

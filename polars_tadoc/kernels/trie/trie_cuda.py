@@ -1,7 +1,8 @@
 """Dictionaries on the device: tokens to ids, ids to words.
 
-A dictionary is resident in two forms: its trie, and a hash table of its words that is made from it. The table is what
-tokens are looked up in and words are copied from; it takes fourteen times the trie's memory.
+A dictionary has two resident forms: its trie, and a hash table of its words that is made from it. Tokens are looked up
+in the
+table, and words are copied from it; it takes fourteen times the trie's memory.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from polars_tadoc.kernels.trie.word_table_cuda import WordTable, copy_words, fin
 from polars_tadoc.runtime.device import device_errors, launch_each
 
 GATHERS_SPELLED = False
-"""Gathering is the host's work: spelling any number of ids is faster."""
+"""Gathering would run on the host: spelling is faster for any number of ids."""
 
 _KNOWN_STARTS = 1 << 16
-"""Inner edges whose children's start is kept: those near the root, which every walk passes."""
+"""Inner edges whose first child is stored separately: those near the root, which every walk passes."""
 _CHUNK = 256
-"""Tokens that a warp walks with. With 32, one for each lane, 16 million drawn words took 5.9 ms in place of 5.0, a mix
-with long ones 8.0 in place of 6.8, prose the same (H200, ``benchmarks.gpu_dictionary``)."""
+"""Tokens per warp. With 32, one per lane, 16 million drawn words took 5.9 ms instead of 5.0, a mix with long ones 8.0
+instead of 6.8, prose the same (H200, ``benchmarks.gpu_dictionary``)."""
 _MAX_BYTES = 1 << 32
 
 _NUMBER = np.dtype(np.uint64)
@@ -41,14 +42,14 @@ _STRUCT = np.dtype([(field, _NUMBER) for field in (*_ARRAYS, *_NUMBERS)])  # Tri
 
 @dataclass(frozen=True, eq=False)
 class DeviceTrie:
-    """A trie's arrays on the device, and what is kept of the ways from its root."""
+    """A trie's arrays on the device, and shortcuts near its root."""
 
     trie: Trie
     """With cupy arrays, the labels padded."""
     root_edges: Any
-    """cupy uint32, 256: the root's edge by first byte, 0xFFFFFFFF where there is none."""
+    """cupy uint32, 256: the root's edge by first byte, 0xFFFFFFFF if there is none."""
     child_starts: Any
-    """cupy uint32: where the children of each of the first inner edges start."""
+    """cupy uint32: first child of each of the first inner edges."""
 
     @property
     def nbytes(self) -> int:
@@ -62,7 +63,7 @@ class ResidentTrie:
 
     trie: DeviceTrie
     table: WordTable | None
-    """Its words by their bytes; None where they cannot have one: tokens then walk the trie."""
+    """Hash table of its words; None if they cannot have one: then tokens walk the trie."""
 
     @property
     def nbytes(self) -> int:
@@ -76,7 +77,7 @@ def load_trie(trie: Trie) -> ResidentTrie:
     Parameters
     ----------
     trie
-        A checked one, in host memory.
+        A valid trie, in host memory.
 
     Returns
     -------
@@ -99,15 +100,18 @@ def load_trie(trie: Trie) -> ResidentTrie:
 def look_up(trie: ResidentTrie, data: Any, starts: Any, stops: Any) -> Any:
     """Look up the tokens ``data[starts[i]:stops[i]]``; the host does not wait.
 
-    The table takes all of them, one by one. It was faster than three other ways on every text that was tried:
-    walking the trie with each token, numbering a text's distinct words first and walking with those, and sorting the
-    tokens' hashes. Million words a second, in this order, with 798,688 words in the dictionary: 31,200, 4,250, 8,030
-    and 3,770 on prose_books; 14,000, 2,720, 2,430 and 1,420 on docs_peps; 26,500, 3,560, 5,720 and 2,820 on
-    logs_dmesg; 26,600, 3,210, 6,920 and 3,630 on drawn documents; 3,340, 294, 115 and 458 where one word in a hundred
-    has thousands of bytes; 10,100, 1,330, 1,600 and 1,710 of 8.9 million n-grams drawn evenly (H200,
-    ``python -m benchmarks.gpu_dictionary``).
+    The hash table is used for all tokens. It was faster than three alternatives on every text tried: walking the trie
+    with each
+    token, numbering a text's distinct words first and walking with those, and sorting the tokens' hashes. Million words
+    per
+    second, in this order, with 798,688 words in the dictionary: 31,200, 4,250, 8,030 and 3,770 on prose_books; 14,000,
+    2,720,
+    2,430 and 1,420 on docs_peps; 26,500, 3,560, 5,720 and 2,820 on logs_dmesg; 26,600, 3,210, 6,920 and 3,630 on drawn
+    documents; 3,340, 294, 115 and 458 if one word in a hundred has thousands of bytes; 10,100, 1,330, 1,600 and 1,710
+    for
+    8.9 million n-grams drawn evenly (H200, ``python -m benchmarks.gpu_dictionary``).
 
-    Parameters and result as of :func:`polars_tadoc.kernels.trie.trie_cpu.look_up`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.trie.trie_cpu.look_up`, as cupy arrays.
     """
     with device_errors(f"looking up {len(starts):,} words"):
         if trie.table is None:
@@ -128,7 +132,7 @@ def look_up_rows(trie: ResidentTrie, words: pl.Series) -> Any:
     Returns
     -------
     cupy uint32
-        Id of each row, the number of words for one that is no word; any for a null.
+        Id of each row, the number of words for a missing one; any id for a null.
 
     """
     with device_errors(f"looking up {len(words):,} words"):
@@ -139,9 +143,9 @@ def look_up_rows(trie: ResidentTrie, words: pl.Series) -> Any:
 
 
 def spell(trie: ResidentTrie, ids: Any) -> tuple[Any, Any]:
-    """Write out the words of ids.
+    """Return the words of ids.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.trie.trie_cpu.spell`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.trie.trie_cpu.spell`, as cupy arrays.
     """
     with device_errors(f"spelling {len(ids):,} words"):
         offsets, data = spell_by_trie(trie.trie, ids) if trie.table is None else copy_words(trie.table, ids)
@@ -149,7 +153,7 @@ def spell(trie: ResidentTrie, ids: Any) -> tuple[Any, Any]:
 
 
 def copy_trie(trie: Trie) -> DeviceTrie:
-    """Copy a trie's arrays to the device and note the ways from its root."""
+    """Copy a trie's arrays to the device with shortcuts near its root."""
     import cupy
 
     labels = cupy.zeros(len(trie.labels) + PADDING, np.uint8)
@@ -164,7 +168,7 @@ def copy_trie(trie: Trie) -> DeviceTrie:
 
 
 def walk_words(trie: DeviceTrie, data: Any, starts: Any, stops: Any, chunk: int = _CHUNK) -> Any:
-    """Look tokens up by walks of the trie; parameters and result as of :func:`look_up`'s."""
+    """Look up tokens by walking the trie; parameters and result as for :func:`look_up`."""
     import cupy
 
     ids = cupy.empty(len(starts), np.uint32)
@@ -174,7 +178,7 @@ def walk_words(trie: DeviceTrie, data: Any, starts: Any, stops: Any, chunk: int 
 
 
 def spell_by_trie(trie: DeviceTrie, ids: Any) -> tuple[Any, Any]:
-    """Write out words by walks of the trie; result as :func:`spell`'s, the bytes padded."""
+    """Return words by walking the trie; result as for :func:`spell`, with padded bytes."""
     import cupy
 
     count = len(ids)
@@ -184,7 +188,7 @@ def spell_by_trie(trie: DeviceTrie, ids: Any) -> tuple[Any, Any]:
     size = int(offsets[-1])  # synchronize!
     if size + PADDING >= _MAX_BYTES:
         raise EngineUnavailableError(
-            f'engine="gpu": {len(ids):,} words of a dictionary have {size:,} bytes, which is beyond 32-bit positions; '
+            f'engine="gpu": {len(ids):,} words of a dictionary have {size:,} bytes, more than 32-bit positions allow; '
             'use engine="cpu", or fewer at a time'
         )
     data = cupy.empty(size + PADDING, np.uint8)
@@ -199,7 +203,7 @@ def _of(trie: DeviceTrie) -> Any:
 
 
 def _struct(trie: Trie, root_edges: Any, child_starts: Any) -> Any:
-    """Put together what kernels take by value."""
+    """Make the struct that kernels take by value."""
     arrays = (*trie.arrays, root_edges, child_starts)
     starts = 0 if child_starts is None else len(child_starts)
     numbers = (*trie[:4], len(trie.codes), len(trie.phrases), starts)

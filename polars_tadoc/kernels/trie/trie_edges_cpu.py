@@ -14,7 +14,7 @@ from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 
 _POLLED = 0xFFFF
-"""Words or edges after which a kernel looks for interrupts: 3 ms; the other kernels take 12 ms a million words."""
+"""Words or edges between polls for interrupts: 3 ms; the other kernels take 12 ms per million words."""
 
 _1, _32, _63 = (np.uint64(number) for number in (1, 32, 63))
 
@@ -24,17 +24,17 @@ class Edges(NamedTuple):
 
     starts: Int64
     lengths: UInt32
-    """By edge: where its bytes start in the words, and how many they are."""
+    """By edge: start of its bytes in the words, and their number."""
     ends_word: UInt8
     """By edge: whether a word ends there."""
     labels: UInt8
     blocks: UInt64
-    """As of :class:`~polars_tadoc.kernels.trie.arrays.Trie`; zeros before."""
+    """As in :class:`~polars_tadoc.kernels.trie.arrays.Trie`; initially zero."""
 
 
 @inner
 def _line(edge: Any) -> Any:
-    """Return where in ``blocks`` the bits stand that an edge's ``INNER`` bit is one of."""
+    """Return the position in ``blocks`` of the word with an edge's ``INNER`` bit."""
     return WORDS * (edge // BLOCK) + edge % BLOCK // 64
 
 
@@ -46,9 +46,9 @@ def _has(blocks: UInt64, edge: Any, kind: int) -> Any:
 
 @kernel
 def common_lengths(offsets: Int64, data: UInt8, first: int, stop: int, common: UInt32) -> int:
-    """Count the bytes that words ``first`` to ``stop`` begin with like the word before each.
+    """Compute the length of the common prefix of each of the words ``first`` to ``stop`` with the word before.
 
-    Returns the first word that is empty or not above the one before, -1 if none is.
+    Returns the first word that is empty or not greater than the one before, -1 if there is none.
     """
     for word in range(first, stop):
         start, end = offsets[word], offsets[word + 1]
@@ -71,11 +71,13 @@ def common_lengths(offsets: Int64, data: UInt8, first: int, stop: int, common: U
 @polled
 @kernel
 def list_edges(offsets: Int64, common: UInt32, words: UInt32, ends: UInt32, stack: UInt32) -> int:
-    """List the edges, from the back of ``words`` and ``ends``, so that each stands before those below it.
+    """List the edges, from the back of ``words`` and ``ends``, so that each precedes its descendants.
 
-    An edge is the first word below it and where in that word it ends. Words are taken from the last to the first:
-    what a word no longer shares with the one before it is then complete. Returns where the list starts.
-    ``words`` and ``ends`` have room for two edges a word, ``stack`` for one a byte of the longest word.
+    An edge is the first word below it and its end in that word. Words are processed from last to first: edges beyond
+    the common
+    prefix with the word before are then complete. Returns the start of the list. ``words`` and ``ends`` have room for
+    two edges
+    per word, ``stack`` for one per byte of the longest word.
     """
     began = interrupts()
     count = len(common)
@@ -102,7 +104,7 @@ def list_edges(offsets: Int64, common: UInt32, words: UInt32, ends: UInt32, stac
 
 @kernel
 def count_levels(words: UInt32, ends: UInt32, common: UInt32, stack: UInt32, levels: UInt32, sizes: Int64) -> None:
-    """Find the level of each edge, and how many edges each level has."""
+    """Compute the level of each edge, and the number of edges per level."""
     top = 0
     for edge in range(len(words)):
         if edge == 0 or words[edge] != words[edge - 1]:
@@ -127,7 +129,7 @@ def place_edges(
     stack: UInt32,
     placed: Edges,
 ) -> None:
-    """Put the edges in level order; ``places`` is the first place of each level, and is moved on."""
+    """Put the edges in level order; ``places`` has the next position of each level, and is advanced."""
     began = interrupts()
     count = len(words)
     for edge in range(count):
@@ -154,14 +156,14 @@ def place_edges(
 
 @kernel
 def fill_directory(edges: int, blocks: UInt64, codes: int, code_ends: UInt64) -> None:
-    """Fill in what each block says of the edges before it, above it and below it."""
-    inner, groups, tails = 0, 0, 0  # before the block
-    child, child_groups = 0, 1  # the last group passed starts at ``child``; it is the root's
-    parent, parents = -1, 0  # the last inner edge passed, and how many that makes
+    """Fill the directory of each block: references to the edges before, above and below it."""
+    inner, groups, tails = 0, 0, 0  # numbers before the block
+    child, child_groups = 0, 1  # the current group starts at ``child``; initially the root's
+    parent, parents = -1, 0  # the last inner edge passed, and the number of these
     code, code_tails = 0, 0
     for block in range(len(blocks) // WORDS):
         line = WORDS * block
-        while child_groups < inner + 2 and child < edges:  # the root's group, those before, and the one
+        while child_groups < inner + 2 and child < edges:  # the root's group, those before, and the current one
             child += 1
             if child < edges:
                 child_groups += _has(blocks, child, FIRST)
@@ -183,7 +185,7 @@ def fill_directory(edges: int, blocks: UInt64, codes: int, code_ends: UInt64) ->
 
 @kernel
 def fill_inner_words(edges: int, blocks: UInt64, ends_word: UInt8, inner_words: UInt64, before: UInt32) -> None:
-    """Fill in which inner edges end words, and how many do before each ``COUNTED`` of them."""
+    """Fill the bits of inner edges that end words, and the counts before each ``COUNTED`` of them."""
     number, found = 0, 0
     for edge in range(edges):
         if _has(blocks, edge, INNER):

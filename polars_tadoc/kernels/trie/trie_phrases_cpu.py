@@ -1,9 +1,9 @@
-"""Finds the phrases that a trie's tails share, and writes the tails as codes of phrases.
+"""Finds phrases shared by a trie's tails, and encodes the tails as phrases.
 
-A phrase is one to seven bytes that follow a known byte. Of those that follow the same byte at most 256 are kept, each
-code one byte long. They are chosen by pruning (as SentencePiece's unigram model is, Kudo, ACL 2018): from all that
-occur often, tails are written with as few phrases as possible, and the phrases that save least are given up, until few
-enough are left.
+A phrase is one to seven bytes after a known byte. At most 256 are kept per preceding byte, so a code has one byte. They
+are
+chosen by pruning (as SentencePiece's unigram model is, Kudo, ACL 2018): starting from all frequent phrases, tails are
+encoded with as few phrases as possible, and the phrases that save least are dropped, until few enough are left.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 SAMPLE = 1 << 20
-"""Tails that phrases are chosen by."""
+"""Tails used for choosing phrases."""
 
 CODES = 256
-"""Phrases that may follow one byte."""
+"""Maximum phrases after one byte."""
 
 ROUNDS = (1024, 480, 300, 270, 256, 256)
-"""Phrases left after each byte, round by round: what few give up at once, fewer would have kept."""
+"""Phrases kept per byte in each round: dropping fewer at a time gives better phrases."""
 
 JOINS = 2
-"""Rounds in which phrases that were given up too early, or are longer, come back as two neighbours together."""
+"""Rounds that add pairs of adjacent phrases again, which were dropped too early or are longer."""
 
 JOINED = 128
-"""Phrases so added after each byte."""
+"""Phrases added per byte in such a round."""
 
 WORTH = 8
-"""Codes that a phrase of 64 bits must save: a code has eight bits, and one in the vector of ends."""
+"""Codes that a 64-bit phrase must save: a code has eight bits, and one in the vector of ends."""
 
 _0, _1, _8, _29, _255 = (np.uint64(number) for number in (0, 1, 8, 29, 255))
 _MIX, _STIR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
 class Table(NamedTuple):
-    """A hash table of phrases: by slot a phrase with the byte before it, 0 for none, and its number."""
+    """Hash table of phrases: by slot a phrase with the byte before it, 0 if free, and its number."""
 
     keys: UInt64
     numbers: UInt32
 
 
 class Parsed(NamedTuple):
-    """How one edge's bytes are written, by byte: codes from there on, the first one's length and phrase."""
+    """Encoding of one edge's bytes, by byte: number of codes from there on, length and phrase of the first code."""
 
     codes: Int64
     steps: Int64
@@ -59,7 +59,7 @@ class Parsed(NamedTuple):
 
 @inner
 def _slot(keys: UInt64, key: Any) -> Any:
-    """Return where a key stands in a table, or would; a key is the byte before a phrase and the phrase's bytes."""
+    """Return the slot of a key, or its free slot; a key is the byte before a phrase and the phrase's bytes."""
     last = nb.uint64(len(keys) - 1)
     mixed = nb.uint64(key) * _MIX
     mixed ^= mixed >> _29
@@ -102,7 +102,7 @@ def _fill(phrases: UInt64, table: Table) -> None:
 
 @inner
 def _parse(data: UInt8, start: int, end: int, table: Table, parsed: Parsed) -> None:
-    """Write the bytes after ``start`` with as few phrases as possible, the longest first where several ways do."""
+    """Encode the bytes after ``start`` with as few phrases as possible; ties go to the longest first phrase."""
     size = end - 1 - start
     parsed.codes[size] = 0
     for i in range(size - 1, -1, -1):
@@ -120,7 +120,7 @@ def _parse(data: UInt8, start: int, end: int, table: Table, parsed: Parsed) -> N
 @polled
 @kernel
 def _count_uses(data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, uses: Int64) -> None:
-    """Count how often each phrase is used."""
+    """Count the uses of each phrase."""
     began = interrupts()
     for edge in range(len(starts)):
         if edge & 0xFF == 0 and interrupts() != began:
@@ -137,7 +137,7 @@ def _count_uses(data: UInt8, starts: Int64, lengths: UInt32, table: Table, parse
 def _count_joined(
     data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, joined: UInt64, counts: UInt32
 ) -> None:
-    """Count what two phrases that follow each other make together, where that is short enough to be a phrase."""
+    """Count pairs of adjacent phrases that are short enough to be a phrase together."""
     found, room = 0, len(joined) // 4 * 3
     began = interrupts()
     for edge in range(len(starts)):
@@ -166,7 +166,7 @@ def _count_joined(
 def _write_codes(
     data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, codes: UInt16, ends: UInt8
 ) -> int:
-    """Write the phrases of tails one after another, and which are a tail's last; returns how many."""
+    """Write the phrases of tails contiguously with marks at the tails' ends; return their number."""
     written = 0
     began = interrupts()
     for edge in range(len(starts)):
@@ -184,7 +184,7 @@ def _write_codes(
 
 @kernel
 def _count_without(phrases: UInt64, keys: UInt64, without: Int64, best: Int64) -> None:
-    """Count the codes that each phrase of several bytes takes where it is not there itself."""
+    """Count the codes that each phrase of several bytes would take without itself."""
     for phrase in range(len(phrases)):
         key = phrases[phrase]
         size = (bit_length(key) - 1) // 8
@@ -201,14 +201,14 @@ def _count_without(phrases: UInt64, keys: UInt64, without: Int64, best: Int64) -
 
 @kernel
 def _mark_pairs(data: UInt8, starts: Int64, lengths: UInt32, seen: UInt8) -> None:
-    """Mark each byte that follows another in an edge."""
+    """Mark each pair of adjacent bytes in an edge."""
     for edge in range(len(starts)):
         for at in range(starts[edge], starts[edge] + lengths[edge] - 1):
             seen[256 * nb.int64(data[at]) + data[at + 1]] = 1
 
 
 def _byte_counts(values: UInt64) -> Int64:
-    """Count the bytes up to the highest that is not zero."""
+    """Return the number of bytes up to the highest nonzero one."""
     return np.searchsorted(_1 << np.arange(0, 64, 8, dtype=np.uint64), values, side="right")
 
 
@@ -220,13 +220,13 @@ def _table(phrases: UInt64) -> Table:
 
 
 def _room(lengths: UInt32) -> Parsed:
-    """Make room for the longest edge."""
+    """Allocate for the longest edge."""
     size = int(lengths.max()) + 1
     return Parsed(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.uint32))
 
 
 def _largest(phrases: UInt64, gains: Int64, limit: Int64) -> Bools:
-    """Choose of the phrases after each byte as many as ``limit`` says of it, by gain falling."""
+    """Choose at most ``limit`` phrases after each byte, by descending gain."""
     before = phrases & _255
     order = np.lexsort((phrases, -gains, before))
     counts = np.bincount(before[order].astype(np.int64), minlength=256)
@@ -237,7 +237,7 @@ def _largest(phrases: UInt64, gains: Int64, limit: Int64) -> Bools:
 
 
 def _choose(data: UInt8, starts: Int64, lengths: UInt32) -> UInt64:
-    """Choose phrases; each is a byte and what follows it. All that are needed to write any tail are there."""
+    """Choose phrases, each with the byte before it, including all that are needed to encode any tail."""
     seen = np.zeros(1 << 16, np.uint8)
     _mark_pairs(data, starts, lengths, seen)
     pairs = np.flatnonzero(seen).astype(np.uint64)
@@ -258,7 +258,7 @@ def _choose(data: UInt8, starts: Int64, lengths: UInt32) -> UInt64:
     room = _room(lengths)
 
     def prune(phrases: UInt64, left: int) -> UInt64:
-        """Keep the phrases that save most, so many after each byte."""
+        """Keep the ``left`` phrases after each byte that save most."""
         every = np.concatenate([single, phrases])
         table = _table(every)
         uses, without = np.zeros(len(every), np.int64), np.zeros(len(every), np.int64)
@@ -268,7 +268,7 @@ def _choose(data: UInt8, starts: Int64, lengths: UInt32) -> UInt64:
         return phrases[_largest(phrases, gains, np.minimum(left, free)) & (gains >= WORTH)]
 
     def join(phrases: UInt64) -> UInt64:
-        """Add those that two neighbours make together most often."""
+        """Add the most frequent concatenations of two adjacent phrases."""
         every = np.concatenate([single, phrases])
         size = 1 << min(21, max(10, (4 * len(starts)).bit_length()))
         joined, counts = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
@@ -287,19 +287,19 @@ def _choose(data: UInt8, starts: Int64, lengths: UInt32) -> UInt64:
 
 
 def write_tails(data: UInt8, starts: Int64, lengths: UInt32) -> tuple[UInt8, UInt64, UInt64, UInt32]:
-    """Write the tails of edges as codes.
+    """Encode the tails of edges.
 
     Parameters
     ----------
     data
         uint8: text without zeros.
     starts, lengths
-        int64, uint32 by edge that has a tail, in their order: where its label stands, and bytes with it.
+        int64, uint32 by edge with a tail, in order: position of its label, and bytes including it.
 
     Returns
     -------
     (uint8 array, uint64 array, uint64 array, uint32 array)
-        Codes, the bits of their ends, phrases and first phrases of :class:`~polars_tadoc.kernels.trie.arrays.Trie`.
+        Codes, bits of ends, phrases and first phrases of :class:`~polars_tadoc.kernels.trie.arrays.Trie`.
 
     """
     if len(starts) == 0:

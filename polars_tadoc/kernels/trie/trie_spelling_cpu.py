@@ -1,4 +1,4 @@
-"""Spells the words of ids, and walks a trie by prefixes."""
+"""Spells the words of ids, and searches a trie by prefixes."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _HALF = np.uint64(0xFFFFFFFF)
 
 @inner
 def _nth_inner(trie: Trie, start: Any, count: Any) -> Any:
-    """Return the inner edge after ``count`` others from an edge on; ``edges`` if there is none."""
+    """Return inner edge number ``count``, from 0, counted from an edge on; ``edges`` if there is none."""
     return nth(trie, INNER, start, count, nb.uint64(len(trie.labels)) >> _6)
 
 
 @inner
 def _edge_of_inner(trie: Trie, number: Any) -> Any:
-    """Return the inner edge of a number."""
-    low, high = _0, nb.uint64(len(trie.blocks)) >> _3  # the last block with no more inner edges before it
+    """Return the inner edge with a number."""
+    low, high = _0, nb.uint64(len(trie.blocks)) >> _3  # the last block with at most this many inner edges before it
     while high - low > _1:
         middle = (low + high) >> _1
         if high_half(trie, middle << _7, CHILDREN) <= number:
@@ -58,7 +58,7 @@ def _edge_of_inner(trie: Trie, number: Any) -> Any:
 
 @inner
 def _edge_of_leaf(trie: Trie, number: Any) -> Any:
-    """Return the leaf of a number."""
+    """Return the leaf with a number."""
     low, high = _0, nb.uint64(len(trie.blocks)) >> _3
     while high - low > _1:
         middle = (low + high) >> _1
@@ -79,7 +79,7 @@ def _edge_of_leaf(trie: Trie, number: Any) -> Any:
 
 @inner
 def _edge_of_word(trie: Trie, word: Any) -> Any:
-    """Return the edge at which the word of an id ends; ``edges`` for an id that no word has."""
+    """Return the edge at which the word of an id ends; ``edges`` for an invalid id."""
     leaves = nb.uint64(trie.edges - trie.inner)
     if word >= nb.uint64(trie.words):
         return nb.uint64(trie.edges)
@@ -105,8 +105,8 @@ def _edge_of_word(trie: Trie, word: Any) -> Any:
 
 @inner
 def _parent(trie: Trie, edge: Any) -> Any:
-    """Return the edge above an edge, a lower one; ``edges`` for one of the root's."""
-    # that start behind the block's first edge, up to this one
+    """Return the parent of an edge, which is lower; ``edges`` for an edge at the root."""
+    # groups that start after the block's first edge, up to this one
     groups = before_in_block(trie, edge, FIRST) + has(trie, edge, FIRST) - has(trie, edge >> _7 << _7, FIRST)
     above = high_half(trie, edge, TAILS)
     if above == _HALF:
@@ -120,7 +120,7 @@ def _parent(trie: Trie, edge: Any) -> Any:
 
 @inner
 def _tail_length(trie: Trie, edge: Any, most: Any) -> Any:
-    """Count the bytes after an edge's label, ``most`` or a few more at most."""
+    """Count the bytes after an edge's label, up to ``most`` or a few more."""
     code, codes, phrases = tail_of(trie, edge), nb.uint64(len(trie.codes)), nb.uint64(len(trie.phrases))
     before, length = nb.uint64(trie.labels[edge]), _0
     while code < codes and length < most:
@@ -171,7 +171,7 @@ def _edge_length(trie: Trie, edge: Any) -> Any:
 
 @kernel
 def spelled_lengths(trie: Trie, ids: UInt32, first: Any, last: Any, lengths: Int64) -> None:
-    """Count the bytes of the words of ids; none for an id that no word has, no more than the longest word's."""
+    """Compute the lengths of the words of ids; 0 for an invalid id, at most the longest word's."""
     edges, longest = nb.uint64(trie.edges), nb.uint64(trie.longest)
     for i in range(first, last):
         edge = _edge_of_word(trie, nb.uint64(ids[i]))
@@ -184,7 +184,7 @@ def spelled_lengths(trie: Trie, ids: UInt32, first: Any, last: Any, lengths: Int
 
 @kernel
 def write_words(trie: Trie, ids: UInt32, offsets: Int64, first: Any, last: Any, data: Any) -> None:
-    """Write the words of ids where :func:`spelled_lengths` made room for each, from address ``data`` on."""
+    """Write the words of ids to the positions from :func:`spelled_lengths`, from address ``data`` on."""
     edges = nb.uint64(trie.edges)
     for i in range(first, last):
         start, stop = data + nb.uint64(offsets[i]), data + nb.uint64(offsets[i + 1])
@@ -199,7 +199,7 @@ def write_words(trie: Trie, ids: UInt32, offsets: Int64, first: Any, last: Any, 
 
 @kernel
 def list_prefixes(trie: Trie, text: Any, stop: Any, found: UInt32) -> Any:
-    """List the words that the text between two addresses begins with, shortest first; returns how many."""
+    """List the words that are prefixes of the text between two addresses, shortest first; return their number."""
     group, edges, count = _0, nb.uint64(trie.edges), 0
     while text < stop and group < edges and count < len(found):
         byte = load_u8(text)
@@ -223,7 +223,7 @@ def list_prefixes(trie: Trie, text: Any, stop: Any, found: UInt32) -> Any:
 
 @inner
 def _starts_with(trie: Trie, edge: Any, text: Any, stop: Any, buffer: Any) -> Any:
-    """Compare an edge's bytes with a text as far as both go; returns how many the edge has, 0 if they differ."""
+    """Compare an edge's bytes with a text up to the end of either; return the edge's length, 0 if they differ."""
     length = _edge_length(trie, edge)
     common = min(length, stop - text)
     _write_edge(trie, edge, buffer, common)
@@ -235,7 +235,7 @@ def _starts_with(trie: Trie, edge: Any, text: Any, stop: Any, buffer: Any) -> An
 
 @kernel
 def top_of_prefix(trie: Trie, text: Any, stop: Any, buffer: Any) -> Any:
-    """Return the highest edge whose words all begin with the text between two addresses; ``edges`` if none do.
+    """Return the highest edge below which all words have the text between two addresses as a prefix; ``edges`` if none.
 
     ``buffer`` is the address of as many bytes as the text has.
     """
@@ -258,11 +258,11 @@ def top_of_prefix(trie: Trie, text: Any, stop: Any, buffer: Any) -> Any:
 
 @kernel
 def list_below(trie: Trie, top: Any, found: UInt32) -> Any:
-    """List the words at and below an edge, all of them for ``edges``, in the order of their bytes; returns how many.
+    """List the words at and below an edge, all words for ``edges``, in byte order; return their number.
 
-    An edge comes first, then those below it, then the next one of its group, or of the lowest group above it that
-    has one. No stack: the way back up is the parent. Goes no deeper than the longest word and takes as many steps as
-    there are edges, and no more.
+    Visits an edge, then those below it, then the next one of its group, or of the lowest group above with a next edge.
+    Needs no
+    stack: parents lead back up. Takes at most as many steps as there are edges, at most as deep as the longest word.
     """
     edges, words, longest = nb.uint64(trie.edges), nb.uint64(trie.words), nb.uint64(trie.longest)
     count, depth, edge = 0, _1, nb.uint64(top)

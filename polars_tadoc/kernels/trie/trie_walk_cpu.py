@@ -1,4 +1,4 @@
-"""Steps of a walk in a trie, down and up; none reads outside the arrays, whatever stands in them.
+"""Steps of a walk in a trie, down and up; none reads out of bounds, whatever the arrays contain.
 
 The arrays' sizes must have been checked (:func:`polars_tadoc.kernels.trie.arrays.problem`).
 """
@@ -34,30 +34,30 @@ _IN_BYTE = np.array(
     ],
     np.uint8,
 )
-"""By byte and count: the place of the one bit after so many lower ones."""
+"""By byte and count: position of the set bit after ``count`` lower ones."""
 
 GROUP_WORDS = 5
-"""Words of 64 bits that the 256 edges of the largest group can lie in."""
+"""64-bit words that the 256 edges of the largest group can span."""
 
 CHILD_WORDS = 514
-"""Words that 128 such groups can lie in."""
+"""Words that 128 such groups can span."""
 
 
 @inner
 def ones(bits: Any) -> Any:
-    """Count the one bits, unsigned."""
+    """Count the set bits, unsigned."""
     return nb.uint64(count_ones(nb.uint64(bits)))
 
 
 @inner
 def place_of(bits: Any, count: Any) -> Any:
-    """Return the place of the one bit after ``count`` lower ones; there must be so many.
+    """Return the position of the set bit after ``count`` lower ones, which must exist.
 
-    Without a branch, which could not be foretold (Vigna, WEA 2008, algorithm 2).
+    Branch-free, as branches would be unpredictable (Vigna, WEA 2008, algorithm 2).
     """
     sums = bits - (bits >> _1 & _FIVES)
     sums = (sums & _THREES) + (sums >> _2 & _THREES)
-    sums = (sums + (sums >> _4) & _FIFTEENS) * _EACH  # by byte: ones up to its end
+    sums = (sums + (sums >> _4) & _FIFTEENS) * _EACH  # by byte: number of set bits up to its end
     place = ones(((count * _EACH | _HIGH) - sums) & _HIGH) << _3
     within = count - (sums << _8 >> place & _255)
     return place + nb.uint64(_IN_BYTE[(bits >> place & _255) << _3 | within & _7])
@@ -65,7 +65,7 @@ def place_of(bits: Any, count: Any) -> Any:
 
 @inner
 def bits_at(trie: Trie, edge: Any, kind: Any) -> Any:
-    """Return the 64 bits of a kind that an edge's is one of."""
+    """Return the 64 bits of a kind that contain an edge's bit."""
     return trie.blocks[(edge >> _7 << _3) + kind + (edge >> _6 & _1)]
 
 
@@ -77,7 +77,7 @@ def has(trie: Trie, edge: Any, kind: Any) -> Any:
 
 @inner
 def low_half(trie: Trie, edge: Any, place: Any) -> Any:
-    """Return where the children of the first inner edge (``CHILDREN``) or the tails of an edge's block start."""
+    """Return the first child of the first inner edge (``CHILDREN``), or the start of the tails, of an edge's block."""
     return trie.blocks[(edge >> _7 << _3) + place] & _HALF
 
 
@@ -92,7 +92,7 @@ def before_in_block(trie: Trie, edge: Any, kind: Any) -> Any:
     """Count the bits of a kind before an edge in its block."""
     line = (edge >> _7 << _3) + kind
     below = (_1 << (edge & _63)) - _1
-    upper = _0 - (edge >> _6 & _1)  # all bits or none: a branch would be foretold half the time
+    upper = _0 - (edge >> _6 & _1)  # all bits or none: a branch would be mispredicted half the time
     return ones(trie.blocks[line] & (below | upper)) + ones(trie.blocks[line + _1] & below & upper)
 
 
@@ -112,7 +112,7 @@ def child_in_group(trie: Trie, start: Any, byte: Any) -> Any:
     beyond = mask & ~(_1 << (start & _63))
     while word < last:
         next_group = bits_at(trie, word << _6, FIRST) & beyond
-        own = (next_group & (~next_group + _1)) - _1  # the bits below the lowest; all where there is none
+        own = (next_group & (~next_group + _1)) - _1  # the bits below the lowest set one; all if there is none
         hits = equal_bits(trie.labels, word << _6, byte) & mask & own
         if hits != _0:
             return min((word << _6) + nb.uint64(trailing_zeros(hits)), edges)
@@ -125,14 +125,14 @@ def child_in_group(trie: Trie, start: Any, byte: Any) -> Any:
 
 @inner
 def group_below(trie: Trie, edge: Any) -> Any:
-    """Return where the group of an inner edge's children starts; ``edges`` where the arrays are damaged."""
+    """Return the first child of an inner edge; ``edges`` if the arrays are damaged."""
     count = before_in_block(trie, edge, INNER)
     return nth(trie, FIRST, low_half(trie, edge, CHILDREN), count, nb.uint64(CHILD_WORDS))
 
 
 @inner
 def nth(trie: Trie, kind: Any, start: Any, count: Any, most: Any) -> Any:
-    """Return the edge of a kind after ``count`` others from an edge on; ``edges`` if ``most`` words hold none."""
+    """Return edge number ``count`` of a kind, from 0, counted from an edge on; ``edges`` if not in ``most`` words."""
     word, words = start >> _6, nb.uint64(len(trie.labels)) >> _6
     last = min(word + most, words)
     mask = _ALL << (start & _63)
@@ -149,7 +149,7 @@ def nth(trie: Trie, kind: Any, start: Any, count: Any, most: Any) -> Any:
 
 @inner
 def tail_of(trie: Trie, edge: Any) -> Any:
-    """Return where the codes of an edge's tail start; behind the last one where the arrays are damaged."""
+    """Return the start of an edge's tail among the codes; the end of the codes if the arrays are damaged."""
     count = before_in_block(trie, edge, TAILED)
     start = low_half(trie, edge, TAILS)
     if count == _0:
@@ -170,9 +170,9 @@ def tail_of(trie: Trie, edge: Any) -> Any:
 
 @inner
 def match_tail(trie: Trie, code: Any, before: Any, text: Any, stop: Any) -> Any:
-    """Compare a tail with the bytes from address ``text`` to ``stop``; returns behind it, 0 if it is not there.
+    """Compare a tail with the bytes from address ``text`` to ``stop``; return the address after it, 0 if it differs.
 
-    ``code`` is where it starts, ``before`` the byte before it. Eight bytes from each before ``stop`` can be read.
+    ``code`` is its start, ``before`` the byte before it. Eight bytes can be read from each address before ``stop``.
     """
     codes, phrases = nb.uint64(len(trie.codes)), nb.uint64(len(trie.phrases))
     while code < codes:
@@ -195,7 +195,7 @@ def match_tail(trie: Trie, code: Any, before: Any, text: Any, stop: Any) -> Any:
 
 @inner
 def word_at(trie: Trie, edge: Any) -> Any:
-    """Return the id of the word that ends at an edge; ``words`` if none does."""
+    """Return the id of the word that ends at an edge; ``words`` if there is none."""
     before = inner_before(trie, edge)
     words = nb.uint64(trie.words)
     if not has(trie, edge, INNER):

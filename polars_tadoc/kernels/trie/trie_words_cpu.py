@@ -1,4 +1,4 @@
-"""Looks many words up in a trie, several at once: while the memory of one is awaited, the others go on."""
+"""Looks up many words in a trie, several at once, to overlap their memory accesses."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ def look_up_words(
 ) -> None:
     """Look up the words from address ``data`` on; ``lanes`` are four rows of :data:`LANES`.
 
-    A lane is a word being looked up: its number, the address reached in it, and where it stands in the trie (an edge or
-    a group; ``edges`` if it is done). All lanes take a step before any takes the next: a step ends where a lane has
-    asked for memory that the next one reads. One function: with one for each step, look-ups were slower.
+    A lane is a word being looked up: its number, its current address, and its position in the trie (an edge or a group;
+    ``edges`` if it is done). All lanes take a step before any takes the next: each step ends with a prefetch for the
+    next one. It
+    is one function, because separate functions per step were slower.
     """
     edges, unknown = nb.uint64(trie.edges), nb.uint64(trie.words)
     words, texts, stands, tailed = lanes[0], lanes[1], lanes[2], lanes[3]
@@ -63,7 +64,7 @@ def look_up_words(
     end = nb.uint64(last)
     lane: Any
     while True:
-        # lanes that are done take new words, at the root, or, when there are no more, the last lane's
+        # finished lanes get new words, at the root, or, if there are none, the last lane's
         lane = _0
         while lane < nb.uint64(LANES) and (lane < used or following < end):
             if lane >= used or stands[lane] >= edges:
@@ -85,7 +86,7 @@ def look_up_words(
             lane += _1
         if used == _0:
             return
-        # from groups, whose labels were asked for, to the next byte's edge
+        # from groups, whose labels were prefetched, to the next byte's edge
         count = _0
         for lane in range(used):
             edge = child_in_group(trie, stands[lane], load_u8(texts[lane]))
@@ -96,15 +97,15 @@ def look_up_words(
                 continue
             tailed[count] = lane
             count += nb.uint64(has(trie, edge, TAILED))
-        # the lines of these edges are there: ask for the codes of all tails
+        # these edges' lines are cached: prefetch the codes of all tails
         for number in range(count):
             _fetch_tail(trie, stands[tailed[number]])
-        # their codes are there: compare them with the text
+        # the codes are cached: compare them with the text
         for number in range(count):
             lane = tailed[number]
             edge, stop = stands[lane], data + nb.uint64(stops[words[lane]])
             texts[lane] = match_tail(trie, tail_of(trie, edge), nb.uint64(trie.labels[edge]), texts[lane], stop)
-        # words end, or ask for the lines from which on their edge's children are looked for
+        # words end, or prefetch the lines for finding their edge's children
         for lane in range(used):
             edge = stands[lane]
             if edge >= edges:
@@ -118,7 +119,7 @@ def look_up_words(
                 stands[lane] = edges
             else:
                 _fetch_groups(trie, edge)
-        # the lines are there: to the group of children, whose labels are asked for
+        # the lines are cached: find the group of children, and prefetch its labels
         for lane in range(used):
             if stands[lane] < edges:
                 group = group_below(trie, stands[lane])

@@ -1,4 +1,4 @@
-"""Copies the strings of a column to the device, where each is a word: short ones travel in their views."""
+"""Copies the strings of a column to the device as words; short ones are inside their views."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from polars_tadoc.runtime.device import launch_each
 
 _VIEW = 16
 _MAX_BYTES = (1 << 32) - 2 * PADDING
-"""Of a part: positions have 32 bits, and kernels look a little further than a word."""
+"""Bytes of a part: positions have 32 bits, and kernels read slightly beyond a word."""
 _WASTE = 4
-"""Buffers are copied whole where they are at most so many times as long as the views."""
+"""Buffers are copied whole if they are at most this many times as long as the views."""
 
 
 class Words(NamedTuple):
@@ -32,7 +32,7 @@ class Words(NamedTuple):
 
 
 def upload_words(words: pl.Series) -> Iterator[Words]:
-    """Copy a String series to the device, in as many parts as its bytes need; nulls become any word.
+    """Copy a String series to the device in as many parts as needed; nulls become undefined words.
 
     Parameters
     ----------

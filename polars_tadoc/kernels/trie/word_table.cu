@@ -1,21 +1,22 @@
-// A hash table of words, made once and read by many: exact, since bytes decide.
-// Words of up to eight bytes, most of a text, stand in their slot: one load tells.
+// A hash table of words, built once and read by many; exact, because bytes are compared. Words of up to eight bytes,
+// most of a
+// text, are in their slot: one load decides.
 #include "primitives/counters.cuh"
 #include "primitives/bytes.cuh"
 
 constexpr u32 THREADS = 256;
-constexpr u32 ALONE = 64;  // bytes of a word that one thread takes; a warp takes each longer one
-constexpr u32 MAX_PROBES = 1024;  // for a free slot: many words of one hash would take squared time
+constexpr u32 ALONE = 64; // maximum bytes of a word for one thread; a warp processes each longer one
+constexpr u32 MAX_PROBES = 1024; // for a free slot: many words with one hash would take quadratic time
 constexpr u32 ALL = 0xFFFFFFFFu;
 
-// What a kernel leaves for the next one and for the host.
+// Results for the next kernel and for the host.
 struct State {
     u32 long_count;
     u32 crowded;
 };
 
 struct alignas(16) Slot {
-    u64 key;  // the bytes of a word of up to eight, zeros behind them; the hash of a longer one
+    u64 key; // the bytes of a word of up to eight, zero-padded; the hash of a longer one
     u32 id;  // NONE: free
     u32 length;
 };
@@ -41,7 +42,7 @@ __device__ __forceinline__ Key key_alone(const unsigned char* __restrict__ bytes
     return {hash, hash};
 }
 
-// The same in every lane. All lanes of a warp call it.
+// The same in every lane. Called by all lanes of a warp.
 __device__ Key key_together(const unsigned char* __restrict__ bytes, u32 begin, u32 length)
 {
     const u32 lane = threadIdx.x & 31;
@@ -95,8 +96,7 @@ __device__ __forceinline__ void insert(Slot* slots, u32 capacity, Key own, u32 i
     slots[slot].length = length;
 }
 
-// The id of a word, `unknown` if no slot holds it. equals: whether the bytes of a word of its length and hash are
-// its own.
+// The id of a word, `unknown` if no slot has it. equals: compares the bytes of a word with equal length and hash.
 template <typename Equals>
 __device__ __forceinline__ u32 find(
     const Slot* slots, u32 capacity, Key own, u32 length, u32 unknown, const Equals& equals)
@@ -113,7 +113,7 @@ __device__ __forceinline__ u32 find(
     return unknown;
 }
 
-// Inserts words bytes[offsets[i]:offsets[i + 1]] but the long ones, which are listed; crowded: not all found a slot.
+// Inserts words bytes[offsets[i]:offsets[i + 1]]; long ones are listed instead; crowded: not all found a slot.
 extern "C" __global__ void __launch_bounds__(THREADS) insert_words(const unsigned char* __restrict__ bytes,
     const u32* __restrict__ offsets, u32 words, Slot* slots, u32 capacity, u32* __restrict__ long_words,
     State* state)
@@ -142,8 +142,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) insert_long_words(const un
     }
 }
 
-// Ids of the tokens text[starts[i]:stops[i]], but of the long ones, which are listed. longest: bytes of the
-// longest word.
+// Ids of the tokens text[starts[i]:stops[i]]; long ones are listed instead. longest: bytes of the longest word.
 extern "C" __global__ void __launch_bounds__(THREADS) find_words(const unsigned char* __restrict__ text,
     const u32* __restrict__ starts, const u32* __restrict__ stops, u32 tokens,
     const unsigned char* __restrict__ bytes, const u32* __restrict__ offsets, const Slot* __restrict__ slots,
@@ -181,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_long_words(const unsi
     }
 }
 
-// Bytes of words by id; what is no id has none.
+// Lengths of words by id; 0 for invalid ids.
 extern "C" __global__ void measure_words(const u32* __restrict__ offsets, u32 words, const u32* __restrict__ ids,
     u32 count, u32* __restrict__ lengths)
 {
@@ -190,8 +189,8 @@ extern "C" __global__ void measure_words(const u32* __restrict__ offsets, u32 wo
         lengths[i] = ids[i] < words ? offsets[ids[i] + 1] - offsets[ids[i]] : 0;
 }
 
-// Copies words one after another: the lanes of a warp share the bytes of its 32 words, so that all of them write
-// to one place.
+// Copies words contiguously: the lanes of a warp share the bytes of its 32 words, so that all of them write to adjacent
+// addresses.
 extern "C" __global__ void copy_words(const unsigned char* __restrict__ bytes, const u32* __restrict__ offsets,
     u32 words, const u32* __restrict__ ids, u32 count, const i64* __restrict__ to,
     unsigned char* __restrict__ copy)
@@ -205,7 +204,7 @@ extern "C" __global__ void copy_words(const unsigned char* __restrict__ bytes, c
     const u32 source = i < count && ids[i] < words ? offsets[ids[i]] : 0;
     for (i64 at = first; at < stop; at += 32) {
         const i64 place = at + lane;
-        // the last of the warp's words that starts at the place or before; those without bytes come before it
+        // the last of the warp's words that starts at or before the position; empty ones precede it
         u32 word = 0;
 #pragma unroll
         for (u32 step = 16; step > 0; step /= 2) {

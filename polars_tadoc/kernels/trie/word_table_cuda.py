@@ -1,6 +1,6 @@
 """A hash table of a dictionary's words on the device: tokens to ids.
 
-Most words of a text have up to eight bytes and stand in their slot; longer ones are compared with the words' bytes.
+Most words of a text have up to eight bytes and are in their slot; longer ones are compared with the words' bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from polars_tadoc.runtime.device import even_blocks, launch, launch_each
 _THREADS, _ALONE = 256, 64  # of word_table.cu
 
 hash_defines: tuple[str, ...] = ()
-"""Macros that word_table.cu is compiled with: tests let hashes collide."""
+"""Macros for compiling word_table.cu; tests make hashes collide."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class WordTable:
     """Words and their slots, all on the device."""
 
     offsets: Any
-    """cupy uint32, words + 1: where each word starts in the bytes."""
+    """cupy uint32, words + 1: offsets of the words in the bytes."""
     data: Any
     """cupy uint8: the words' bytes, and padding."""
     slots: Any
@@ -37,14 +37,14 @@ class WordTable:
 
 
 def make_table(offsets: Any, data: Any) -> WordTable | None:
-    """Make the table of some words, or None where that would take long: very many words have the same hash.
+    """Make the table of some words, or None if that would take long, because very many words have the same hash.
 
     Parameters
     ----------
     offsets
-        cupy int64, words + 1: where each word starts in the bytes, which are fewer than 2^32.
+        cupy int64, words + 1: offsets of the words in the bytes, which are fewer than 2^32.
     data
-        cupy uint8 with :data:`~.upload.PADDING` bytes behind the last word.
+        cupy uint8 with :data:`~.upload.PADDING` bytes after the last word.
 
     """
     import cupy
@@ -73,14 +73,14 @@ def find_words(table: WordTable, text: Any, starts: Any, stops: Any) -> Any:
     table
         From :func:`make_table`.
     text
-        cupy uint8 with :data:`~.upload.PADDING` bytes behind the last token.
+        cupy uint8 with :data:`~.upload.PADDING` bytes after the last token.
     starts, stops
         cupy uint32, fewer than 2^32.
 
     Returns
     -------
     cupy uint32
-        Number of each token's word, the number of words where the table lacks it.
+        Number of each token's word, the number of words if the table does not have it.
 
     """
     import cupy
@@ -104,19 +104,19 @@ def find_words(table: WordTable, text: Any, starts: Any, stops: Any) -> Any:
 
 
 def copy_words(table: WordTable, ids: Any) -> tuple[Any, Any]:
-    """Copy words one after another.
+    """Copy words contiguously.
 
     Parameters
     ----------
     table
         From :func:`make_table`.
     ids
-        cupy uint32; what is no number of a word has no bytes.
+        cupy uint32; invalid ids give empty words.
 
     Returns
     -------
     (cupy int64, cupy uint8)
-        Where each word starts in the bytes, ids + 1; the bytes, padded.
+        Offsets of the words, ids + 1; the bytes, padded.
 
     """
     import cupy
@@ -133,7 +133,7 @@ def copy_words(table: WordTable, ids: Any) -> tuple[Any, Any]:
 
 
 def _long_list(most: int) -> tuple[Any, Any]:
-    """Room for the long words, and a kernel's state."""
+    """Allocate the list of long words, and a kernel's state."""
     import cupy
 
     return cupy.empty(most, np.uint32), cupy.zeros(2, np.uint32)

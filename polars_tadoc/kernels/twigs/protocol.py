@@ -1,4 +1,4 @@
-"""What every engine supplies to match twigs."""
+"""Functions that every engine supplies for matching twigs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from polars_tadoc.kernels.twigs.arrays import Events, Twigs, WordEvents
 
 
 class Matcher(Protocol):
-    """Twigs made ready for matching."""
+    """Twigs prepared for matching."""
 
     def match(self, events: Events) -> tuple[Any, Any]:
-        """Find the twigs that each document of resident events matches: offsets, twigs."""
+        """Return the twigs that match each document of resident events: offsets, twigs."""
         ...
 
     def match_rules(
         self, rules: Rules, root_offsets: Any, roots: Any, words: WordEvents, most_levels: int
     ) -> tuple[Any, Any, Any]:
-        """Find the twigs that documents of resident rules match: offsets, twigs, and a state by document."""
+        """Return the twigs that match documents of resident rules: offsets, twigs, and a state per document."""
         ...
 
 
@@ -26,7 +26,7 @@ class TwigKernels(Protocol):
     """Twig patterns matched against events, or against rules whose words are events."""
 
     def TwigMatcher(self, twigs: Twigs) -> Matcher:  # noqa: N802  (a class of each engine)
-        """Make twigs ready for matching."""
+        """Prepare twigs for matching."""
         ...
 
     def load_events(self, events: Events) -> Events:
@@ -34,5 +34,5 @@ class TwigKernels(Protocol):
         ...
 
     def load_word_events(self, words: WordEvents) -> WordEvents:
-        """Make what the words of a grammar mean for twigs resident."""
+        """Make the events of a grammar's words resident."""
         ...

@@ -1,4 +1,4 @@
-"""Plain-Python definition of twig filtering: what both families are held to."""
+"""Plain-Python definition of twig filtering; both engines must return the same results."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def children_of(twigs: Twigs, node: int) -> list[int]:
 def twig_matches(twigs: Twigs, events: Events) -> list[list[int]]:
     """Return the twigs that match each document, ascending.
 
-    Both families return them as ``(offsets int64[documents + 1], matches uint32)``.
+    Engines return ``(offsets int64[documents + 1], matches uint32)``.
     """
     passed = [nodes_of(twigs, symbol) if symbol != CLOSE else set() for symbol in range(len(twigs.heads))]
     used = sorted(set().union(*passed))
@@ -95,8 +95,8 @@ def twig_rule_matches(
 ) -> tuple[list[list[int]], list[int]]:
     """Return the twigs that match each document of a grammar, and ``SOUND`` or ``UNSOUND`` for each.
 
-    An unsound document matches nothing. Both families return ``(offsets int64[documents + 1], matches uint32,
-    states uint8[documents])``. ``most_levels`` counts elements that are open at once.
+    An unsound document matches nothing. Engines return ``(offsets int64[documents + 1], matches uint32, states
+    uint8[documents])``. ``most_levels`` limits the number of open elements.
     """
 
     def expand(symbols: Sequence[int]) -> Iterator[int]:

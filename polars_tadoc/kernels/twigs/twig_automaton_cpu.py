@@ -1,11 +1,12 @@
-"""An automaton that evaluates all twigs at once, made as documents come.
+"""A lazy automaton that evaluates all twigs at once.
 
-A *state* is a set of nodes, numbered when it first occurs: what an element adds to its parent, or what all children
-seen so far have added (*accumulated*). Two steps lead on, ``close`` (an element ends) and ``union`` (it is added to its
-parent's), and both are remembered: a step is computed on the nodes once and looked up from then on, so its cost does
-not depend on the number of twigs.
+A *state* is a set of nodes, numbered when it first occurs: the nodes that an element adds to its parent, or that all
+children so far have added (*accumulated*). There are two transitions (steps): ``close`` (an element ends) and ``union``
+(it
+is added to its parent's nodes). Each step is computed on node sets once and cached, so its cost does not depend on the
+number of twigs.
 
-Gupta and Suciu, SIGMOD 2003 (the lazy XPush machine); RE2 (an automaton within a fixed memory that is forgotten when
+Gupta and Suciu, SIGMOD 2003 (the lazy XPush machine); RE2 (a lazy automaton in bounded memory that is discarded when
 full).
 """
 
@@ -21,13 +22,13 @@ from polars_tadoc.runtime.array_types import UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 
 FULL = -1
-"""Instead of a state: there is no room for another step; make some by :func:`roomier` and ask again."""
+"""Returned instead of a state if there is no room for another step; call :func:`roomier` and repeat."""
 
 NONE_FOUND = 0
-"""The state of no node."""
+"""The empty state."""
 
 STATES, CLOSES, UNIONS, READ = range(4)
-"""Places in ``made``."""
+"""Positions in ``made``."""
 
 _FIRST_STATES, _FIRST_STEPS, _GROWTH = 256, 1024, 2
 
@@ -38,10 +39,10 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Automaton(NamedTuple):
-    """Twigs and what is known of their states; for one thread at a time. All arrays are written in place."""
+    """Twigs and their known states, for one thread at a time. All arrays are modified in place."""
 
     words: int
-    """Words of 64 bits in a node set."""
+    """64-bit words in a node set."""
     heads: Any
     elements: Any
     entry_words: Any
@@ -52,19 +53,19 @@ class Automaton(NamedTuple):
     branches: Any
     siblings: Any
     wildcards: Any
-    """uint64[words]: nodes that any element passes; the arrays before it are those of the twigs."""
+    """uint64[words]: nodes that any element passes. The fields above are those of the twigs."""
     folds: Folds
     folded: Any
-    """uint64[words + 1]: what is found, folded; used within a step."""
+    """uint64[words + 1]: work space for a folded set of found nodes."""
 
     sets: Any
     """uint64[most states * words]: the nodes of each state; state 0 has none."""
     numbers: Any
-    """uint64[a power of two]: a hash table of states by their nodes: high half of the hash, state + 1; 0 is free."""
+    """uint64[a power of two]: hash table of states by their nodes: high half of the hash, state + 1; 0 is free."""
     childless: Any
-    """int32[symbols]: what closing after nothing accumulated gives, or -1 where not known."""
+    """int32[symbols]: result of closing with nothing accumulated, or -1 if unknown."""
     closes: Any
-    """uint64[2 * a power of two]: a hash table of steps, each a key (state, symbol) and what the step gives."""
+    """uint64[2 * a power of two]: hash table of steps: key (state, symbol), result."""
     unions: Any
     """uint64[2 * a power of two]: the same with a pair of states as key."""
     made: Any
@@ -72,22 +73,22 @@ class Automaton(NamedTuple):
 
     @property
     def most_states(self) -> int:
-        """States that there is room for."""
+        """Maximum number of states."""
         return len(self.numbers) // 2
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays that grow."""
+        """Bytes of the growing arrays."""
         return int(self.sets.nbytes + self.numbers.nbytes + self.closes.nbytes + self.unions.nbytes)
 
 
 def make_automaton(twigs: Twigs) -> Automaton:
-    """Make the automaton of twigs; it knows the empty state alone.
+    """Make the automaton of twigs, with only the empty state.
 
     Parameters
     ----------
     twigs
-        NumPy's arrays; they are viewed, not copied, and must not change.
+        NumPy arrays; not copied, so they must not change.
 
     """
     words, symbols = twigs.words, len(twigs.heads)
@@ -106,7 +107,7 @@ def make_automaton(twigs: Twigs) -> Automaton:
 
 
 def roomier(automaton: Automaton) -> Automaton:
-    """Return the automaton with more room where it is full; states keep their numbers, and all steps are kept."""
+    """Return the automaton with more room where it is full; states keep their numbers, and steps stay cached."""
     states, closes, unions = automaton.most_states, automaton.closes, automaton.unions
     if automaton.made[STATES] >= states:
         sets = np.zeros(_GROWTH * states * automaton.words, np.uint64)
@@ -121,7 +122,7 @@ def roomier(automaton: Automaton) -> Automaton:
 
 
 def forget(automaton: Automaton) -> None:
-    """Forget all states but the empty one, and all steps."""
+    """Discard all states but the empty one, and all steps."""
     for table in (automaton.numbers, automaton.closes, automaton.unions, automaton.made):
         table[:] = 0
     automaton.childless[:] = _UNKNOWN
@@ -138,14 +139,14 @@ def _wider(steps: UInt64) -> UInt64:
 
 @inner
 def close(automaton: Any, accumulated: Any, symbol: Any) -> Any:
-    """Return what an element, attribute or text that ends adds to its parent.
+    """Return what a closed element, attribute or text adds to its parent.
 
     Parameters
     ----------
     automaton
-        Of one thread.
+        The thread's automaton.
     accumulated
-        int64: state of what its children have added.
+        int64: accumulated state of its children.
     symbol
         int64.
 
@@ -168,12 +169,12 @@ def close(automaton: Any, accumulated: Any, symbol: Any) -> Any:
 
 @inner
 def union(automaton: Any, accumulated: Any, element: Any) -> Any:
-    """Return the state of the nodes of either state, or ``FULL``.
+    """Return the union of two states, or ``FULL``.
 
     Parameters
     ----------
     automaton
-        Of one thread.
+        The thread's automaton.
     accumulated, element
         int64: states.
 
@@ -195,7 +196,7 @@ def union(automaton: Any, accumulated: Any, element: Any) -> Any:
 
 @inner
 def state_of(automaton: Any, source: Any, start: Any) -> Any:
-    """Return the state of a set of nodes that stands in ``source`` from word ``start`` on, or ``FULL``."""
+    """Return the state of the node set at ``source[start]``, or ``FULL``."""
     states, words = automaton.made[STATES], automaton.words
     if states >= len(automaton.numbers) // 2:
         return np.int64(FULL)
@@ -206,7 +207,7 @@ def state_of(automaton: Any, source: Any, start: Any) -> Any:
 
 @inner
 def find_step(steps: Any, state: Any, other: Any) -> Any:
-    """Return the place of a step in a hash table; its key is zero if the step is not known. State 0 has no steps."""
+    """Return the position of a step in a hash table; its key is zero if the step is unknown. State 0 has no steps."""
     key = np.uint64(state) << _32 | np.uint64(other)
     mask = np.uint64(len(steps) - 1)
     product = key * _FACTOR
@@ -218,7 +219,7 @@ def find_step(steps: Any, state: Any, other: Any) -> Any:
 
 @inner
 def close_first(automaton: Any, accumulated: Any, symbol: Any) -> Any:
-    """Compute and remember a step that ``close`` does not know."""
+    """Compute and cache a step that ``close`` does not know."""
     states = automaton.made[STATES]
     if states >= len(automaton.numbers) // 2 or automaton.made[CLOSES] >= len(automaton.closes) // 4:
         return np.int64(FULL)
@@ -237,7 +238,7 @@ def close_first(automaton: Any, accumulated: Any, symbol: Any) -> Any:
 
 @inner
 def union_first(automaton: Any, accumulated: Any, element: Any) -> Any:
-    """Compute and remember a step that ``union`` does not know."""
+    """Compute and cache a step that ``union`` does not know."""
     states = automaton.made[STATES]
     if states >= len(automaton.numbers) // 2 or automaton.made[UNIONS] >= len(automaton.unions) // 4:
         return np.int64(FULL)
@@ -257,10 +258,9 @@ def union_first(automaton: Any, accumulated: Any, element: Any) -> Any:
 
 @inner
 def close_nodes(automaton: Any, source: Any, found: Any, symbol: Any, target: Any, to: Any) -> None:
-    """Compute on node sets what ``close`` gives on states.
+    """Compute ``close`` on node sets.
 
-    The accumulated set stands in ``source`` from word ``found`` on, the result in ``target`` from ``to`` on; the two
-    must be apart.
+    The accumulated set is at ``source[found]``, the result is written to ``target[to]``; the two must not overlap.
     """
     words, folded = automaton.words, automaton.folded
     fold(automaton.folds, words, source, found, folded)
@@ -281,7 +281,7 @@ def close_nodes(automaton: Any, source: Any, found: Any, symbol: Any, target: An
 
 @inner
 def number_last(automaton: Any) -> Any:
-    """Return the state of the set that stands behind the last state's; it becomes the next state if it is new."""
+    """Return the state of the set after the last state's; if new, it becomes the next state."""
     words, sets, numbers = automaton.words, automaton.sets, automaton.numbers
     last = automaton.made[STATES]
     hashed = _hash(sets, last * words, words)
@@ -303,7 +303,7 @@ def number_last(automaton: Any) -> Any:
 
 @inner
 def _hash(sets: Any, start: Any, words: Any) -> Any:
-    a, b, c, d = _FACTOR, _FACTOR, _FACTOR, _FACTOR  # four by turns: none waits for the product before it
+    a, b, c, d = _FACTOR, _FACTOR, _FACTOR, _FACTOR  # four accumulators: no product waits for the previous one
     for word in range(start, start + words - 3, 4):
         a = _mixed(a, sets[word])
         b = _mixed(b, sets[word + 1])

@@ -5,15 +5,17 @@
 
 constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 OPEN_LEVELS = 64;  // whose open elements a warp holds in shared memory
+constexpr u32 OPEN_LEVELS = 64; // open elements that a warp holds in shared memory
 
-// Turns events into elements in the order of their end tags. The content of an element comes right before it, so what
-// has been found there is at hand; where a leaf that is not joined begins, what has been found so far is put on a
-// stack, and taken from there at the next element that is joined and no leaf. Of leaves that come one after another
-// with the same symbol one is enough.
+// Converts events to elements in the order of their end tags. An element's content comes right before it, so the nodes
+// found
+// there are at hand. At a leaf that is not joined, the nodes found so far are pushed on a stack; the next element that
+// is
+// joined and not a leaf pops them. Of consecutive leaves with the same symbol one suffices.
 //
-// A warp takes a document, 32 events at a time. opened, elements: half as many as there are events. counts: elements
-// by document. most: becomes the largest number of sets that wait on a stack, or null.
+// One warp per document, 32 events at a time. opened, elements: half as long as the events. counts: elements by
+// document.
+// most: maximum number of sets on a stack, or null.
 extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
     const SYMBOL* __restrict__ symbols, const i64* __restrict__ offsets, u64 documents, u32* opened,
     u32* __restrict__ elements, u32* __restrict__ counts, u32* most)
@@ -33,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
     u32 waiting = 0;
     u32 most_waiting = 0;
     u32 count = 0;
-    u32 last = CLOSE;  // the lane's events of the last turn and of the next two
+    u32 last = CLOSE; // the lane's events of the previous turn and of the next two
     u32 next = begin + lane < stop ? symbols[begin + lane] : CLOSE;
     u32 after_next = begin + 32 + lane < stop ? symbols[begin + 32 + lane] : CLOSE;
     for (u64 at = begin; at < stop; at += 32) {
@@ -56,9 +58,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
         const u32 closing = __ballot_sync(ALL_LANES, closes);
         u32 level = depth + __popc(opening & lanes_below) - __popc(closing & lanes_below) - (opens ? 0 : 1);
         if (!there)
-            level = NONE - lane;  // nobody's
+            level = NONE - lane; // unique to the lane
 
-        // at one level, tags open and close in turn
+        // at one level, opening and closing events alternate
         u32 element = symbol << FLAGS | (after_close ? JOINED : 0);
         const u32 same = __match_any_sync(ALL_LANES, level);
         const u32 before = same & lanes_below;

@@ -16,7 +16,7 @@ _1 = np.uint64(1)
 
 
 def count_events(grammar: PrunedGrammar, needed: UInt8, root_offsets: Int64, roots: UInt32) -> Int64:
-    """Count the events of documents; ``needed`` tells which symbols they reach."""
+    """Count the events of documents; ``needed`` marks the symbols that they reach."""
     terminals, documents = grammar.terminals, len(root_offsets) - 1
     sizes = np.zeros(len(needed), np.int64)
     sizes[:terminals] = np.diff(grammar.words.offsets)
@@ -39,13 +39,13 @@ def _sum_sizes(offsets: Any, symbols: Any, needed: Any, sizes: Any, sums: Any) -
 def expand_events(
     grammar: PrunedGrammar, root_offsets: Int64, roots: UInt32, offsets: Int64, symbols: npt.NDArray[Any]
 ) -> None:
-    """Write the events of documents to where they start, ``offsets``; ones without room for any are left out."""
+    """Write the events of documents at ``offsets``; documents without room for any are skipped."""
     _expand(grammar, root_offsets, roots, offsets, np.empty((grammar.nesting, 2), np.int64), symbols)
 
 
 @kernel
 def _expand(grammar: Any, root_offsets: Any, roots: Any, offsets: Any, open_bodies: Any, events: Any) -> None:
-    """``open_bodies`` has the place of the next symbol and the end of each body that is open."""
+    """Expand; ``open_bodies`` is a stack of the next position and the end of each open body."""
     words, rules_from = grammar.words, np.uint64(grammar.terminals)
     for document in range(len(offsets) - 1):
         at = np.uint64(offsets[document])

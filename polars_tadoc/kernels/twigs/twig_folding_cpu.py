@@ -1,7 +1,8 @@
-"""Pairs neighbours in documents whose tags are all that is left of them: these repeat far more than their text did.
+"""Replaces pairs of adjacent symbols in documents reduced to their tags, which repeat far more than the original text.
 
-Rounds as of Re-Pair (Larsson and Moffat, DCC 1999), all pairs of a round at once: each pair is counted, and one that
-is as frequent as the pair behind it becomes a rule.
+Rounds as in Re-Pair (Larsson and Moffat, DCC 1999), with all pairs of a round at once: pairs are counted, and a pair
+that is
+as frequent as the following one becomes a rule.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.jit import inner, kernel
 
 FEWEST = 4
-"""Uses that make a pair worth a rule."""
+"""Minimum uses of a pair that becomes a rule."""
 
 ENOUGH = 0.95
-"""A round that leaves more of the symbols is the last."""
+"""Stop after a round that keeps more than this share of the symbols."""
 
 _0, _1, _2, _32, _ODD = (np.uint64(number) for number in (0, 1, 2, 32, 0x9E3779B97F4A7C15))
 
@@ -28,7 +29,7 @@ def fold(symbols: int, offsets: Int64, documents: UInt32) -> tuple[UInt32, Int64
     Returns
     -------
     (uint32 array, int64 array, uint32 array)
-        Two symbols for each new one; the documents over them: offsets and symbols.
+        The two symbols of each new symbol; the documents: offsets and symbols.
 
     """
     pairs = [np.empty(0, np.uint32)]
@@ -48,7 +49,7 @@ def fold(symbols: int, offsets: Int64, documents: UInt32) -> tuple[UInt32, Int64
 
 @inner
 def _find(table: Any, key: Any) -> Any:
-    """Return the place of a pair, two numbers: the pair + 1 as key; its count, or above 32 bits its new symbol."""
+    """Return the slot of a pair of numbers: the pair + 1; its count or, above 32 bits, its new symbol."""
     mask = np.uint64(len(table) - 1)
     product = key * _ODD
     slot = (product ^ product >> _32) << _1 & mask
@@ -69,7 +70,7 @@ def _count(offsets: Any, documents: Any, table: Any) -> None:
 
 @kernel
 def _replace(symbols: Any, offsets: Any, documents: Any, table: Any, next_offsets: Any, shorter: Any, made: Any) -> Any:
-    """Replace pairs from left to right; returns how many became rules."""
+    """Replace pairs from left to right; return the number of new rules."""
     low = (_1 << _32) - _1
     at, count = _0, _0
     for document in range(len(offsets) - 1):

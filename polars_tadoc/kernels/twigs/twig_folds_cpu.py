@@ -1,9 +1,10 @@
-"""Finding all children of all nodes at once.
+"""Checks for all nodes at once whether all their children are found.
 
 A node's first child is its next bit, so one shift tells for all nodes whether their first child is found. For the other
-children what is found is *folded* first: a child stays only if its next sibling is there, from the last sibling to the
-first. All children that are as far from their next sibling and as many siblings from the last go in one step,
-``found &= found >> distance | keepers``; a step takes all words, four or eight at a time.
+children, the found nodes are *folded* first: from the last sibling to the first, a child stays only if its next sibling
+is
+there. All children with equal distance from their next sibling and equal rank from the last are processed in one step,
+``found &= found >> distance | keepers``; a step processes all words, four or eight at a time.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ _0, _1 = np.uint64(0), np.uint64(1)
 
 
 class Folds(NamedTuple):
-    """Steps in the order in which they must go."""
+    """Steps in their required order."""
 
     distances: Any
     """uint64[steps]."""
     keepers: Any
-    """uint64[steps * words]: all but the children that stay only if their next sibling is there."""
+    """uint64[steps * words]: all bits except the children that stay only if their next sibling is there."""
     crossing: Any
-    """uint32: words with a node whose children do not all lie in it: such nodes are looked at one by one."""
+    """uint32: words with a node whose children are not all in it: such nodes are checked one by one."""
 
 
 def make_folds(twigs: Twigs) -> Folds:
-    """Lay out the steps of twigs."""
+    """Compute the steps of twigs."""
     words, branches, siblings = twigs.words, twigs.branches, twigs.siblings
     needed, crosses = np.zeros(64 * 64, np.uint8), np.zeros(words, np.uint8)
     _list_steps(words, branches, siblings, crosses, needed)
@@ -45,7 +46,7 @@ def make_folds(twigs: Twigs) -> Folds:
 
 @inner
 def _count_children(siblings: Any, word: Any, node: Any) -> Any:
-    """Count a node's children; 0 if one of them lies in another word."""
+    """Count a node's children; 0 if one of them is in another word."""
     child, count = np.int64(node + 1), 0
     while child != NO_NODE:
         if child >> 6 != word:
@@ -88,9 +89,9 @@ def _lay_out(words: Any, branches: Any, siblings: Any, crosses: Any, numbers: An
 
 @inner
 def fold(folds: Any, words: Any, source: Any, found: Any, folded: Any) -> None:
-    """Copy a set that stands in ``source`` from word ``found`` on, less nodes of which a following sibling is missing.
+    """Copy a set from ``source[found]``, without nodes that lack a following sibling.
 
-    One word more is written: it is zero.
+    Writes one more word, which is zero.
     """
     anything = _0
     for word in range(words):
@@ -105,7 +106,7 @@ def fold(folds: Any, words: Any, source: Any, found: Any, folded: Any) -> None:
 
 @inner
 def keep_whole(folds: Any, branches: Any, siblings: Any, source: Any, found: Any, target: Any, to: Any) -> None:
-    """Of nodes in ``target`` whose first child is found, keep those all of whose children are: in crossing words."""
+    """Of nodes in ``target`` whose first child is found, keep those with all children found, in crossing words."""
     for place in range(len(folds.crossing)):
         word = np.int64(folds.crossing[place])
         left = target[to + word] & branches[word]

@@ -1,4 +1,4 @@
-"""Keeps what is left of grammars from one call to the next, and of documents that come again."""
+"""Caches pruned grammars between calls, and pruned documents that are matched repeatedly."""
 
 from __future__ import annotations
 
@@ -21,44 +21,43 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.cache import ByteLRU
 
 MAX_WORDS = 16
-"""Word events that rules are kept with: those of as many sets of namespaces, or of sets of twigs."""
+"""Cached word events per grammar: for different sets of namespaces, or of twigs."""
 
 FOLDED_AT = 3
-"""Calls with the same documents until these are folded: that costs what a few calls gain by it, so that no few calls
-pay for what they do not use."""
+"""Calls with the same documents before these are folded; folding costs what a few calls gain by it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What is known of rules with the words they were matched with, and of the documents matched last."""
+    """Cache entry of rules with word events, and of the last matched documents."""
 
     words: WordEvents
     grammar: PrunedGrammar
     root_offsets: Int64
     roots: UInt32
     calls: int
-    """With these documents, one behind the other."""
+    """Number of consecutive calls with these documents."""
     left: tuple[PrunedGrammar, Documents | None]
-    """What is left of the documents, and of the grammar, in the end with pairs of neighbours."""
+    """The pruned documents, and the pruned grammar, later with folded pairs."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the arrays hold, but for the words."""
+        """Bytes of the arrays, without the words."""
         arrays: list[Any] = [*self.grammar[2:4], *self.grammar[5:], self.root_offsets, self.roots]
         if self.left[1] is not None:
             arrays += [*self.left[0][2:4], *self.left[1]]
         return sum(int(array.nbytes) for array in arrays)
 
     def is_of(self, words: WordEvents) -> bool:
-        """Tell whether it is about these words."""
+        """Tell whether the entry belongs to these words."""
         return self.words.kinds is words.kinds and self.words.symbols is words.symbols
 
     def has(self, root_offsets: Int64, roots: UInt32) -> bool:
-        """Tell whether these are the documents matched last."""
+        """Tell whether these are the last matched documents."""
         return _are_equal(root_offsets, self.root_offsets) and _are_equal(roots, self.roots)
 
     def called_again(self) -> Kept:
-        """Note another call with the same documents."""
+        """Count another call with the same documents."""
         grammar, documents = self.left
         if documents is None:
             documents = prune_documents(grammar, self.root_offsets, self.roots)
@@ -70,7 +69,7 @@ class Kept:
 kept: ByteLRU[tuple[Kept, ...]] = ByteLRU(
     lambda: settings().host_cache_bytes // 4, lambda entries: sum(one.nbytes for one in entries)
 )
-"""By rules: for each of the words that they were matched with last, those of the last call behind."""
+"""By rules: an entry per word events, the most recently used last."""
 
 _numbers = itertools.count()
 _keys: WeakKeyDictionary[Rules, str] = WeakKeyDictionary()
@@ -78,9 +77,9 @@ _lock = threading.Lock()
 
 
 def load(rules: Rules, root_offsets: Int64, roots: UInt32, words: WordEvents) -> tuple[PrunedGrammar, Documents | None]:
-    """Return what is left of a grammar, and of its documents if they are the same as in the last call.
+    """Return the pruned grammar, and its pruned documents if they are the same as in the last call.
 
-    Those are folded where they have come often enough.
+    Documents that were matched often enough are folded.
     """
     key = _key(rules)
     entries = kept.get(key) or ()
@@ -88,7 +87,7 @@ def load(rules: Rules, root_offsets: Int64, roots: UInt32, words: WordEvents) ->
     if known is None or not known.has(root_offsets, roots):
         grammar = prune(rules, words) if known is None else known.grammar
         if roots.nbytes + root_offsets.nbytes > settings().host_cache_bytes // 8:
-            root_offsets, roots = root_offsets[:1], roots[:0]  # others than these: nothing is kept of them
+            root_offsets, roots = root_offsets[:1], roots[:0]  # for other documents, nothing is cached
         now = Kept(words, grammar, root_offsets.copy(), roots.copy(), 1, (grammar, None))
     elif known.calls <= FOLDED_AT:
         now = known.called_again()
@@ -120,4 +119,4 @@ def _key(rules: Rules) -> str:
 
 
 def _are_equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    return bool(pa.py_buffer(one).equals(pa.py_buffer(other)))  # NumPy would make an array of answers
+    return bool(pa.py_buffer(one).equals(pa.py_buffer(other)))  # NumPy would make an array of comparisons

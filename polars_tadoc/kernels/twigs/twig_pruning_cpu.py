@@ -1,11 +1,14 @@
-"""Leaves out of a grammar what says nothing to twigs, and then all but one of each that are equal.
+"""Drops everything irrelevant to twigs from a grammar, and then duplicate words and rules.
 
-Most words of XML are text that no twig asks for, and many tags differ in attributes alone. A rule without tags goes,
-one of a single symbol left is that symbol, and rules of equal bodies are one. What is left of a grammar is small and
-is kept from one call to the next (:mod:`.twig_kept`); of documents, it is found in one pass over their symbols.
+Most words of XML are text that no twig compares, and many tags differ in attributes only. A rule without tags is
+dropped, a
+rule with a single remaining symbol is replaced by it, and rules with equal bodies are merged. The pruned grammar is
+small
+and cached between calls (:mod:`.twig_kept`); documents are pruned in one pass over their symbols.
 
-Text outside of the root element, the one thing that plain text has a say in, stands before the first tag or behind the
-last one: of each symbol is known what it has there.
+Plain text only matters outside of the root element, before the first tag or after the last one: each symbol has flags
+for
+text at both ends.
 """
 
 from __future__ import annotations
@@ -22,41 +25,41 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.jit import inner, kernel
 
 PROBES = 32
-"""Places looked at for what is equal: half of all are free, so more are hardly ever needed."""
+"""Probes for duplicates: half of the slots are free, so more are hardly ever needed."""
 
 TAG, BEFORE, AFTER = 1, 2, 4
-"""A symbol has a tag; text before the first one, or any without a tag; text behind the last one, or any."""
+"""A symbol has a tag; text before the first tag, or any text if it has no tag; text after the last tag, or any."""
 
 _KEY = np.uint64(secrets.randbits(64))
 _1, _32, _ODD = (np.uint64(number) for number in (1, 32, 0x9E3779B97F4A7C15))
 
 
 class PrunedGrammar(NamedTuple):
-    """What is left of a grammar. Symbol 0 is a word that says nothing: bodies do not name it."""
+    """A pruned grammar. Symbol 0 is an irrelevant word; bodies do not contain it."""
 
     terminals: int
     nesting: int
-    """Bodies that may be open at once while a document is expanded."""
+    """Maximum number of open bodies while a document is expanded."""
     rule_offsets: Int64
     symbols: UInt32
     words: WordEvents
     numbers: UInt32
-    """By symbol of the whole grammar: what is left of it, a symbol of this one; 0 is nothing."""
+    """By symbol of the whole grammar: its symbol in this one; 0 if it was dropped."""
     ends: UInt8
     """By symbol of the whole grammar: ``TAG``, ``BEFORE``, ``AFTER``."""
 
 
 class Documents(NamedTuple):
-    """What is left of documents."""
+    """Pruned documents."""
 
     offsets: Int64
     symbols: UInt32
     outside: UInt8
-    """By document: whether text stands outside of it."""
+    """By document: whether there is text outside of its root."""
 
 
 def prune(rules: Rules, words: WordEvents) -> PrunedGrammar:
-    """Find what is left of a grammar."""
+    """Prune a grammar."""
     terminals, count = rules.terminals, rules.rule_count
     numbers, ends = np.zeros(terminals + count, np.uint32), np.zeros(terminals + count, np.uint8)
     members = np.empty(terminals + 1, np.int64)
@@ -81,7 +84,7 @@ def prune(rules: Rules, words: WordEvents) -> PrunedGrammar:
 
 @kernel
 def _number_words(words: Any, key: Any, slots: Any, numbers: Any, ends: Any, members: Any) -> Any:
-    """Number the words that say something, from 1 on; equal ones have one number. Returns one more than there are."""
+    """Number the relevant words from 1 on; equal ones get the same number. Returns one more than the highest number."""
     count = 1
     mask = np.uint64(len(slots) - 1)
     for word in range(np.uint64(len(words.kinds))):
@@ -130,7 +133,7 @@ def _number_rules(
     left_offsets: Any,
     left_symbols: Any,
 ) -> Any:
-    """Write what is left of rules, which are numbered from ``left`` on; returns how many there are."""
+    """Write the remaining rules, numbered from ``left`` on; return their number."""
     count = 0
     mask = np.uint64(len(slots) - 1)
     begin = np.uint64(0)
@@ -169,7 +172,7 @@ def _number_rules(
 
 @inner
 def _joined(first: Any, second: Any) -> Any:
-    """Return the ends of what stands one behind the other."""
+    """Return the flags of two concatenated parts."""
     before = first | (second if first & TAG == 0 else 0)
     after = second | (first if second & TAG == 0 else 0)
     return np.uint8((first | second) & TAG | before & BEFORE | after & AFTER)
@@ -192,7 +195,7 @@ def _are_equal(symbols: Any, other: Any, first: Any, stop: Any) -> Any:
 
 
 def prune_documents(grammar: PrunedGrammar, root_offsets: Int64, roots: UInt32) -> Documents:
-    """Find what is left of documents."""
+    """Prune documents."""
     count = len(root_offsets) - 1
     room = np.empty(int(root_offsets[-1] - root_offsets[0]), np.uint32)
     documents = Documents(np.empty(count + 1, np.int64), room, np.empty(count, np.uint8))

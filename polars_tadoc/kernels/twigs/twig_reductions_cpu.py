@@ -1,16 +1,21 @@
-"""Reduces runs of words to what they do to any document, from the words up over the rules to the documents.
+"""Reduces runs of words to their effect on any document, from words over rules to documents.
 
-Say a run closes k elements that were opened before it and leaves m open. Then all that counts is, at each of the k
-closes, what was accumulated at its level since the run began or since the close before, and the name of the end tag;
-what was accumulated at the level it then stands at; and for each of the m opens the symbol, the name of the start tag
-and what was accumulated below it. This is the run's *reduction*. A balanced run's is one state of the automaton.
-
+Suppose that a run closes k elements that were opened before it and leaves m open. Then only the following matters: at
+each
+of the k closes, the nodes accumulated at its level since the run began or since the previous close, and the name of the
+end
+tag; the nodes accumulated at the level reached then; and for each of the m opens the symbol, the name of the start tag
+and the
+nodes accumulated below it. This is the run's *reduction*. For a balanced run it is one state of the automaton.
 Names are compared where an open meets its close. Beside the state a reduction keeps what tells a sound document: how
-high the run rises above the level where it begins, and how many elements (0, 1, more) stand at the lowest level it
-reaches, the only one of it that may be outside of the root element.
+Names are compared when an open meets its close. Besides the state, a reduction records what determines soundness: the
+maximum
+height of the run above its start, and the number of elements (0, 1, more) at the lowest level that it reaches, the only
+level that may be outside of the root element.
 
-A body's reduction follows from those of its symbols. G-TADOC (Zhang et al., ICDE 2021) goes bottom up over the rules
-in the same way to count words.
+A body's reduction follows from those of its symbols. G-TADOC (Zhang et al., ICDE 2021) traverses the rules bottom-up in
+the
+same way to count words.
 """
 
 from __future__ import annotations
@@ -25,13 +30,13 @@ from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 
 MAX_LEVELS = (1 << 28) - 1
-"""Levels that a value has room for."""
+"""Maximum levels of a value."""
 
 DONE, STATES_FULL, ARENA_FULL, STACK_FULL = range(4)
-"""Why a kernel returned: it has done all, or the automaton, the arena or the stack has no room."""
+"""Why a kernel returned: finished, or no room in the automaton, the arena or the stack."""
 
 NEXT, USED, VALUE = range(3)
-"""Places in ``progress``: the next word or body, how much of the arena is used, the value of the body read last."""
+"""Positions in ``progress``: the next word or body, the used part of the arena, the value of the last body."""
 
 # a value: state (32 bits), height (28), elements outside (0, 1, 2 = more), not balanced, unsound
 _0, _1, _2, _3, _5 = (np.uint64(number) for number in (0, 1, 2, 3, 5))
@@ -47,17 +52,17 @@ _MAX_LEVELS = np.uint64(MAX_LEVELS)
 
 
 class Reductions(NamedTuple):
-    """What symbols (terminals, then rules) come to."""
+    """Reductions of symbols (terminals, then rules)."""
 
     values: Any
     """uint64 by symbol."""
     places: Any
-    """int64 by symbol that is not balanced: where its closes and opens are in ``arena``."""
+    """int64 by symbol that is not balanced: position of its closes and opens in ``arena``."""
     arena: Any
-    """uint32. At each place the numbers of closes and opens, then ``state, name`` of each close, ``symbol, name,
+    """uint32. At each position the numbers of closes and opens, then ``state, name`` of each close, and ``symbol, name,
     state`` of each open."""
     stack: Any
-    """uint32, room for what is open: ``symbol, name, state of its parent`` each."""
+    """uint32, a stack of open elements: ``symbol, name, state of its parent`` each."""
 
 
 def states_of(values: UInt64) -> Int64:
@@ -66,19 +71,19 @@ def states_of(values: UInt64) -> Int64:
 
 
 def are_documents(values: UInt64) -> Bools:
-    """Tell which runs are balanced and one element."""
+    """Tell which runs are balanced and a single element."""
     documents: Bools = (values & _OUTSIDE) == _ONE_ELEMENT
     return documents
 
 
 def heights_of(values: UInt64) -> Int64:
-    """Return how many elements are open at once."""
+    """Return the maximum number of open elements of each run."""
     return (values >> _HEIGHT & _MAX_LEVELS).astype(np.int64)
 
 
 @kernel
 def mark_needed(terminals: Any, rule_offsets: Any, symbols: Any, root_offsets: Any, roots: Any, needed: Any) -> None:
-    """Set ``needed``, uint8 by symbol and all zero, to 1 for what documents reach."""
+    """Set ``needed``, uint8 by symbol and initially zero, to 1 for symbols that documents reach."""
     for i in range(np.uint64(root_offsets[0]), np.uint64(root_offsets[-1])):
         needed[roots[i]] = 1
     rule = np.uint64(len(rule_offsets)) - _1
@@ -91,7 +96,7 @@ def mark_needed(terminals: Any, rule_offsets: Any, symbols: Any, root_offsets: A
 
 @kernel
 def reduce_terminals(automaton: Any, reductions: Any, most_levels: Any, progress: Any, words: Any, needed: Any) -> Any:
-    """Reduce the words that are needed, from ``progress[NEXT]`` on."""
+    """Reduce the needed words, from ``progress[NEXT]`` on."""
     values, arena = reductions.values, reductions.arena
     for word in range(np.uint64(progress[NEXT]), np.uint64(len(words.kinds))):
         if not needed[word]:
@@ -134,7 +139,7 @@ def reduce_terminals(automaton: Any, reductions: Any, most_levels: Any, progress
 
 @inner
 def _accumulate_leaves(automaton: Any, symbols: Any, first: Any, stop: Any) -> Any:
-    """Accumulate attributes or texts, each a symbol with its ``CLOSE``; of an empty element, with the final one."""
+    """Accumulate attributes or texts, each a symbol with its ``CLOSE``; of an empty element with the final one."""
     state = np.int64(NONE_FOUND)
     while first + _1 < stop:
         below = close(automaton, np.int64(NONE_FOUND), np.int64(symbols[first]))
@@ -159,7 +164,7 @@ def reduce_bodies(
     values: Any,
     places: Any,
 ) -> Any:
-    """Reduce bodies from ``progress[NEXT]`` on: rules that are ``needed``; or all documents, then it is empty.
+    """Reduce bodies from ``progress[NEXT]`` on: the ``needed`` rules, or all documents if ``needed`` is empty.
 
     ``values`` and, of rules, ``places`` are filled by body.
     """
@@ -189,14 +194,14 @@ def reduce_bodies(
 def _reduce(
     automaton: Any, reductions: Any, most_levels: Any, progress: Any, symbols: Any, first: Any, stop: Any
 ) -> Any:
-    """Reduce ``symbols[first:stop]``: the value goes to ``progress``, closes and opens into the arena."""
+    """Reduce ``symbols[first:stop]``: the value is stored in ``progress``, closes and opens in the arena."""
     values, places, arena, stack = reductions.values, reductions.places, reductions.arena, reductions.stack
     used, room = np.uint64(progress[USED]), np.uint64(len(arena))
     at = used + _2
     state = np.int64(NONE_FOUND)
     depth = closes = elements = _0
-    highest = np.int64(0)  # above where the run begins
-    progress[VALUE] = np.int64(_UNSOUND)  # until it is known otherwise
+    highest = np.int64(0)  # above the run's start
+    progress[VALUE] = np.int64(_UNSOUND)  # overwritten on success
     for i in range(first, stop):
         symbol = symbols[i]
         value = values[symbol]

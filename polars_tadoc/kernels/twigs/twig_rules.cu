@@ -1,19 +1,20 @@
-// Documents of a grammar as events for twigs: what rules stand for is measured, lowest ones first, then what documents
-// do, and those that may be well-formed are written as events.
+// Converts documents of a grammar to events for twigs: measures the expansions of rules, lowest first, then of
+// documents, and
+// writes the events of documents that may be well-formed.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "primitives/grid_barrier.cuh"
 #include "primitives/scan.cuh"
 
-// Of events.
+// Events.
 #ifndef SYMBOL
 #define SYMBOL u16
 #endif
 
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 OPEN_LEVELS = 64;  // whose names check_names holds in shared memory
-constexpr u64 MAX_EVENTS = (1ull << 31) - 1;  // more are counted as so many
+constexpr u32 OPEN_LEVELS = 64; // names of open elements that check_names holds in shared memory
+constexpr u64 MAX_EVENTS = (1ull << 31) - 1; // larger numbers are capped
 constexpr int MAX_LEVELS = 1 << 28;
 constexpr u32 CLOSE = 0;
 
@@ -24,19 +25,20 @@ constexpr u32 SHUT = 3;
 constexpr u32 EMPTY = 4;
 constexpr u32 DOUBTFUL = 5;
 
-// What a run of words does to the elements that are open where it begins. Runs are joined in any grouping.
+// The effect of a run of words on the elements open at its start. Runs are joined in any grouping.
 struct alignas(16) Run {
-    int net;  // elements that are open behind it, less those that were open before
-    int low;  // the fewest that were open at a time, at most 0
-    int high;  // the most, at least 0
+    int net; // open elements after it, minus those before
+    int low; // minimum during the run, at most 0
+    int high; // maximum during the run, at least 0
     u32 flags;
 };
 
-// Where the fewest are open: elements that end there, 2 for more; and whether there is text. In a document that closes
-// no more than it opens this is what stands at the top.
+// At the lowest level: number of elements that end there, 2 for more; and whether there is text. In a document that
+// closes no
+// more than it opens, this is the top level.
 constexpr u32 ENDED = 3;
 constexpr u32 OUTSIDE = 4;
-constexpr u32 WRONG = 8;  // no document has such a run
+constexpr u32 WRONG = 8; // no document contains such a run
 
 __device__ __forceinline__ Run run_of(u32 kind)
 {
@@ -68,7 +70,7 @@ __device__ __forceinline__ Run joined(const Run& first, const Run& second)
     return run;
 }
 
-// Joins the runs of all lanes; lane 0 has the result, which all lanes get.
+// Joins the runs of all lanes; all lanes get the result.
 __device__ __forceinline__ Run joined_lanes(Run run)
 {
     for (u32 step = 1; step < 32; step *= 2) {
@@ -83,7 +85,7 @@ __device__ __forceinline__ Run joined_lanes(Run run)
         __shfl_sync(ALL_LANES, run.flags, 0)};
 }
 
-// What symbols stand for, terminals first.
+// Expansions of symbols, terminals first.
 struct Measures {
     uint4* runs;
     u32* sizes;  // events
@@ -102,10 +104,11 @@ struct Measures {
     }
 };
 
-// Measures the body from begin to stop, so many symbols in a lane at a time; a warp calls it. visit(position, size,
-// events before it in the body) is called for each of its symbols.
+// Measures the body from begin to stop, 32 symbols at a time; called by a warp. Calls visit(position, size, events
+// before it in
+// the body) for each of its symbols.
 //
-// Of neighbours that are equal and leave open what was open one is counted: what is found in both is found in one.
+// Of equal adjacent runs that leave the open elements unchanged, one is counted: both find the same nodes.
 template <u32 ITEMS, typename Visit>
 __device__ __forceinline__ Run measure_body(
     i64 begin, i64 stop, const u32* __restrict__ symbols, const Measures& measures, u64& size, Visit visit)
@@ -155,8 +158,8 @@ __device__ __forceinline__ Run measure_body(
     return all;
 }
 
-// One thread for each word. event_names: of each event of a word: the tag's name where it opens or closes that tag's
-// element, else 0, as where the words' own events open and close.
+// One thread per word. event_names: for each event of a word: the tag's name if it opens or closes that tag's element,
+// otherwise 0, as the words' own events do.
 extern "C" __global__ void measure_words(
     u32 words, const u8* __restrict__ kinds, const u32* __restrict__ names, const u32* __restrict__ offsets,
     uint4* runs, u32* sizes, u32* __restrict__ event_names)
@@ -172,8 +175,9 @@ extern "C" __global__ void measure_words(
         event_names[i] = i == begin && (kind == OPEN || kind == SHUT) ? names[word] : 0;
 }
 
-// Bodies name rules of lower levels: a level starts when all blocks are through the one before. A warp takes a rule.
-// before: by symbol of a body, the events of its rule before it.
+// Bodies refer to rules of lower levels: a level starts when all blocks have finished the previous one. One warp per
+// rule.
+// before: by symbol of a body, the number of events of its rule before it.
 extern "C" __global__ void __launch_bounds__(THREADS) measure_rules(
     const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, u32 terminals, uint4* runs, u32* sizes, u32* __restrict__ before, u32* arrived)
@@ -197,8 +201,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure_rules(
     }
 }
 
-// Finds the documents that are well-formed if the names of their tags match, and the events of each of their symbols;
-// others have none. A warp takes a document. highest: becomes the most levels of one.
+// Finds the documents that are well-formed if their tags' names match, and the number of events of each of their
+// symbols; 0 for
+// others. One warp per document. highest: maximum of levels.
 extern "C" __global__ void __launch_bounds__(THREADS) measure_documents(
     const i64* __restrict__ root_offsets, u64 documents, const u32* __restrict__ roots, uint4* runs, u32* sizes,
     u32 most_levels, u64 most_events, u32* __restrict__ root_sizes, u8* __restrict__ states, u64* highest)
@@ -226,8 +231,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure_documents(
     }
 }
 
-// Leaves out documents that are not sound; a warp takes a document. root_sizes begin at `first` of what root_offsets
-// count.
+// Drops unsound documents; one warp per document. root_sizes start at `first`, in the numbering of root_offsets.
 extern "C" __global__ void __launch_bounds__(THREADS) leave_out(
     const i64* __restrict__ root_offsets, u64 documents, i64 first, const u8* __restrict__ states,
     u32* __restrict__ root_sizes)
@@ -238,8 +242,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) leave_out(
             root_sizes[i - first] = 0;
 }
 
-// Where the events of each document begin, and their number; behind them stands `highest`. starts: where those of each
-// symbol begin, the first symbol being `first` of what root_offsets count.
+// Offsets of the events of each document, followed by `highest`. starts: offsets of the events of each symbol; the
+// first
+// symbol is number `first` of root_offsets.
 extern "C" __global__ void place_documents(
     const i64* __restrict__ root_offsets, u64 documents, i64 first, const i64* __restrict__ starts,
     const u64* highest, i64* __restrict__ offsets)
@@ -251,8 +256,9 @@ extern "C" __global__ void place_documents(
         offsets[documents + 1] = static_cast<i64>(*highest);
 }
 
-// Writes the events of documents and the names that tags open and close; a thread takes an event, and goes down to its
-// word. owners: the symbol of the documents that each event is of.
+// Writes the events of documents and the names of tags that open and close; one thread per event, which descends to its
+// word.
+// owners: the documents' symbol of each event.
 extern "C" __global__ void __launch_bounds__(THREADS) write_events(
     const u32* __restrict__ owners, u64 events, const i64* __restrict__ starts, const u32* __restrict__ roots,
     u32 terminals, const i64* __restrict__ rule_offsets, const u32* __restrict__ rule_symbols,
@@ -266,7 +272,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_events(
     u32 place = static_cast<u32>(event - static_cast<u64>(starts[owner]));
     u32 symbol = __ldg(roots + owner);
     while (symbol >= terminals) {
-        // the last that begins there or before: what has no events stands before it
+        // the last symbol that starts at or before it: symbols without events precede it
         const i64* body = rule_offsets + (symbol - terminals);
         const i64 at = last_with(__ldg(body), __ldg(body + 1), [&](i64 i) { return __ldg(before + i) <= place; });
         place -= __ldg(before + at);
@@ -277,9 +283,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_events(
     names[event] = __ldg(event_names + found);
 }
 
-// Finds documents in which an end tag has another name than its start tag. A warp takes a document, 32 events at a
-// time; what opens and what closes at one level come in turn. opened: half as many as there are events. wrong: counts
-// the documents, whose states become UNSOUND.
+// Finds documents with an end tag whose name differs from its start tag's. One warp per document, 32 events at a time;
+// opening
+// and closing events at one level alternate. opened: half as long as the events. wrong: counts the documents, whose
+// states
+// become UNSOUND.
 extern "C" __global__ void __launch_bounds__(THREADS) check_names(
     const SYMBOL* __restrict__ symbols, const u32* __restrict__ names, const i64* __restrict__ offsets, u64 documents,
     u32* opened, u8* __restrict__ states, u32* wrong)
@@ -306,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) check_names(
         const u32 closing = __ballot_sync(ALL_LANES, closes);
         u32 level = depth + __popc(opening & lanes_below) - __popc(closing & lanes_below) - (opens ? 0 : 1);
         if (!there)
-            level = NONE - lane;  // nobody's
+            level = NONE - lane; // unique to the lane
         const u32 same = __match_any_sync(ALL_LANES, level);
         const u32 earlier = same & lanes_below;
         const u32 neighbour = __shfl_sync(ALL_LANES, name, earlier == 0 ? 0 : 31 - __clz(earlier));

@@ -1,8 +1,8 @@
 """Filters the documents of a grammar without expanding them: each rule is read once, then the documents' symbols.
 
-What says nothing to twigs is left out first (:mod:`.twig_pruning`). Then each thread, with an automaton of its own,
-reduces what its documents reach (:mod:`.twig_reductions`). Documents for whose states an automaton has no room are
-expanded to their events.
+Irrelevant words are dropped first (:mod:`.twig_pruning`). Then each thread, with its own automaton, reduces the rules
+that
+its documents reach (:mod:`.twig_reductions`). Documents for which an automaton has no room are expanded to events.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 MatchEvents = Callable[[Events], tuple[Int64, UInt32]]
 
 MAX_BYTES = 256 << 20
-"""What the states and steps of one thread may take."""
+"""Maximum bytes of one thread's states and steps."""
 
 MAX_OPEN_BYTES = 256 << 20
-"""What its rules close and open may take, and what is open at once."""
+"""Maximum bytes of closes and opens of its rules, and of its stack."""
 
 KEPT_BYTES = 64 << 20
-"""Larger automata are not kept for the next call."""
+"""Larger automata are not cached for the next call."""
 
 _FEWEST_ROOTS = 1 << 14
-"""Fewer top-level symbols are not worth a thread of their own."""
+"""Minimum top-level symbols per thread."""
 
 EXPANDED = 1 << 22
-"""Events that are expanded at a time; a longer document is expanded whole."""
+"""Events expanded at a time; a longer document is expanded whole."""
 
 _FIRST_ARENA, _FIRST_STACK = 1 << 16, 3 << 6
 
 
 def load_word_events(words: WordEvents) -> WordEvents:
-    """Make word events resident where the kernels run; here they are already."""
+    """Make word events resident for the kernels; on the CPU they already are."""
     return words
 
 
@@ -72,30 +72,29 @@ def match_rules(
     words: WordEvents,
     most_levels: int,
 ) -> tuple[Int64, UInt32, UInt8]:
-    """Find the twigs that match each document of a grammar.
+    """Return the twigs that match each document of a grammar.
 
     Parameters
     ----------
     twigs
         NumPy's arrays.
     idle
-        Automata of these twigs that no thread uses; they are taken and put back.
+        Automata of these twigs that no thread uses; taken and returned.
     match
-        Finds the twigs that match documents of events; may use all threads.
+        Matches twigs against documents of events; may use all threads.
     rules
-        What the documents are made of.
+        The rules of the grammar.
     root_offsets, roots
         int64, documents + 1, and uint32: the documents' symbols.
     words
-        What the terminals mean.
+        Events of the terminals.
     most_levels
-        Elements that may be open at once.
+        Maximum number of open elements.
 
     Returns
     -------
     (int64 array, uint32 array, uint8 array)
-        Where each document's twigs start, documents + 1, the twigs, ascending, and ``SOUND`` or ``UNSOUND`` by
-        document.
+        Offsets of each document's twigs, documents + 1; the twigs, ascending; and ``SOUND`` or ``UNSOUND`` by document.
 
     """
     grammar, folded = load(rules, root_offsets, roots, words)
@@ -127,22 +126,22 @@ def match_rules(
 
 
 class Part:
-    """Consecutive documents and what has been found out about them."""
+    """Consecutive documents and their results so far."""
 
     def __init__(self, documents: int) -> None:
-        self.reached = 0  # those from here on have not been read
+        self.reached = 0  # the documents from here on have not been read
         self.unsound = np.zeros(documents, np.uint8)
-        self.starts = np.zeros(documents, np.int64)  # where each document's twigs stand; they may share them
+        self.starts = np.zeros(documents, np.int64)  # start of each document's list of twigs; documents may share one
         self.lengths = np.zeros(documents, np.int64)
         self.lists = np.empty(0, np.uint32)
 
     def give_up(self) -> None:
-        """Leave the documents that have not been read to a parser: more is open at once than there is room for."""
+        """Leave the remaining documents to a parser: they have more open elements than there is room for."""
         none = np.zeros(len(self.unsound) - self.reached, np.int64)
         self.add(np.ones(len(none), np.bool_), none, none, np.empty(0, np.uint32))
 
     def add(self, unsound: Bools, starts: Int64, lengths: Int64, lists: UInt32) -> None:
-        """Note what was found of the documents from ``reached`` on; ``starts`` refer to ``lists``."""
+        """Store results of the documents from ``reached`` on; ``starts`` are offsets in ``lists``."""
         own = slice(self.reached, self.reached + len(unsound))
         self.unsound[own], self.starts[own], self.lengths[own] = unsound, starts + len(self.lists), lengths
         self.lists = np.concatenate([self.lists, lists])
@@ -150,7 +149,7 @@ class Part:
 
 
 class Reduction:
-    """One thread's reductions of what its documents reach, and of the documents from ``first`` on."""
+    """One thread's reductions of the symbols that its documents reach, and of the documents from ``first`` on."""
 
     def __init__(
         self, automaton: Automaton, grammar: PrunedGrammar, documents: Documents, most_levels: int, first: int = 0
@@ -169,7 +168,7 @@ class Reduction:
         self.progress = np.zeros(3, np.int64)
 
     def run(self) -> int:
-        """Reduce all; returns why it stopped short, ``STATES_FULL`` or ``ARENA_FULL``, or ``DONE``."""
+        """Reduce everything; return ``DONE``, or why it stopped: ``STATES_FULL`` or ``ARENA_FULL``."""
         grammar, terminals, none = self.grammar, self.grammar.terminals, np.zeros(0, np.int64)
         rules = grammar.rule_offsets, grammar.symbols
         mark_needed(terminals, *rules, *self.bodies, self.needed)
@@ -224,7 +223,7 @@ def _match_chunk(
 
 
 def _list(automaton: Automaton, roots: UInt32, finals: Int64) -> tuple[Int64, Int64, UInt32]:
-    """List the twigs of each document by its state; where the list starts, its length, the lists."""
+    """List the twigs of each document by its state; return the start and length of each list, and the lists."""
     starts, lengths = np.empty(len(finals), np.int64), np.empty(len(finals), np.int64)
     lists, progress = np.empty(2 * len(roots), np.uint32), np.zeros(5, np.int64)
     progress[DOCUMENT] = len(finals)
@@ -237,7 +236,7 @@ def _list(automaton: Automaton, roots: UInt32, finals: Int64) -> tuple[Int64, In
 def _match_expanded(
     twigs: Twigs, grammar: PrunedGrammar, documents: Documents, most_levels: int, part: Part, match: MatchEvents
 ) -> None:
-    """Match what has not been read by events; which documents are sound is found without twigs, so without states."""
+    """Match the remaining documents by events; soundness is determined without twigs, so without states."""
     first = part.reached
     reduction = Reduction(make_automaton(_without_nodes(twigs)), grammar, documents, most_levels, first)
     if reduction.run() == ARENA_FULL:
@@ -257,7 +256,7 @@ def _match_expanded(
 
 
 def _batches(sizes: Int64) -> Iterator[tuple[int, int]]:
-    """Cut documents of so many events into stretches that are expanded at a time."""
+    """Split documents, given their numbers of events, into batches that are expanded at a time."""
     before = running_sum(sizes)
     first = 0
     while first < len(sizes):

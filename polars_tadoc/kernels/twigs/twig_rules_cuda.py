@@ -1,8 +1,9 @@
-"""Matching twigs against documents of a grammar on the device: their events are written there, and matched.
+"""Matches twigs against documents of a grammar on the device: writes the documents' events there, and matches them.
 
-Rules are measured lowest first: how many events each stands for, and what it does to the elements that are open, from
-which follows which documents may be well-formed. Then each event of these goes down to its word by itself, so that
-long and short documents are written at the same speed. Whether tags match is seen of the events.
+Rules are measured lowest first: number of events, and effect on the open elements, which tells which documents may be
+well-formed. Then each event of these descends to its word independently, so that long and short documents are written
+at
+the same speed. Matching of tags' names is checked on the events.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from polars_tadoc.runtime.device import device_errors, launch_each, launch_resid
 MatchEvents = Callable[[Events], tuple[Any, Any]]
 
 EXPANDED = 1 << 24
-"""Events that are written at a time; a longer document is written whole."""
+"""Events written at a time; a longer document is written whole."""
 
 _THREADS = 256
 _WARPS = _THREADS // 32
-_MAX_EVENTS = (1 << 31) - 2  # of twig_rules.cu, where more are counted as so many and one more
+_MAX_EVENTS = (1 << 31) - 2  # cap in twig_rules.cu, minus one
 _MAX_LEVELS = 1 << 28
 _MAX_KEPT = 12 << 20
-"""Bytes of device memory that stay with rules, at most."""
+"""Maximum bytes of device memory cached with rules."""
 
 
 def load_word_events(words: WordEvents) -> WordEvents:
-    """Copy what words mean for twigs, NumPy arrays, to the device."""
+    """Copy the events of words, NumPy arrays, to the device."""
     with device_errors(f"copying {words.nbytes:,} bytes"):
         import cupy
 
@@ -46,9 +47,9 @@ def load_word_events(words: WordEvents) -> WordEvents:
 def match_rules(
     match: MatchEvents, wide: bool, rules: Rules, root_offsets: Any, roots: Any, words: WordEvents, most_levels: int
 ) -> tuple[Any, Any, Any]:
-    """Find the twigs that match each document of a grammar.
+    """Return the twigs that match each document of a grammar.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.twigs.twig_rules_cpu.match_rules`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.twigs.twig_rules_cpu.match_rules`, as cupy arrays.
     """
     documents = len(root_offsets) - 1
     with device_errors(f"reading {documents:,} documents of {rules.rule_count:,} rules"):
@@ -76,27 +77,27 @@ def match_rules(
 
 @dataclass(frozen=True, eq=False)
 class _Grammar:
-    """What rules and words were measured to be."""
+    """Measurements of rules and words."""
 
     words: WordEvents
     runs: Any
-    """cupy uint32[terminals + rules, 4]: what a symbol does to the elements that are open."""
+    """cupy uint32[terminals + rules, 4]: a symbol's effect on the open elements."""
     sizes: Any
-    """cupy uint32[terminals + rules]: events."""
+    """cupy uint32[terminals + rules]: number of events."""
     before: Any
-    """cupy uint32 by symbol of the bodies: events of the rule before it."""
+    """cupy uint32 by symbol of the bodies: number of events of the rule before it."""
     event_names: Any
-    """cupy uint32 by event of the words: the name of a tag where it opens or closes its element, else 0."""
+    """cupy uint32 by event of the words: the name of a tag if it opens or closes its element, otherwise 0."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays that were made, and of the words."""
+        """Bytes of the measurements, and of the words."""
         made = (self.runs, self.sizes, self.before, self.event_names)
         return self.words.nbytes + sum(int(array.nbytes) for array in made)
 
 
 _grammars: WeakKeyDictionary[Rules, _Grammar] = WeakKeyDictionary()
-"""What rules were measured to be with the words they were matched with last."""
+"""By rules: measurements with the word events matched last."""
 
 
 def _measured(rules: Rules, words: WordEvents) -> _Grammar:
@@ -131,26 +132,26 @@ def _measure(rules: Rules, words: WordEvents) -> _Grammar:
 
 @dataclass(frozen=True, eq=False)
 class _Documents:
-    """Documents one after another."""
+    """Consecutive documents."""
 
     root_offsets: Any
     """cupy int64, documents + 1."""
     first: int
-    """Where ``roots`` and ``sizes`` begin, as ``root_offsets`` count."""
+    """Start of ``roots`` and ``sizes`` in the numbering of ``root_offsets``."""
     roots: Any
     sizes: Any
-    """cupy uint32: events of each symbol, 0 in documents that are not sound."""
+    """cupy uint32: number of events of each symbol, 0 in unsound documents."""
     states: Any
     highest: Any
-    """cupy uint64[1]: the most levels of any document."""
+    """cupy uint64[1]: the maximum of levels."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Where the events of documents are written."""
+    """Positions of the documents' events."""
 
     starts: Any
-    """cupy int64, symbols + 1: where the events of each symbol begin."""
+    """cupy int64, symbols + 1: offsets of the events of each symbol."""
     offsets: Any
     """cupy int64, documents + 1."""
     events: int
@@ -171,7 +172,7 @@ def _lay_out(documents: _Documents) -> _Layout:
 
 
 def _parts(documents: _Documents) -> Iterator[tuple[_Documents, _Layout]]:
-    """Cut documents into parts whose events are written at a time."""
+    """Split documents into parts whose events are written at a time."""
     whole = _lay_out(documents)
     if whole.events <= EXPANDED:
         yield documents, whole
@@ -199,7 +200,7 @@ def _stretches(offsets: Int64) -> Iterator[tuple[int, int]]:
 
 
 def _write(rules: Rules, grammar: _Grammar, documents: _Documents, layout: _Layout, wide: bool) -> Events:
-    """Write the events of documents; those whose tags do not match are left out."""
+    """Write the events of documents; documents with mismatched tags are dropped."""
     import cupy
 
     count, symbol = len(documents.root_offsets) - 1, np.uint32 if wide else np.uint16

@@ -1,14 +1,15 @@
-"""How twigs lie in the node sets of the device, and the tables its kernels read; made on the host.
+"""Layout of twigs in the node sets of the device, and the tables of its kernels; computed on the host.
 
-A node has the bit at which it is found. The bits of a node's children lie next to each other below the bit of their
-parent, so that one addition tells of all nodes whether all their children are found: it carries through where every bit
-is set (see ``close`` in ``twigs.cuh``). The lowest child may have children itself; another child with children, a
-*side*, has its bit at the head of these, and is copied to its place next to its siblings when they are asked for. Such
-a chain of nodes and their children is a *run*::
+A node has the bit at which it is found. The bits of a node's children are adjacent, below the bit of their parent, so
+that one
+addition tells for all nodes whether all their children are found: it carries through where every bit is set (see
+``close``
+in ``twigs.cuh``). The lowest child may have children itself; another child with children, a *side*, has its bit before
+these, and is copied next to its siblings when they are tested. Such a chain of nodes and their children is a *run*::
 
     a[b][c[d][e]][f[g]]     first run: a | b f c | d e;  second run: f | g     bits, from the highest down
 
-Twigs for which a word is too small lie in words of their own, in preorder.
+Twigs that do not fit in a word have words of their own, in preorder.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ WORD = 64
 
 
 class Children(NamedTuple):
-    """Which nodes are children of which, in twigs that fit into a word."""
+    """Parent-child relations in twigs that fit in a word."""
 
     nodes: Int64
     parents: Int64
     ranks: Int64
-    """Place of each among its parent's."""
+    """Rank of each among its parent's children."""
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes that twigs use, by number; those of removed twigs are not among them."""
+    """The nodes of twigs, by number; nodes of removed twigs are left out."""
 
     symbols: Int64
-    """Symbol that a node's test asks for, or ``OTHER``; 0 of nodes that are not used."""
+    """Symbol of a node's test, or ``OTHER``; 0 for unused nodes."""
     used: Int64
     """Ascending."""
     leaves: Bools
@@ -59,19 +60,19 @@ class Layout(NamedTuple):
     found: Int64
     """By node: its bit."""
     places: Int64
-    """By node: the bit next to its siblings', another one for sides alone."""
+    """By node: the bit next to its siblings'; differs from its own for sides only."""
     words: int
-    """Words of twigs that fit."""
+    """Words of twigs that fit in a word."""
     large: Int64
-    """First word of each larger twig, and the word behind its last one; shape (twigs, 2)."""
+    """First word of each larger twig, and the word after its last one; shape (twigs, 2)."""
     all_words: int
     fitting: Bools
-    """By used node: whether its twig fits."""
+    """By used node: whether its twig fits in a word."""
     children: Children
 
 
 def list_nodes(twigs: Twigs) -> Nodes:
-    """Write out the nodes of twigs."""
+    """List the nodes of twigs."""
     size = WORD * twigs.words
     symbols = np.zeros(size, np.int64)
     owners = _name_entries(twigs)
@@ -84,7 +85,7 @@ def list_nodes(twigs: Twigs) -> Nodes:
     siblings = twigs.siblings[:size].astype(np.int64)
     below = np.zeros(size + 1, bool)
     below[used[~leaves[used]] + 1] = True
-    below[siblings[used]] = True  # number 0, no sibling, is a root
+    below[siblings[used]] = True  # node 0, meaning no sibling, is a root
     below[0] = False
     roots = used[~below[used]]
     owner = np.searchsorted(roots, used, side="right") - 1
@@ -96,9 +97,9 @@ def lay_out(nodes: Nodes) -> Layout:
     children = _children(nodes, WORD)
     size = len(nodes.symbols)
     counts = np.bincount(children.parents, minlength=size)
-    lowest = np.full(size, -1)  # the child that a run goes on with
+    lowest = np.full(size, -1)  # the child with which a run continues
     inner = ~nodes.leaves[children.nodes]
-    # the last assignment is the one that stays: ranks fall
+    # the last assignment wins: ranks descend
     lowest[children.parents[inner][::-1]] = children.nodes[inner][::-1]
     is_lowest = lowest[children.parents] == children.nodes
     lowest_rank = np.full(size, size)
@@ -111,9 +112,10 @@ def lay_out(nodes: Nodes) -> Layout:
     twig_of[nodes.used] = nodes.twigs
     sizes = nodes.sizes + np.bincount(twig_of[sides], minlength=len(nodes.roots))
     heads = np.sort(np.concatenate([nodes.roots, sides]))
-    run_of, start = np.full(size, -1), np.zeros(size, np.int64)  # of a node with children: its run, and theirs there
+    # of a node with children: its run, and the start of its children there
+    run_of, start = np.full(size, -1), np.zeros(size, np.int64)
     run_of[heads], start[heads] = heads, 1
-    index = np.zeros(size, np.int64)  # in the run of its parent
+    index = np.zeros(size, np.int64)  # position in the run of its parent
     parents = nodes.roots
     order = np.argsort(children.parents, kind="stable")
     firsts = np.searchsorted(children.parents[order], np.arange(size + 1))
@@ -148,7 +150,7 @@ def lay_out(nodes: Nodes) -> Layout:
 
 
 def lay_out_in_preorder(nodes: Nodes, width: int) -> Layout:
-    """Lay twigs out as they are, in parts of so many bits, a divisor of 64."""
+    """Lay twigs out in preorder, in parts of ``width`` bits, a divisor of 64."""
     fits = nodes.sizes <= width
     bases, parts = _pack(np.where(fits, nodes.sizes, 0), width)
     words = -(-parts * width // WORD)
@@ -164,7 +166,7 @@ def lay_out_in_preorder(nodes: Nodes, width: int) -> Layout:
 
 
 def make_tables(twigs: Twigs, nodes: Nodes, layout: Layout, column: int) -> dict[str, npt.NDArray[Any]]:
-    """Make the arrays of Twigs in ``twigs.cuh``, with so many words in a column; larger twigs follow the others."""
+    """Make the arrays of Twigs in ``twigs.cuh`` for columns of ``column`` words; larger twigs follow the others."""
     columns = -(-layout.all_words // column)
     used, found, among = nodes.used, layout.found, layout.places
     leaf, bits = nodes.leaves[used], found[used]
@@ -175,7 +177,7 @@ def make_tables(twigs: Twigs, nodes: Nodes, layout: Layout, column: int) -> dict
     rows = np.zeros((len(row_keys) + 1, 2, column), np.uint64)
     np.bitwise_or.at(rows, (np.searchsorted(row_keys, keys), 1 - leaf, words % column), _bit(bits))
     own = np.flatnonzero(twigs.elements[row_keys // columns])
-    own = own[own >= columns]  # the first rows are any element's
+    own = own[own >= columns]  # the first rows apply to any element
     rows[own] |= rows[row_columns[own]]
 
     def mask(bits: Int64) -> UInt64:
@@ -213,7 +215,7 @@ def make_tables(twigs: Twigs, nodes: Nodes, layout: Layout, column: int) -> dict
 
 
 def _name_entries(twigs: Twigs) -> Int64:
-    """Return the symbol of each entry, 0 of entries that are not used."""
+    """Return the symbol of each entry, 0 for unused entries."""
     symbols = np.zeros(len(twigs.entry_next), np.int64)
     entries, owners = twigs.heads, np.arange(len(twigs.heads))
     while len(entries):
@@ -233,7 +235,7 @@ def _bit(bits: Int64) -> UInt64:
 
 
 def _children(nodes: Nodes, most: int) -> Children:
-    """List the children in twigs of at most so many nodes, by rank."""
+    """List the children in twigs of at most ``most`` nodes, by rank."""
     parents = nodes.used[(nodes.sizes <= most)[nodes.twigs]]
     parents = parents[~nodes.leaves[parents]]
     children, found, rank = parents + 1, [], 0
@@ -253,14 +255,14 @@ def _of(children: Children, fits: Bools, twig_of: Int64) -> Children:
 
 
 def _ranges(starts: Int64, stops: Int64) -> Int64:
-    """Write out ranges one after another."""
+    """Concatenate ranges."""
     lengths = stops - starts
     ends = np.cumsum(lengths)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(stops - ends, lengths)
 
 
 def _pack(sizes: Int64, width: int) -> tuple[Int64, int]:
-    """Give each twig its first bit, in order, none across a multiple of the width; and the parts needed."""
+    """Return each twig's first bit, in order, with none across a multiple of the width; and the number of parts."""
     bases, at = [], 0
     for size in sizes.tolist():
         if at % width + size > width:
@@ -271,7 +273,7 @@ def _pack(sizes: Int64, width: int) -> tuple[Int64, int]:
 
 
 def _large(sizes: Int64, fits: Bools, words: int) -> tuple[Int64, int]:
-    """Give the other twigs words of their own."""
+    """Give the larger twigs words of their own."""
     ends = words + np.cumsum(-(-sizes[~fits] // WORD))
     return np.stack([ends + sizes[~fits] // -WORD, ends], axis=1), int(ends[-1]) if len(ends) else words
 

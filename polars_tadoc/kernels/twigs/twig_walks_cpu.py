@@ -1,4 +1,4 @@
-"""Walks over the events of documents: by states that are looked up, or by the nodes themselves."""
+"""Walks over the events of documents: by cached states, or by node sets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from polars_tadoc.kernels.twigs.twig_automaton_cpu import FULL, NONE_FOUND, READ
 from polars_tadoc.runtime.jit import inner, kernel
 
 POSITION, DOCUMENT, DEPTH, LISTED, USED = range(5)
-"""Places in ``progress``: the next event, its document, the levels that are open; documents whose twigs are listed, and
-what their lists take."""
+"""Positions in ``progress``: the next event, its document, the open levels; number of documents whose twigs are listed,
+and the size of their lists."""
 
 _0, _1 = np.uint64(0), np.uint64(1)
 
@@ -21,10 +21,11 @@ _0, _1 = np.uint64(0), np.uint64(1)
 def walk_states(
     automaton: Any, symbols: Any, offsets: Any, opened: Any, states: Any, progress: Any, finals: Any
 ) -> bool:
-    """Read documents by look-ups; tells whether all were read, otherwise the automaton needs room.
+    """Read documents by look-ups of states; return whether all were read, otherwise the automaton needs room.
 
-    ``opened`` has the symbol of each open level, ``states`` what has been accumulated on each level, one more;
-    ``finals`` gets the state of each document.
+    ``opened`` has the symbol of each open level, ``states`` the accumulated state of each level and one more;
+    ``finals``
+    receives the state of each document.
     """
     position, document, depth = progress[POSITION], progress[DOCUMENT], progress[DEPTH]
     found = states[depth]
@@ -75,10 +76,11 @@ def walk_nodes(
     lengths: Any,
     lists: Any,
 ) -> bool:
-    """Read documents up to event ``last`` or the one after it; tells whether it got there, otherwise ``lists`` is full.
+    """Read documents up to event ``last`` or the one after it; return whether it was reached, else ``lists`` is full.
 
-    Nothing is remembered but what childless elements add. ``nodes`` has the set accumulated on each level, and room for
-    one more. Documents that end are listed.
+    Caches nothing but the nodes that childless elements add. ``nodes`` has the accumulated set of each level, and room
+    for one
+    more. Documents that end are listed.
     """
     words = automaton.words
     position, document, depth = progress[POSITION], progress[DOCUMENT], progress[DEPTH]
@@ -122,9 +124,9 @@ def walk_nodes(
 def list_states(
     automaton: Any, roots: Any, finals: Any, progress: Any, first: Any, starts: Any, lengths: Any, lists: Any
 ) -> bool:
-    """List the twigs of documents that were read by states; tells whether all are listed, otherwise ``lists`` is full.
+    """List the twigs of documents that were read by states; return whether all are listed, otherwise ``lists`` is full.
 
-    ``first`` has the first document of each state, or -1, of which the others take the list.
+    ``first`` has the first document of each state, or -1; the others share its list.
     """
     for document in range(progress[LISTED], progress[DOCUMENT]):
         state = finals[document]
@@ -164,7 +166,7 @@ def to_nodes(automaton: Any, states: Any, progress: Any, nodes: Any) -> None:
 
 @kernel
 def to_states(automaton: Any, nodes: Any, progress: Any, states: Any) -> bool:
-    """Number the sets on all open levels; tells whether there was room."""
+    """Number the sets on all open levels; return whether there was room."""
     for level in range(progress[DEPTH] + 1):
         states[level] = state_of(automaton, nodes, level * automaton.words)
         if states[level] == FULL:
@@ -174,7 +176,7 @@ def to_states(automaton: Any, nodes: Any, progress: Any, states: Any) -> bool:
 
 @kernel
 def gather_lists(starts: Any, lists: Any, offsets: Any, matches: Any) -> None:
-    """Copy each document's list to its place."""
+    """Copy each document's list to its position."""
     for document in range(len(starts)):
         start, to = starts[document], offsets[document]
         for place in range(offsets[document + 1] - to):

@@ -1,15 +1,15 @@
-// Twigs matched against documents by bits: a lane holds words of a node set, and shares nothing with other lanes.
+// Twigs matched against documents by bits: a lane holds words of a node set and is independent of other lanes.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "twigs/twigs.cuh"
 
 constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 AT_ONCE = 4;  // leaves whose rows are loaded together
-constexpr u32 BATCH = 31;  // elements that the lanes of a warp hold; the last lane's is nothing
+constexpr u32 AT_ONCE = 4; // leaves whose rows are loaded together
+constexpr u32 BATCH = 31; // elements that the lanes of a warp hold; the last lane has none
 constexpr u32 ROW_STEPS = 2 * COLUMN * 8 / 16;
 
-// Node sets that a warp has put aside: `levels` in shared memory, and what is more in global memory.
+// Node sets on a warp's stack: `levels` in shared memory, and the rest in global memory.
 struct Stack {
     u64* near;
     u64* far;
@@ -41,12 +41,14 @@ struct Stack {
     }
 };
 
-// Finds the nodes that are satisfied in each document. A warp takes a document and a column; neighbours take the same
-// column, whose rows stay in the cache nearest to them. Most elements are leaves that are joined: they just add their
-// rows, a few at a time. What another element needs is asked for before the leaves that come before it.
+// Finds the nodes that are satisfied in each document. One warp per document and column; adjacent warps process the
+// same column,
+// whose rows stay in the nearest cache. Most elements are joined leaves: they just add their rows, several at a time.
+// The loads
+// of another element are issued before the leaves that precede it.
 //
-// columns: those of twigs that fit into a word, the first ones. levels: sets that a warp's stack holds in shared
-// memory; more: those in spilled. found: by document and word.
+// columns: of twigs that fit in a word, the first ones. levels: sets of a warp's stack in shared memory; more: those in
+// spilled. found: by document and word.
 extern "C" __global__ void __launch_bounds__(THREADS) match_words(
     const __grid_constant__ Twigs twigs, const u32* __restrict__ elements, const i64* __restrict__ offsets,
     const u32* __restrict__ counts, u64 documents, u64 columns, u32 levels, u64 more, u64* spilled,
@@ -58,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
     const u64 slot = static_cast<u64>(blockIdx.x) * WARPS + warp;
     const u64 slots = static_cast<u64>(gridDim.x) * WARPS;
     Stack stack{shared + warp * levels * COLUMN + lane, spilled + slot * more * COLUMN + lane, levels, 0};
-    // A located element is its row, in steps of 16 bytes, and its flags.
+    // A located element is its row, in units of 16 bytes, and its flags.
     const char* const rows = reinterpret_cast<const char*>(twigs.rows + lane);
     const char* const joined_rows = rows - 16 * (LEAF | JOINED);
     const auto at_step = [](const char* from, u32 step) {
@@ -70,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
         const u32 column = static_cast<u32>(item / documents);
         const u64 document = item % documents;
         Masks masks[WORDS];
-        u64 now[WORDS];  // found among the children of the element that is open
+        u64 now[WORDS]; // found among the children of the open element
 #pragma unroll
         for (u32 j = 0; j < WORDS; ++j) {
             masks[j].load(twigs, column, 32 * j + lane);
@@ -94,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
                 const u64* const row = at_step(rows, other & ~(LEAF | JOINED));
                 u64 leaves[WORDS];
                 u64 inner[WORDS];
-                u64 elder[WORDS];  // what its elder siblings have added
+                u64 elder[WORDS]; // added by its earlier siblings
 #pragma unroll
                 for (u32 j = 0; j < WORDS; ++j) {
                     leaves[j] = __ldg(row + 32 * j);
@@ -108,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
                     u64 added[AT_ONCE][WORDS];
 #pragma unroll
                     for (u32 a = 0; a < AT_ONCE; ++a)
-                        each[a] = __shfl_sync(ALL_LANES, adding, min(at + a, stop));  // at the stop it is nothing
+                        each[a] = __shfl_sync(ALL_LANES, adding, min(at + a, stop)); // at the stop it adds nothing
 #pragma unroll
                     for (u32 a = 0; a < AT_ONCE; ++a)
 #pragma unroll
@@ -140,9 +142,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
     }
 }
 
-// The same for twigs for which a word is too small: a block takes a document and a twig, which has the words from
-// ranges[2 * i] to ranges[2 * i + 1] - 1, its nodes in preorder. Sets are in global memory (scratch: for each block
-// 2 + levels of `widest` words).
+// The same for twigs that do not fit in a word: one block per document and twig, which has the words ranges[2 * i] to
+// ranges[2 * i + 1] - 1, its nodes in preorder. Sets are in global memory (scratch: 2 + levels of `widest` words per
+// block).
 extern "C" __global__ void __launch_bounds__(THREADS) match_large(
     const __grid_constant__ Twigs twigs, const u32* __restrict__ elements, const i64* __restrict__ offsets,
     const u32* __restrict__ counts, u64 documents, const u32* __restrict__ ranges, u64 large, u64 widest,
@@ -155,8 +157,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_large(
         const u32 words = ranges[2 * (item / documents) + 1] - first;
         u64* now = sets;
         u64* after = sets + widest;
-        u64* top = sets + widest;  // of the stack
-        __syncthreads();  // the last document is read no more
+        u64* top = sets + widest; // of the stack
+        __syncthreads(); // the previous document has been read
         for (u32 word = threadIdx.x; word < words; word += THREADS)
             now[word] = 0;
         const u32* own = elements + offsets[document] / 2;
@@ -165,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_large(
             const bool leaf = (element & LEAF) != 0;
             const bool joined = (element & JOINED) != 0;
             if (!leaf)
-                __syncthreads();  // what others have found, and nobody reads `after` any more
+                __syncthreads(); // others' results are visible, and `after` is no longer read
             if (leaf && !joined)
                 top += widest;
             for (u32 word = threadIdx.x; word < words; word += THREADS) {
@@ -208,21 +210,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_large(
     }
 }
 
-// Lists the twigs that match each document, ascending, and where each document's begin. A warp takes a document and
-// 1024 twigs, in order. words: of a document in found. chunks: of 1024 twigs. tiles: one for each block, and the
-// number of those taken, all ones. matches: room for all twigs of each document.
+// Lists the twigs that match each document, ascending, and each document's offset. One warp per document and 1024
+// twigs, in
+// order. words: per document in found. chunks: of 1024 twigs. tiles: one per block, and the number of those taken,
+// initially
+// all ones. matches: room for all twigs of each document.
 extern "C" __global__ void __launch_bounds__(THREADS) list_matches(
     const u64* __restrict__ found, u64 documents, u64 words, const u32* __restrict__ roots, u64 twigs, u64 chunks,
     u64* tiles, i64* __restrict__ offsets, u32* __restrict__ matches)
 {
     const u32 lane = threadIdx.x % 32;
-    const u32 tile = take_tile(reinterpret_cast<u32*>(tiles + gridDim.x)) + 1;  // from all ones on
+    const u32 tile = take_tile(reinterpret_cast<u32*>(tiles + gridDim.x)) + 1; // starts at all ones
     const u64 item = static_cast<u64>(tile) * WARPS + threadIdx.x / 32;
     const u64 document = item / chunks;
     const u64 first = item % chunks * 1024;
     const u32 turns = document < documents ? static_cast<u32>((min(twigs - first, 1024ull) + 31) / 32) : 0;
     const u64* const own = found + document * words;
-    u32 held = 0;  // the twigs of turn `lane` that match
+    u32 held = 0; // the matching twigs of turn `lane`
 #pragma unroll 4
     for (u32 turn = 0; turn < turns; ++turn) {
         const u64 twig = first + 32 * turn + lane;

@@ -1,6 +1,6 @@
-// Node sets of twigs on the device. A column is the words of a node set that a warp takes, WORDS to a lane; bit q of a
-// word is its node q. Include after counters.cuh and
-// scan.cuh.
+// Node sets of twigs on the device. A column is the words of a node set that a warp processes, WORDS per lane; bit q of
+// a word is
+// its node q. Include after counters.cuh and scan.cuh.
 #ifndef POLARS_TADOC_TWIGS
 #define POLARS_TADOC_TWIGS
 
@@ -8,7 +8,7 @@
 #define WORDS 1u
 #endif
 
-// Of events.
+// Events.
 #ifndef SYMBOL
 #define SYMBOL u16
 #endif
@@ -18,26 +18,27 @@ constexpr u32 COLUMN = 32 * WORDS;
 constexpr u32 CLOSE = 0;
 
 // An element in the order of end tags: its symbol, and
-constexpr u32 LEAF = 1;  // it has no children;
-constexpr u32 JOINED = 2;  // it is not the first child: what it adds joins what its elder siblings have added.
-constexpr u32 FLAGS = 2;  // bits of these
+constexpr u32 LEAF = 1; // without children;
+constexpr u32 JOINED = 2; // not the first child: its nodes are joined with those of its earlier siblings.
+constexpr u32 FLAGS = 2; // number of these bits
 
 struct Twigs {
-    // Nodes whose name test a symbol passes, by symbol and column: COLUMN words of leaves, then COLUMN words of
-    // others. Any element's rows come first, one for each column; the last row is empty.
+    // Nodes whose name test a symbol passes, by symbol and column: COLUMN words of leaves, then COLUMN words of others.
+    // The rows of
+    // any element come first, one per column; the last row is empty.
     const u64* rows;
-    const u32* row_starts;  // by symbol: its first row
+    const u32* row_starts; // by symbol: its first row
     const u32* row_columns;  // by row
     const unsigned char* elements;  // by symbol
-    const u64* descendants;  // by word; so are the next four
-    const u64* highest;  // of a node's children
+    const u64* descendants; // by word, as are the next four
+    const u64* highest; // of a node's children
     const u64* lowest;
-    const u64* sides;  // children that have their bit elsewhere,
-    const u64* owners;  // nodes with such children,
-    const unsigned char* places;  // and by column, bit and place of the word in the column: its bit next to the others
-    const u32* siblings;  // by node; of twigs for which a word is too small
+    const u64* sides; // children whose bit is elsewhere,
+    const u64* owners; // nodes with such children,
+    const unsigned char* places; // and by column, bit and word in the column: the bit next to the siblings'
+    const u32* siblings; // by node; for twigs that do not fit in a word
     u64 columns;
-    u64 row_count;  // without the empty one
+    u64 row_count; // without the empty one
 };
 
 // The row of a symbol in a column.
@@ -60,7 +61,7 @@ __device__ __forceinline__ u32 find_row(const Twigs& twigs, u32 column, u32 symb
     return twigs.elements[symbol] != 0 ? column : static_cast<u32>(twigs.row_count);
 }
 
-// The masks of a word that its nodes are satisfied by.
+// The masks for testing a word's nodes.
 struct Masks {
     u64 descendants;
     u64 highest;
@@ -80,9 +81,11 @@ struct Masks {
         places = twigs.places + static_cast<u64>(column) * 64 * COLUMN + place;
     }
 
-    // What an element adds to those found below its parent. found: those found below the element; leaves, inner: nodes
-    // without and with children whose name test it passes. A node's children lie next to each other right below it:
-    // what is added to the lowest one carries into the highest one if all between are found.
+    // The nodes that an element adds to those found below its parent. found: those found below the element; leaves,
+    // inner: nodes
+    // without and with children whose name test it passes. A node's children are adjacent, right below it: adding to
+    // the lowest
+    // one carries into the highest one if all between are found.
     __device__ __forceinline__ u64 close(u64 found, u64 leaves, u64 inner) const
     {
         u64 whole = found;

@@ -1,4 +1,4 @@
-"""Matching twigs against events on the CPU."""
+"""Matches twigs against events on the CPU."""
 
 from __future__ import annotations
 
@@ -35,49 +35,49 @@ from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 MAX_BYTES = 64 << 20
-"""What the states and steps that a thread remembers may take; beyond it all are forgotten."""
+"""Maximum bytes of a thread's cached states and steps; beyond it all are discarded."""
 
 _FEWEST_EVENTS = 1 << 13
-"""Fewer are not worth a thread of their own."""
+"""Minimum events per thread."""
 
 _WORTH = 8
-"""Steps must be looked up so many times as often as they are computed to be worth remembering."""
+"""Minimum ratio of look-ups to computed steps for caching to pay."""
 
 _NODES_FOR = 16
-"""Where they are not: go without for so many times the events that were read since they were forgotten last."""
+"""If caching does not pay, do without for this many times the events read since the last discard."""
 
 
 def load_events(events: Events) -> Events:
-    """Make events resident where the kernels run; here they are already."""
+    """Make events resident for the kernels; on the CPU they already are."""
     return events
 
 
 class TwigMatcher:
-    """Twigs made ready for matching; calls may come from several threads at once.
+    """Twigs prepared for matching; thread-safe.
 
-    What one call has learnt of the twigs serves the next.
+    Calls share cached states and steps.
 
     Parameters
     ----------
     twigs
-        NumPy's arrays, which must not change.
+        NumPy arrays; they must not change.
 
     """
 
     def __init__(self, twigs: Twigs) -> None:
         self._twigs = twigs
-        self.idle: list[Automaton] = []  # at most one for each thread that was matching at the same time
+        self.idle: list[Automaton] = []  # at most one per concurrent thread
 
     def asking(self, roots: UInt32) -> TwigMatcher:
-        """Return a matcher for others of the same twigs; the two share what they learn."""
+        """Return a matcher for other roots of the same twigs; the two share their caches."""
         other = TwigMatcher(self._twigs._replace(roots=roots))
         other.idle = self.idle
         return other
 
     def match(self, events: Events) -> tuple[Int64, UInt32]:
-        """Find the twigs that match each document.
+        """Return the twigs that match each document.
 
-        A document is read by one thread: so is it parsed, which takes many times as long.
+        One thread reads a document, as one thread parses it, which takes many times as long.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class TwigMatcher:
         Returns
         -------
         (int64 array, uint32 array)
-            Where each document's twigs start, documents + 1, and the twigs, ascending.
+            Offsets of each document's twigs, documents + 1, and the twigs, ascending.
 
         """
         chunks = weighted_chunks(events.offsets, _FEWEST_EVENTS)
@@ -104,7 +104,7 @@ class TwigMatcher:
     def match_rules(
         self, rules: Rules, root_offsets: Int64, roots: UInt32, words: WordEvents, most_levels: int
     ) -> tuple[Int64, UInt32, UInt8]:
-        """Find the twigs that match each document of a grammar; see :func:`.twig_rules.match_rules`."""
+        """Return the twigs that match each document of a grammar; see :func:`.twig_rules.match_rules`."""
         return match_rules(self._twigs, self.idle, self.match, rules, root_offsets, roots, words, most_levels)
 
     def _match_chunk(self, events: Events, chunk: tuple[int, int]) -> Lists:
@@ -122,7 +122,7 @@ class Lists(NamedTuple):
     """Twigs that match documents; documents with the same matches may share one list."""
 
     starts: Int64
-    """Where each document's list starts."""
+    """Start of each document's list."""
     lengths: Int64
     lists: UInt32
 
@@ -156,7 +156,7 @@ class _Walk:
         return True
 
     def _forget(self) -> None:
-        """Forget all but what is accumulated on open levels; where looking up did not pay, go without for a while."""
+        """Discard everything but the sets on open levels; if look-ups did not pay, do without for a while."""
         self._list_states()
         nodes = np.empty((self.levels + 1) * self.automaton.words, np.uint64)
         to_nodes(self.automaton, self.states, self.progress, nodes)

@@ -1,9 +1,10 @@
-"""Matching twigs against events on the device.
+"""Matches twigs against events on the device.
 
-``bits`` (``twigs.cu``) keeps 64 query nodes in a word, one or two words in a lane, and reads elements in the order of
-their end tags; ``nodes`` (``twig_nodes.cu``) is the paper's: one query node in a thread, which reads every event. On
-1,000 documents of 25 kB the first was 3 times as fast for 32 queries of 10 nodes, 20 times for 256 and 60 times for
-2,048 (H100, ``python -m benchmarks.gpu_twigs``).
+``bits`` (``twigs.cu``) keeps 64 query nodes in a word, one or two words per lane, and reads elements in the order of
+their
+end tags; ``nodes`` (``twig_nodes.cu``) is the paper's: one thread per query node, which reads every event. On 1,000
+documents of 25 kB, the first was 3 times as fast for 32 queries of 10 nodes, 20 times for 256 and 60 times for 2,048
+(H100, ``python -m benchmarks.gpu_twigs``).
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ _DESCENDANT, _ROOT, _ANY = 1 << 29, 1 << 30, 1 << 31  # of twig_nodes.cu
 _PARENT_BIT = 24
 
 _WIDE = 128
-"""Words from which a lane takes two: a document's elements are then read half as often."""
+"""From this many words on, a lane has two: then a document's elements are read half as often."""
 _LEVELS = 16
-"""Sets that a warp's stack holds in shared memory, at most."""
+"""Maximum sets of a warp's stack in shared memory."""
 _NODE_LEVELS = 64
-"""Bytes that a thread's stack holds in shared memory, at most."""
+"""Maximum bytes of a thread's stack in shared memory."""
 _MAX_SPILLED = 1 << 28
-"""Bytes of the deeper levels of all that run at the same time; fewer run where levels are many."""
+"""Bytes for the deeper levels of all running blocks; with many levels, fewer blocks run."""
 _MAX_FOUND = 1 << 30
 """Bytes of the node sets and of the matches of documents that are matched together."""
 _MAX_SPARE = 1 << 24
-"""Bytes that a result may keep for matches that could have been; larger ones are copied."""
+"""Unused bytes that a result may keep allocated; results with more are copied."""
 _UPLOADED = 1 << 23
-"""Bytes from which several threads copy events."""
+"""From this many bytes on, several threads copy events."""
 
 _ARRAYS = (
     *("rows", "row_starts", "row_columns", "elements", "descendants", "highest", "lowest", "sides", "owners"),
@@ -63,11 +64,11 @@ class Elements(NamedTuple):
     """Documents as elements in the order of their end tags (see ``twig_elements.cu``)."""
 
     elements: Any
-    """cupy uint32; each document's begin at half of where its events begin."""
+    """cupy uint32; each document's elements start at half the offset of its events."""
     counts: Any
     """cupy uint32 by document."""
     levels: int
-    """Node sets that wait on a stack at most."""
+    """Maximum number of node sets on a stack."""
 
 
 def load_events(events: Events) -> Events:
@@ -86,7 +87,7 @@ def load_events(events: Events) -> Events:
 
 
 class TwigMatcher:
-    """Twigs made ready for matching on the device; calls may come from several threads at once.
+    """Twigs prepared for matching on the device; thread-safe.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ class TwigMatcher:
     EngineUnavailableError
         The device is out of memory or failed.
     ValueError
-        There is no such kernel, or it cannot take so many symbols.
+        The kernel is unknown, or cannot handle this many symbols.
 
     """
 
@@ -117,7 +118,7 @@ class TwigMatcher:
             layout = lay_out_in_preorder(nodes, 32) if self._by_nodes else lay_out(nodes)
             self._words_of_lane = 2 if layout.words >= _WIDE else 1
             column = 32 * self._words_of_lane
-            self._columns = -(-layout.words // column)  # of twigs that fit
+            self._columns = -(-layout.words // column)  # of twigs that fit in a word
             arrays = make_tables(twigs, nodes, layout, column)
             self._words = len(arrays["descendants"])
             self._arrays = {name: cupy.asarray(array) for name, array in arrays.items()}
@@ -131,7 +132,7 @@ class TwigMatcher:
                 self._personalities, self._children = map(cupy.asarray, _personalities(nodes, layout))
 
     def match(self, events: Events) -> tuple[Any, Any]:
-        """Find the twigs that match each document.
+        """Return the twigs that match each document.
 
         Parameters
         ----------
@@ -141,7 +142,7 @@ class TwigMatcher:
         Returns
         -------
         (cupy int64[documents + 1], cupy uint32)
-            Where each document's begin, and the twigs, ascending.
+            Offsets of each document's twigs, and the twigs, ascending.
 
         """
         documents, twigs = len(events.offsets) - 1, len(self._roots)
@@ -191,7 +192,7 @@ class TwigMatcher:
     def match_rules(
         self, rules: Rules, root_offsets: Any, roots: Any, words: WordEvents, most_levels: int
     ) -> tuple[Any, Any, Any]:
-        """Find the twigs that match each document of a grammar; see :func:`.twig_rules.match_rules`."""
+        """Return the twigs that match each document of a grammar; see :func:`.twig_rules.match_rules`."""
         wide = len(self._arrays["elements"]) > 1 << 16
         return match_rules(self.match, wide, rules, root_offsets, roots, words, most_levels)
 
@@ -235,7 +236,7 @@ class TwigMatcher:
 
 
 def order_elements(events: Events) -> Elements:
-    """Turn events on the device into elements in the order of their end tags; the host waits for deep ones only."""
+    """Convert events on the device to elements in the order of end tags; the host only waits for deep documents."""
     import cupy
 
     documents, elements = len(events.offsets) - 1, len(events.symbols) // 2
@@ -255,7 +256,7 @@ def _symbols(events: Events) -> tuple[str]:
 
 
 def _spilling(blocks: int, size: int) -> tuple[int, Any]:
-    """Return how many blocks may run if each needs so many bytes of global memory, and that memory."""
+    """Return how many blocks may run if each needs ``size`` bytes of global memory, and that memory."""
     import cupy
 
     blocks = min(blocks, max(1, _MAX_SPILLED // max(1, size)))

@@ -1,15 +1,15 @@
-// Documents and their postings dealt evenly to blocks and threads, whatever their lengths: merge path over the ends of
-// documents and the positions of postings (Merrill and Garland, Merge-Based Parallel Sparse Matrix-Vector
+// Distributes documents and their postings evenly over blocks and threads, whatever their lengths: merge path over the
+// ends of documents and the positions of postings (Merrill and Garland, Merge-Based Parallel Sparse Matrix-Vector
 // Multiplication, SC 2016). Include after counters.cuh and scan.cuh.
 #ifndef POLARS_TADOC_BALANCED_POSTINGS
 #define POLARS_TADOC_BALANCED_POSTINGS
 
 constexpr u32 BALANCED_THREADS = 256;
-constexpr u32 BALANCED_ITEMS = 8;  // ends and postings of a thread
-constexpr u32 BALANCED_TILE = BALANCED_THREADS * BALANCED_ITEMS;  // of a block
+constexpr u32 BALANCED_ITEMS = 8; // ends and postings per thread
+constexpr u32 BALANCED_TILE = BALANCED_THREADS * BALANCED_ITEMS; // per block
 
-// The first number of [low, high) that does not hold, or high; no number holds that comes after one that does not. A
-// whole warp calls it, and asks for 32 numbers at a time.
+// The first number of [low, high) for which a monotonic predicate is false, or high. Called by a whole warp; tests 32
+// numbers at a time.
 template <typename Holds>
 __device__ __forceinline__ u64 warp_first_without(u64 low, u64 high, Holds holds)
 {
@@ -25,26 +25,27 @@ __device__ __forceinline__ u64 warp_first_without(u64 low, u64 high, Holds holds
     return low;
 }
 
-// The last document that begins at a position or before it. A whole warp calls it.
+// The last document that begins at or before a position. Called by a whole warp.
 __device__ __forceinline__ u64 document_at(const i64* __restrict__ offsets, u64 documents, u64 position)
 {
     return warp_first_without(1, documents, [&](u64 document) { return static_cast<u64>(offsets[document]) <= position; }) -
         1;
 }
 
-// What a block takes: the ends of `documents` documents, and `postings` postings. The last of them may be of a document
-// that ends elsewhere.
+// A block's share: the ends of `documents` documents, and `postings` postings. The last postings may belong to a
+// document
+// that ends in another share.
 struct BalancedTile {
     u64 first_document;
     u64 first_posting;
     u32 documents;
     u32 postings;
-    u16 ends[BALANCED_TILE];  // from the first posting
+    u16 ends[BALANCED_TILE]; // relative to the first posting
 
-    // The whole block calls it.
+    // Called by the whole block.
     __device__ __forceinline__ void load(const i64* __restrict__ offsets, u64 all_documents, u64 all_postings)
     {
-        __shared__ u64 before[2];  // documents that end before the tile, and before the next one
+        __shared__ u64 before[2]; // documents that end before the tile, and before the next one
         const u64 begin = static_cast<u64>(blockIdx.x) * BALANCED_TILE;
         const u64 stop = min(begin + BALANCED_TILE, all_documents + all_postings);
         if (threadIdx.x < 64) {
@@ -70,8 +71,9 @@ struct BalancedTile {
         __syncthreads();
     }
 
-    // Calls end(document) and posting(place, document) for a thread's own items in their order; both are counted from
-    // the tile's first ones.
+    // Calls end(document) and posting(place, document) for a thread's own items in order; both numbers are relative to
+    // the
+    // tile's first ones.
     template <typename End, typename Posting>
     __device__ __forceinline__ void walk(End end, Posting posting) const
     {
@@ -97,8 +99,8 @@ struct BalancedTile {
     }
 };
 
-// Calls visit(position, document) for all postings; neighbouring threads have neighbouring positions. offsets: of
-// documents, from 0 to all postings. Blocks as documents and postings have tiles.
+// Calls visit(position, document) for all postings; adjacent threads have adjacent positions. offsets: of documents,
+// ends with the number of postings. One block per tile of documents and postings.
 template <typename Visit>
 __device__ __forceinline__ void visit_balanced(
     const i64* __restrict__ offsets, u64 documents, u64 postings, Visit visit)

@@ -1,4 +1,4 @@
-"""Maps the terms of documents on the device, under a normalisation of words or to those of a dictionary."""
+"""Maps the terms of documents on the device, by a normalisation of words or to a dictionary."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from polars_tadoc.runtime.device import device_errors
 
 
 def merge_terms(offsets: Any, terminals: Any, counts: Any, image: Any) -> tuple[Any, Any, Any]:
-    """Map the terms of documents, and sum the counts of neighbours that become one.
+    """Map the terms of documents, and sum the counts of adjacent equal ones.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.weights.weights_cpu.merge_terms`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.weights.weights_cpu.merge_terms`, as cupy arrays.
     """
     with device_errors(f"mapping {len(terminals):,} words of documents"):
         import cupy
@@ -31,7 +31,7 @@ def merge_terms(offsets: Any, terminals: Any, counts: Any, image: Any) -> tuple[
         if not len(images):
             return offsets, images, counts
         begins = cupy.zeros(len(images) + 1, np.bool_)
-        begins[offsets[:-1]] = True  # of an empty document: the next one's term, or past all
+        begins[offsets[:-1]] = True  # for an empty document: the next one's term, or past the end
         begins = begins[:-1]
         begins[1:] |= images[1:] != images[:-1]
         places = compact(cupy.arange(len(images), dtype=np.int64), begins)

@@ -1,4 +1,4 @@
-"""What every engine supplies to weigh the terms of documents."""
+"""Functions that every engine supplies for weighing the terms of documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class WeightKernels(Protocol):
     """Weights of terms; ``offsets`` are int64, documents + 1."""
 
     def document_frequencies(self, terminals: Any, size: int) -> Any:
-        """Count the documents that hold each terminal: uint64 by terminal."""
+        """Count the documents that contain each terminal: uint64 by terminal."""
 
     def document_lengths(self, offsets: Any, counts: Any) -> Any:
         """Sum the counts of each document: uint64 by document."""
@@ -24,8 +24,8 @@ class WeightKernels(Protocol):
     def weigh_tfidf(
         self, offsets: Any, terminals: Any, counts: Any, idf: Any, sublinear: bool, norm: str | None
     ) -> Any:
-        """Weigh terms by their count times ``idf``, documents scaled to a norm of 1: float64 by term of a document."""
+        """Weigh terms by their count times ``idf``, with documents scaled to norm 1: float64 by term of a document."""
 
     def top_weights(self, offsets: Any, terminals: Any, weights: Any, rank: Any, top: int) -> tuple[Any, Any, Any]:
-        """Keep each document's heaviest terms: offsets, terminals, weights."""
+        """Keep each document's terms of highest weight: offsets, terminals, weights."""
         ...

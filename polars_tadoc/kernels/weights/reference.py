@@ -1,7 +1,7 @@
-"""Plain-Python definition of the weights of words in documents: what both families are held to, to a relative 1e-14.
+"""Plain-Python definition of the weights of words in documents; both engines agree to a relative error of 1e-14.
 
-Documents are lists of (terminal, count), as :func:`polars_tadoc.kernels.traverse.analytics_reference.terms_by_document`
-gives.
+Documents are lists of (terminal, count), as returned by
+:func:`polars_tadoc.kernels.traverse.analytics_reference.terms_by_document`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from polars_tadoc.kernels.traverse.analytics_reference import Counted
 
 
 def document_frequencies(documents: Sequence[Counted], terminals: int) -> list[int]:
-    """Count the documents that hold each terminal.
+    """Count the documents that contain each terminal.
 
     Examples
     --------
@@ -54,10 +54,11 @@ def weigh_bm25(
 def weigh_tfidf(
     documents: Sequence[Counted], idf: Sequence[float] | None, sublinear: bool, norm: str | None
 ) -> list[list[float]]:
-    """Weigh terms by their count times ``idf`` (by terminal; None: 1), documents scaled to a norm of 1.
+    """Weigh terms by their count times ``idf`` (by terminal; None: 1), with documents scaled to norm 1.
 
-    ``sublinear`` takes ``1 + ln(count)`` for the count; ``norm`` is "l1", "l2" or None. A document whose weights are
-    all zero stays so.
+    ``sublinear`` replaces the count by ``1 + ln(count)``; ``norm`` is "l1", "l2" or None. A document whose weights are
+    all
+    zero stays unchanged.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def weigh_tfidf(
 def top_weights(
     documents: Sequence[Counted], weights: Sequence[Sequence[float]], rank: Sequence[int] | None, top: int
 ) -> list[list[tuple[int, float]]]:
-    """Keep each document's ``top`` terminals by weight falling, equal ones by rank.
+    """Keep each document's ``top`` terminals by descending weight, then rank.
 
     Examples
     --------

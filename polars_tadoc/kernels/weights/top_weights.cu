@@ -1,12 +1,13 @@
-// The heaviest postings of each document. A block sorts pieces of documents in shared memory and keeps the heaviest of
-// each; what is left of a document's pieces is merged, a few at a time, until it is in one piece.
+// The postings of highest weight of each document. A block sorts pieces of documents in shared memory and keeps the top
+// of
+// each; the rest of a document's pieces is merged, a few at a time, until one piece is left.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "primitives/scan.cuh"
 #include "weights/balanced_postings.cuh"
 #include "primitives/merge_sort.cuh"
 
-// Postings of a block; of a document that are sorted together; pieces that are merged at a time: as weights.py says.
+// Postings per block; per sorted piece of a document; pieces merged at a time: defined in weights_cuda.py.
 #ifndef TILE
 #define TILE 2048u
 #define PIECE 512u
@@ -14,19 +15,20 @@
 #endif
 
 constexpr u32 THREADS = 256;
-constexpr u32 ITEMS = TILE / THREADS;  // of a thread
-constexpr u32 WINDOW = TILE - PIECE;  // positions of which a tile has room for all pieces that begin there
+constexpr u32 ITEMS = TILE / THREADS; // per thread
+constexpr u32 WINDOW = TILE - PIECE; // positions at which pieces may begin so that a tile has room for all of them
 constexpr u32 NO_PIECE = 0xFFFF;
 
-// Ascends as weights fall; 0 and -0 are equal.
+// Ascends as weights descend; 0 and -0 are equal.
 __device__ __forceinline__ u64 order_of(double weight)
 {
     const u64 bits = static_cast<u64>(__double_as_longlong(__dadd_rn(weight, 0.0)));
     return ~(bits ^ (bits >> 63 != 0 ? ~0ull : 1ull << 63));
 }
 
-// How many postings pieces of so many leave of each document, `top` of a piece. report: their sum, what is left in the
-// end, and how long the longest document was; zeros.
+// Number of postings that remain of each document, `top` per piece. report: their sum, the final number, and the length
+// of
+// the longest document; zeros.
 extern "C" __global__ void __launch_bounds__(THREADS) size_pieces(
     const i64* __restrict__ offsets, u64 documents, u64 piece, u64 top, u64* sizes, u64* report)
 {
@@ -51,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) size_pieces(
     }
 }
 
-// kept: where what is left of each document begins.
+// kept: start of each document's remaining postings.
 extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
     const i64* __restrict__ offsets, u64 documents, u64 postings, const u32* __restrict__ terminals,
     const double* __restrict__ weights, const u32* __restrict__ rank, u64 top, const i64* __restrict__ kept,
@@ -59,14 +61,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
 {
     __shared__ SharedPairs<THREADS, ITEMS> shared;
     __shared__ u32 ranks[TILE];
-    __shared__ u64 bounds[2];  // of the tile
-    __shared__ u64 owners[2];  // documents that postings of the tile can belong to: the first and the last one
+    __shared__ u64 bounds[2]; // bounds of the tile
+    __shared__ u64 owners[2]; // documents that postings of the tile can belong to: the first and the last one
 
     if (threadIdx.x < 64) {
         const u64 position = (static_cast<u64>(blockIdx.x) + threadIdx.x / 32) * WINDOW;
         const u64 document = document_at(offsets, documents, position);
         u64 bound = postings;
-        if (position < postings) {  // the first piece that begins there or later
+        if (position < postings) { // the first piece that begins here or later
             const u64 start = static_cast<u64>(offsets[document]);
             bound = min(
                 start + (position - start + PIECE - 1) / PIECE * PIECE, static_cast<u64>(offsets[document + 1]));
@@ -80,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
     const u64 begin = bounds[0];
     const u32 size = static_cast<u32>(bounds[1] - begin);
     const u32 own = threadIdx.x * ITEMS;
-    // calls visit(place in the thread's share, place in the tile, document)
+    // calls visit(index in the thread's share, index in the tile, document)
     const auto visit_own = [&](auto visit) {
         u64 document = 0;
 #pragma unroll
@@ -95,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
         }
     };
 
-    // a posting: its order; in its tag where its piece begins in the tile, and its place there
+    // for a posting: its sort key; in its tag the start of its piece in the tile, and its index there
     u64 order[ITEMS];
     u32 tag[ITEMS];
 #pragma unroll
@@ -138,14 +140,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
     });
 }
 
-// Merges sorted pieces of so many postings: each posting's place is the number of those that come before it. A thread
-// has one posting: few are left of long documents, and each asks all other pieces.
+// Merges sorted pieces of a given size: a posting's position is the number of postings that precede it. One posting per
+// thread: few remain of long documents, and each searches all other pieces.
 extern "C" __global__ void __launch_bounds__(THREADS) merge_pieces(
     const i64* __restrict__ offsets, u64 documents, u64 postings, const u32* __restrict__ terminals,
     const double* __restrict__ weights, const u32* __restrict__ rank, u64 length, u64 top,
     const i64* __restrict__ kept, u32* __restrict__ kept_terminals, double* __restrict__ kept_weights)
 {
-    __shared__ u64 owners[2];  // documents of the block's first and last posting
+    __shared__ u64 owners[2]; // documents of the block's first and last posting
     const u64 begin = static_cast<u64>(blockIdx.x) * THREADS;
     const u64 position = begin + threadIdx.x;
     if (threadIdx.x < 64) {

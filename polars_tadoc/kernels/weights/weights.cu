@@ -1,7 +1,7 @@
 // Weights of the terms of documents: BM25 and TF-IDF, in float64. A posting is a document's terminal with its count.
 //
-// All arithmetic is rounded after each operation, so that every engine gives the same BM25 weights, and sums are added
-// in an order that depends on nothing but the documents' lengths.
+// Arithmetic is rounded after each operation, so that every engine returns the same BM25 weights, and the order of sums
+// depends on the documents' lengths only.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "traverse/spans.cuh"
@@ -9,12 +9,12 @@
 #include "weights/balanced_postings.cuh"
 
 constexpr u32 COUNT_THREADS = 1024;
-constexpr u32 SLOTS = 1 << 12;  // of each block's table of terminals
+constexpr u32 SLOTS = 1 << 12; // slots of each block's table of terminals
 constexpr u32 PROBES = 8;
-constexpr u32 FEW_TILES = 16;  // whose sums a thread adds up for a document
+constexpr u32 FEW_TILES = 16; // tiles whose sums one thread adds up for a document
 
-// Adds up the documents of each terminal. Frequent ones come again and again among a block's neighbouring postings, and
-// are counted in shared memory. frequencies: zeros.
+// Counts the documents of each terminal. Frequent terminals recur among a block's adjacent postings and are counted in
+// shared memory. frequencies: zeros.
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS) count_frequencies(
     const u32* __restrict__ terminals, u64 postings, u64 share, u64* frequencies)
 {
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS) count_frequencies(
             atomicAdd(frequencies + held[slot], static_cast<u64>(counts[slot]));
 }
 
-// weights, bases: by terminal; no bases: null. norms: by document.
+// weights, bases: by terminal; bases may be null. norms: by document.
 extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) weigh_bm25(
     const i64* __restrict__ offsets, u64 documents, u64 postings, const u32* __restrict__ terminals,
     const u64* __restrict__ counts, const double* __restrict__ weights, const double* __restrict__ norms,
@@ -60,8 +60,9 @@ __device__ __forceinline__ double weigh_term(
     return idf == nullptr ? weight : __dmul_rn(weight, idf[terminal]);
 }
 
-// Sums up what documents that begin and end in a tile weigh: their squares, or what they are without their sign. Of
-// others a tile has the sum up to where the first one ends (heads) and from where the last one begins (tails).
+// Sums the squares, or the absolute values, of the weights of documents that begin and end in a tile. For other
+// documents
+// a tile has the sum up to the end of the first one (heads) and from the start of the last one (tails).
 extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) sum_weights(
     const i64* __restrict__ offsets, u64 documents, u64 postings, const u32* __restrict__ terminals,
     const u64* __restrict__ counts, const double* __restrict__ idf, u32 sublinear, u32 squares, double* sums,
@@ -69,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) sum_weights(
 {
     constexpr u32 WARPS = BALANCED_THREADS / 32;
     __shared__ BalancedTile tile;
-    __shared__ double amounts[BALANCED_TILE + BALANCED_THREADS];  // a gap for each thread's share: no bank conflicts
+    __shared__ double amounts[BALANCED_TILE + BALANCED_THREADS]; // one spare element per thread: avoids bank conflicts
     __shared__ double warp_sums[WARPS];
     __shared__ u32 warp_ended[WARPS];
     const auto place_of = [](u32 place) { return place + place / BALANCED_ITEMS; };
@@ -85,8 +86,8 @@ extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) sum_weights(
     }
     __syncthreads();
 
-    double sum = 0.0;  // since the last end
-    double first_sum = 0.0;  // up to the thread's first end
+    double sum = 0.0; // since the last document's end
+    double first_sum = 0.0; // up to the thread's first document's end
     u32 first = 0;
     u32 ended = 0;
     tile.walk(
@@ -102,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) sum_weights(
         },
         [&](u32 place, u32) { sum = __dadd_rn(sum, amounts[place_of(place)]); });
 
-    // what threads before this one have added up since the last end
+    // sum over earlier threads since the last document's end
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
     const u32 own_ended = ended;
@@ -148,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) sum_weights(
     }
 }
 
-// What each document is divided by: its sum, or the root of it; 1 where it is 0. sums: of documents within a tile.
+// Divisor of each document: its sum, or the sum's root; 1 if it is 0. sums: of documents within a tile.
 extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) find_norms(
     const i64* __restrict__ offsets, u64 documents, const double* __restrict__ heads,
     const double* __restrict__ tails, u32 squares, double* sums)
@@ -187,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) find_norms(
         sums[document] = sum == 0.0 ? 1.0 : sum;
 }
 
-// norms: by document, or null where all are 1.
+// norms: by document, or null if all are 1.
 extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) weigh_tfidf(
     const i64* __restrict__ offsets, u64 documents, u64 postings, const u32* __restrict__ terminals,
     const u64* __restrict__ counts, const double* __restrict__ idf, u32 sublinear, const double* __restrict__ norms,

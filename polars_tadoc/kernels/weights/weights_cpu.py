@@ -1,4 +1,4 @@
-"""Weighs the terms of documents by BM25 and TF-IDF, and picks the heaviest: one pass over the postings each."""
+"""Weighs the terms of documents by BM25 and TF-IDF, and selects the top terms; each in one pass over the postings."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 NORMS = {None: 0, "l1": 1, "l2": 2}
-"""How documents are scaled, as the kernel takes it."""
+"""Norms, as the kernel's argument."""
 
 COUNTED = 256
-"""Counts below this have their logarithm in a table."""
+"""Logarithms of smaller counts are in a table."""
 
 BLOCK = 64
-"""Squares that are summed without care: what is lost is less than so many roundings of one of them."""
+"""Squares summed without compensation: the error is at most this many roundings of one of them."""
 
 _NONE = np.zeros(0)
 
 
 def document_frequencies(terminals: UInt32, size: int) -> UInt64:
-    """Count the documents that hold each terminal.
+    """Count the documents that contain each terminal.
 
     Parameters
     ----------
     terminals
-        uint32 by posting; none comes twice in a document.
+        uint32 by posting; distinct within a document.
     size
         Number of terminals.
 
@@ -71,11 +71,11 @@ def weigh_bm25(
     Parameters
     ----------
     offsets
-        int64, documents + 1: where each document's postings start.
+        int64, documents + 1: offsets of each document's postings.
     terminals, counts
         uint32 and uint64 by posting.
     weights, bases
-        float64 by terminal; no bases where they are all 0.
+        float64 by terminal; bases may be None if all are 0.
     norms
         float64 by document.
 
@@ -85,7 +85,7 @@ def weigh_bm25(
         By posting.
 
     """
-    _, weighed = allocate(len(terminals), np.float64)  # they go into results as they are
+    _, weighed = allocate(len(terminals), np.float64)  # used in results without a copy
     added = _NONE if bases is None else bases
 
     def weigh(chunk: tuple[int, int]) -> None:
@@ -98,7 +98,7 @@ def weigh_bm25(
 def weigh_tfidf(
     offsets: Int64, terminals: UInt32, counts: UInt64, idf: Float64 | None, sublinear: bool, norm: str | None
 ) -> Float64:
-    """Weigh terms by their count times ``idf``, documents scaled to a norm of 1.
+    """Weigh terms by their count times ``idf``, with documents scaled to norm 1.
 
     Parameters
     ----------
@@ -107,9 +107,9 @@ def weigh_tfidf(
     idf
         float64 by terminal; None for 1.
     sublinear
-        Take ``1 + ln(count)`` for the count.
+        Replace the count by ``1 + ln(count)``.
     norm
-        "l1", "l2" or None. A document whose weights are all zero stays so.
+        "l1", "l2" or None. A document whose weights are all zero stays unchanged.
 
     Returns
     -------
@@ -133,21 +133,21 @@ def weigh_tfidf(
 def top_weights(
     offsets: Int64, terminals: UInt32, weights: Float64, rank: UInt32 | None, top: int
 ) -> tuple[Int64, UInt32, Float64]:
-    """Keep each document's heaviest terms.
+    """Keep each document's terms of highest weight.
 
     Parameters
     ----------
     offsets, terminals, weights
         int64, documents + 1, uint32 and float64 by posting.
     rank
-        uint32 by terminal: its place in the order of equal weights; None for the terminals' own order.
+        uint32 by terminal: rank for ties; None for the order of terminals.
     top
-        At most so many of each document.
+        Maximum number of terms per document.
 
     Returns
     -------
     (int64 array, uint32 array, float64 array)
-        Where each document's stretch starts, terminals and weights, by weight falling, equal ones by rank.
+        Offsets by document; terminals and weights, by descending weight, then rank.
 
     """
     taken = running_sum(np.minimum(offsets[1:] - offsets[:-1], min(top, np.iinfo(np.int64).max)))
@@ -162,20 +162,21 @@ def top_weights(
 
 
 def merge_terms(offsets: Int64, terminals: UInt32, counts: UInt64, image: UInt32) -> tuple[Int64, UInt32, UInt64]:
-    """Map the terms of documents, and sum the counts of neighbours that become one.
+    """Map the terms of documents, and sum the counts of adjacent equal ones.
 
     Parameters
     ----------
     offsets, terminals, counts
-        int64, documents + 1, uint32 and uint64 by posting; a document's terms of one image stand
-        together, those of none anywhere.
+        int64, documents + 1, uint32 and uint64 by posting; a document's terms with equal images are adjacent, deleted
+        ones
+        may be anywhere.
     image
-        uint32 by terminal: what it becomes, ``DELETED`` for nothing.
+        uint32 by terminal: its image, ``DELETED`` for none.
 
     Returns
     -------
     (int64 array, uint32 array, uint64 array)
-        Where each document's terms start, documents + 1; images and counts, in the order of their terms.
+        Offsets by document, documents + 1; images and counts, in the order of the terms.
 
     """
     chunks, sizes = weighted_chunks(offsets), np.zeros(len(offsets), np.int64)
@@ -301,7 +302,7 @@ def _weigh_tfidf(
                     weight *= idf[terminals[i]]
                 weighed[i] = weight
                 part += weight * weight if norm == 2 else abs(weight)
-            # what the sum of long documents loses is added again (Kahan)
+            # Kahan summation: add the rounding error of long documents again
             part -= lost
             before, total = total, total + part
             lost = (total - before) - part
@@ -314,7 +315,7 @@ def _weigh_tfidf(
 
 @inner
 def _before(weight: float, terminal: int, other_weight: float, other: int, rank: UInt32, ranked: bool) -> Any:
-    """Tell whether a term comes before another one: it is heavier, or as heavy and of a lower rank."""
+    """Tell whether a term precedes another one: higher weight, or equal weight and lower rank."""
     if weight != other_weight:
         return weight > other_weight
     return rank[terminal] < rank[other] if ranked else terminal < other
@@ -324,7 +325,7 @@ def _before(weight: float, terminal: int, other_weight: float, other: int, rank:
 def _sink(
     kept: UInt32, heaviest: Float64, base: int, size: int, terminal: int, weight: float, rank: UInt32, ranked: bool
 ) -> None:
-    """Put a term in the place of the top of a heap whose top comes last."""
+    """Replace the root of a heap that is stored last, and sift it down."""
     at = 0
     while True:
         down = 2 * at + 1
@@ -354,13 +355,13 @@ def _pick(
     kept: UInt32,
     heaviest: Float64,
 ) -> None:
-    """Keep the heaviest in a heap with the lightest on top; taken out one by one, they fill it from its end."""
+    """Keep the top terms in a heap with the lowest at its root; popping them fills the output from its end."""
     for d in range(first, stop):
         base = taken[d]
         size = taken[d + 1] - base
         if size == 0:
             continue
-        for i in range(size):  # a heap grows
+        for i in range(size):  # build the heap
             terminal, weight = terminals[offsets[d] + i], weights[offsets[d] + i]
             at = i
             while at > 0:

@@ -1,7 +1,7 @@
-"""Weights of the terms of documents on the device: BM25, TF-IDF, and the heaviest terms of each document.
+"""Weights of the terms of documents on the device: BM25, TF-IDF, and the top terms of each document.
 
-Every pass over postings deals them evenly to the device's threads, however long documents are (``weights.cu``,
-``top_weights.cu``); nothing but sizes goes to the host.
+Every pass distributes postings evenly over the device's threads, however long documents are (``weights.cu``,
+``top_weights.cu``); only sizes are copied to the host.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, segm
 from polars_tadoc.runtime.device import device_attribute, device_errors, launch, launch_each
 
 TILE = 2048
-"""Documents' ends and postings that a block takes (balanced_postings.cuh)."""
+"""Documents' ends and postings per block (balanced_postings.cuh)."""
 PIECE = 512
 """Postings of a document that a block sorts together (top_weights.cu)."""
 FAN = 32
-"""Pieces of a document that are merged at a time."""
+"""Pieces of a document merged at a time."""
 _SIZES = (f"-DTILE={TILE}u", f"-DPIECE={PIECE}u", f"-DFAN={FAN}u")
 
 _THREADS, _COUNT_THREADS = 256, 1024  # of balanced_postings.cuh and top_weights.cu; of count_frequencies
 _MIN_SHARE, _MAX_SHARE = 1 << 13, 1 << 16
-"""Postings of a block that counts documents: with more, terminals that come late find its table full."""
+"""Postings per block that counts documents: with more, late terminals find its table full."""
 _WINDOW = TILE - PIECE
 """Positions whose pieces a block sorts."""
 
 
 def document_frequencies(terminals: Any, size: int) -> Any:
-    """Count the documents that hold each terminal.
+    """Count the documents that contain each terminal.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.weights.weights_cpu.document_frequencies`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.weights.weights_cpu.document_frequencies`, as cupy arrays.
     """
     with device_errors(f"counting the documents of {size:,} words"):
         import cupy
@@ -54,7 +54,7 @@ def document_lengths(offsets: Any, counts: Any) -> Any:
 def weigh_bm25(offsets: Any, terminals: Any, counts: Any, weights: Any, norms: Any, bases: Any = None) -> Any:
     """Weigh terms by ``weight * (count / (count + norm)) + base``, rounded after every operation.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.weights.weights_cpu.weigh_bm25`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.weights.weights_cpu.weigh_bm25`, as cupy arrays.
     """
     with device_errors(f"weighing the words of {len(offsets) - 1:,} documents"):
         import cupy
@@ -65,10 +65,10 @@ def weigh_bm25(offsets: Any, terminals: Any, counts: Any, weights: Any, norms: A
 
 
 def weigh_tfidf(offsets: Any, terminals: Any, counts: Any, idf: Any, sublinear: bool, norm: str | None) -> Any:
-    """Weigh terms by their count times ``idf``, documents scaled to a norm of 1.
+    """Weigh terms by their count times ``idf``, with documents scaled to norm 1.
 
-    The order of all additions follows from the documents' lengths: equal calls have equal bits. Parameters as of
-    :func:`polars_tadoc.kernels.weights.weights_cpu.weigh_tfidf`, in cupy arrays; the result is cupy float64 by posting.
+    The order of additions depends on the documents' lengths only: equal calls return equal bits. Parameters as for
+    :func:`polars_tadoc.kernels.weights.weights_cpu.weigh_tfidf`, as cupy arrays; the result is cupy float64 by posting.
     """
     with device_errors(f"weighing the words of {len(offsets) - 1:,} documents"):
         import cupy
@@ -88,12 +88,13 @@ def weigh_tfidf(offsets: Any, terminals: Any, counts: Any, idf: Any, sublinear: 
 
 
 def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int) -> tuple[Any, Any, Any]:
-    """Keep each document's heaviest terms.
+    """Keep each document's terms of highest weight.
 
-    Pieces of documents are sorted in shared memory (Green, McColl and Bader, GPU Merge Path, ICS 2012) and leave
-    their heaviest terms; those of a document are merged until they are one piece.
+    Sorts pieces of documents in shared memory (Green, McColl and Bader, GPU Merge Path, ICS 2012) and keeps the top of
+    each;
+    then merges the pieces of a document until one is left.
 
-    Parameters and result as of :func:`polars_tadoc.kernels.weights.weights_cpu.top_weights`, in cupy arrays.
+    Parameters and result as for :func:`polars_tadoc.kernels.weights.weights_cpu.top_weights`, as cupy arrays.
     """
     with device_errors(f"ordering the words of {len(offsets) - 1:,} documents by weight"):
         import cupy
@@ -122,7 +123,7 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
 
 
 def _size_pieces(offsets: Any, piece: int, most: int) -> tuple[Any, Any]:
-    """Return where what pieces leave of each document begins, and what size_pieces reports."""
+    """Return the start of each document's remaining postings, and the report of size_pieces."""
     import cupy
 
     documents = len(offsets) - 1
@@ -136,12 +137,12 @@ def _launch_top(kernel: str, blocks: int, *arguments: Any) -> None:
 
 
 def _tiles(offsets: Any, terminals: Any) -> int:
-    """Return the blocks of a pass over documents and postings."""
+    """Return the number of blocks for a pass over documents and postings."""
     return -(-(len(offsets) - 1 + len(terminals)) // TILE)
 
 
 def _balanced(kernel: str, offsets: Any, terminals: Any, *arguments: Any) -> None:
-    """Launch a pass over documents and postings, if there are any postings."""
+    """Launch a pass over documents and postings unless there are no postings."""
     if len(terminals):
         given = (offsets, len(offsets) - 1, len(terminals), terminals)
         launch("weights", kernel, _tiles(offsets, terminals), _THREADS, *given, *arguments)

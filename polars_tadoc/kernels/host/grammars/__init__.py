@@ -1,1 +1,1 @@
-"""Kernels: grammars."""
+"""Kernels on grammars: checks, merges, payloads."""

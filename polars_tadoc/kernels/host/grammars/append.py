@@ -1,4 +1,4 @@
-"""Rows as word ids again, for merging grammars; new rows parsed with rules that exist, for appending."""
+"""Expands rows to word ids, for merging grammars; parses new rows with existing rules, for appending."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
 UNKNOWN = 0xFFFFFFFE
-"""Stands for a word or gap that the grammar does not have."""
+"""Id of a word or gap that the grammar does not have."""
 
 PIECE = 1 << 14
 """Words of a row that are parsed together."""
 
 MAX_MATCHES = 64
-"""Rules kept that match at one position."""
+"""Maximum rules kept per position."""
 
 STEPS = 128
-"""Steps through the trie for each word; what one position leaves, those to its left may take."""
+"""Trie steps per word; steps not used at one position remain for positions to its left."""
 
 MAX_STEPS = 1 << 17
-"""Steps for one position, all that was left over included: a rule takes as many as its body has symbols, thousands."""
+"""Maximum steps for one position, including remaining ones: a rule takes as many as its body has symbols, thousands."""
 
 _K2 = np.uint64(0xD6E8FEB86659FD93)
 _32 = np.uint64(32)
 _EDGE_BYTES = np.uint64(12)
 _NEXT = np.uint64(8)
-"""Where in an edge the next node stands."""
+"""Index of the next node in an edge."""
 
 
 @polled
@@ -50,9 +50,9 @@ def expand_rows(
     starts: Int64,
     sequence: UInt32,
 ) -> None:
-    """Write each row's words under new ids from ``sequence[starts[row]]``.
+    """Write each row's words with mapped ids from ``sequence[starts[row]]``.
 
-    A rule's words are copied from where they were written last: long phrases cost what copying does.
+    A rule's words are copied from their last occurrence in the output: long phrases cost one copy.
     """
     began = interrupts()
     copied_from = np.full(len(rule_offsets) - 1, -1, np.int64)
@@ -105,10 +105,11 @@ def place_gaps(
     gaps: UInt32,
     tallies: Int64,
 ) -> None:
-    """Write the words + 1 gaps of each row under new ids from ``gaps[starts[row]]``; the streams were checked before.
+    """Write the words + 1 gaps of each row with mapped ids from ``gaps[starts[row]]``; the streams are already checked.
 
-    ``gap_ids`` are new ids by gap code, ``keys`` name what predicts each gap; ``tallies`` counts, by new id, gaps
-    that are not the assumed ones.
+    ``gap_ids`` are new ids by gap code, ``keys`` are keys of predictions; ``tallies`` counts, by new id, gaps that are
+    not
+    the default ones.
     """
     began = interrupts()
     key = 0
@@ -144,9 +145,9 @@ def place_gaps(
 def list_gaps(
     gaps: UInt32, starts: Int64, row_words: Int64, ids: UInt32, writing: bool, sizes: Int64, data: UInt8
 ) -> None:
-    """List each row's gaps as the tokenizer does: pairs of gaps passed over as assumed and ``ids[gap]``.
+    """List each row's gaps as the tokenizer does: pairs (skipped default gaps, ``ids[gap]``).
 
-    Either ``sizes`` (bytes by row) is filled, or, ``writing``, the bytes are.
+    Fills either ``sizes`` (bytes by row) or, if ``writing``, the bytes.
     """
     began = interrupts()
     data_at = nb.uint64(data.ctypes.data)
@@ -177,9 +178,9 @@ def list_gaps(
 def translate_gaps(
     gap_ids: UInt32, offsets: Int64, data: UInt8, rows: Int64, writing: bool, sizes: Int64, translated: UInt8
 ) -> None:
-    """Give the gaps of some rows, listed as the tokenizer does, other ids.
+    """Map the gap ids of some rows whose gaps are listed as by the tokenizer.
 
-    Either ``sizes`` (bytes by row, -1 where a gap's new id is ``UNKNOWN``) is filled, or, ``writing``, the bytes are.
+    Fills either ``sizes`` (bytes by row, -1 if a gap's new id is ``UNKNOWN``) or, if ``writing``, the bytes.
     """
     began = interrupts()
     data_at, translated_at = nb.uint64(data.ctypes.data), nb.uint64(translated.ctypes.data)
@@ -206,9 +207,9 @@ def translate_gaps(
 
 @njit(inline="always")
 def _edge(edges: int, mask: int, seed: int, node: int, symbol: int) -> Any:
-    """Address of the edge from a node by a symbol, or of where it would stand; ``edges`` is the table's address.
+    """Return the address of the edge from a node by a symbol, or of its free slot; ``edges`` is the table's address.
 
-    An address, for passing the array would count its users, atomically, at every step.
+    Takes an address, because passing the array would update its reference count, atomically, at every step.
     """
     key = nb.uint64(node) | (nb.uint64(symbol) << _32)
     h = key * (nb.uint64(seed) | nb.uint64(1))
@@ -223,7 +224,7 @@ def _edge(edges: int, mask: int, seed: int, node: int, symbol: int) -> Any:
 
 @njit(inline="always")
 def _bit(symbol: int) -> Any:
-    """One of 64 bits by which a set of symbols is sketched: what has it not, has not the symbol."""
+    """Return the symbol's bit in 64-bit sketches of sets: a set without the bit does not contain the symbol."""
     return nb.uint64(1) << (nb.uint64(symbol) & nb.uint64(63))
 
 
@@ -241,10 +242,12 @@ def build_trie(
 ) -> None:
     """Build the trie of all bodies; node 0 is its root.
 
-    ``edges`` is a hash table of (node, symbol, next node), all zero at first (no edge leads to the root), its slots a
-    power of two and at least twice the symbols; ``seed`` is a random number, so that nobody can make a grammar whose
-    edges collide. ``rules[node]`` becomes the symbol of the rule whose body ends there, 0 where none does;
-    ``onward[node]`` sketches the symbols by which bodies go on there; ``begins[symbol]`` tells whether one begins so.
+    ``edges`` is a hash table of (node, symbol, next node), initially zero (no edge leads to the root), with a power of
+    two of
+    slots, at least twice the symbols; ``seed`` is random, so that grammars cannot be crafted to make edges collide.
+    ``rules[node]`` becomes the symbol of the rule whose body ends there, 0 if none; ``onward[node]`` a sketch of the
+    symbols
+    on its edges; ``begins[symbol]`` tells whether a body begins with the symbol.
     """
     began = interrupts()
     edges_at, mask = nb.uint64(edges.ctypes.data), nb.uint64(len(edges) // 3 - 1)
@@ -273,22 +276,24 @@ def build_trie(
 def parse_rows(
     seed: int, edges: UInt32, rules: UInt32, onward: UInt64, begins: Bools, starts: Int64, symbols: UInt32, sizes: Int64
 ) -> None:
-    """Replace each row's words by the fewest words and rules that stand for them.
+    """Replace each row's words by the minimum number of words and rules that expand to them.
 
-    Row r is ``symbols[starts[r]:starts[r] + sizes[r]]``, words before and what is left after. From right to left, all
-    rules that match at a position are found from those that match further right; the shortest path over them is the
-    row. Rows are cut every ``PIECE`` words, ``MAX_MATCHES`` rules at most are kept at a position, and where ``STEPS``
-    through the trie are spent, the rules found until then must do: so time and memory stay linear.
+    Row r is ``symbols[starts[r]:starts[r] + sizes[r]]``: words before, the result after. From right to left, all rules
+    that
+    match at a position are found from those that match further right; the shortest path over them is the row. Rows are
+    split every ``PIECE`` words, at most ``MAX_MATCHES`` rules are kept per position, and if ``STEPS`` trie steps are
+    used
+    up, only the rules found so far count: so time and memory stay linear.
     """
     began = interrupts()
     edges_at, mask = nb.uint64(edges.ctypes.data), nb.uint64(len(edges) // 3 - 1)
-    match = np.empty(PIECE * MAX_MATCHES, np.uint32)  # what is never touched takes no memory
+    match = np.empty(PIECE * MAX_MATCHES, np.uint32)  # untouched pages take no memory
     match_end = np.empty(PIECE * MAX_MATCHES, np.int32)
-    first_match = np.empty(PIECE + 1, np.int64)  # a position's matches stand before those of the one to its left
+    first_match = np.empty(PIECE + 1, np.int64)  # a position's matches precede those of the position to its left
     fewest = np.empty(PIECE + 1, np.int32)
     choice = np.empty(PIECE, np.int64)
     sketch = np.empty(PIECE, np.uint64)  # of the rules and the word that match at each position
-    stack = np.empty(MAX_STEPS + MAX_MATCHES, np.int64)  # a step puts one node there; the last loop may run over
+    stack = np.empty(MAX_STEPS + MAX_MATCHES, np.int64)  # a step pushes one node; the last loop may exceed the limit
     stack_end = np.empty(MAX_STEPS + MAX_MATCHES, np.int64)
     for row in range(len(sizes)):
         if interrupts() != began:
@@ -309,7 +314,7 @@ def parse_rows(
                 sketch[i] = _bit(symbols[piece + i])
                 found += 1
                 left = min(left + STEPS, MAX_STEPS)
-                while here < found:  # matches at this position grow while they are gone through
+                while here < found:  # matches at this position are appended during the loop
                     end = nb.int64(match_end[here])
                     if fewest[end] + 1 < fewest[i] or here == first_match[i]:
                         fewest[i] = fewest[end] + 1

@@ -1,4 +1,4 @@
-"""Checks of a grammar's arrays, and its sizes in bytes."""
+"""Validates a grammar's arrays, and computes sizes in bytes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def check(
     limit: int,
     expansion_lengths: UInt64,
 ) -> Any:
-    """Check every claim that later kernels rely on; fill the words each rule stands for.
+    """Check everything that later kernels rely on; fill the number of words in each rule's expansion.
 
-    Returns ``(code, where)``: ``OK``, or the first thing wrong and the rule, level or symbol index.
-    Reads nothing out of bounds whatever the arrays hold.
+    Returns ``(code, where)``: ``OK``, or the first error and its rule, level or symbol index. Never reads out of
+    bounds,
+    whatever the arrays contain.
     """
     rules = len(rule_offsets) - 1
     levels = len(level_offsets) - 1
@@ -44,7 +45,7 @@ def check(
     if rule_offsets[rules] != len(symbols):
         return RULES_END, np.int64(rules)
     for r in range(rules):
-        # without two symbols a rule need not get longer from level to level: walking it could take forever
+        # with fewer symbols, rules need not grow with the level, and expanding one could take forever
         if rule_offsets[r + 1] - rule_offsets[r] < 2:
             return TOO_SHORT, np.int64(r)
     if levels < 0 or level_offsets[0] != 0 or level_offsets[levels] != rules:
@@ -75,16 +76,16 @@ def check(
 
 @njit
 def inherit_from_first(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, values: UInt32) -> None:
-    """Give each rule the value of the first symbol of its body (rules ascending: children first)."""
+    """Give each rule the value of its body's first symbol (rules ascending: children first)."""
     for rule in range(len(rule_offsets) - 1):
         values[vocabulary_size + rule] = values[symbols[rule_offsets[rule]]]
 
 
 @njit
 def sum_bytes(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, gap_bytes: UInt64, sums: UInt64) -> None:
-    """Fill the rules' part of ``sums`` (bytes by symbol): the body's symbols and the gaps between them.
+    """Fill the rules' part of ``sums`` (bytes by symbol): the symbols of the body and the gaps between them.
 
-    Sums saturate at 2^62, so that no grammar makes them wrap.
+    Sums saturate at 2^62, so they cannot wrap.
     """
     most = np.uint64(1 << 62)
     for rule in range(len(rule_offsets) - 1):

@@ -1,6 +1,6 @@
-"""Lengths of the strings that a page of a Parquet file stands for, told without making the strings.
+"""Lengths of the strings in a page of a Parquet file, without decoding the strings.
 
-Pages come from files of any origin: nothing is read beyond their bytes, and -1 returned where they are malformed.
+Pages are untrusted: nothing is read out of bounds, and malformed pages give -1.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from polars_tadoc.runtime.array_types import Int64, UInt8
 from polars_tadoc.runtime.compiled import njit
 
 MOST = (1 << 31) - 1
-"""Longest string, and most values, that a page can have."""
+"""Maximum length of a string, and maximum number of values, of a page."""
 
 
 @njit
 def varint(data: UInt8, at: int) -> Any:
-    """Read a whole number of at most 35 bits and return where it ends; -1 where the bytes end before."""
+    """Read a varint of at most 35 bits and return it with its end; -1 if the bytes end before."""
     number = np.int64(0)
     for shift in range(0, 35, 7):
         if at >= len(data):
@@ -33,7 +33,7 @@ def varint(data: UInt8, at: int) -> Any:
 
 @njit
 def bits_at(data: UInt8, bit: int, width: int) -> Any:
-    """Read a number of at most 32 bits that begins at a bit; its bytes are there."""
+    """Read a number of at most 32 bits at a bit offset; its bytes must exist."""
     number, shift = np.int64(0), -(bit & 7)
     for at in range(bit >> 3, (bit + width + 7) >> 3):
         byte = np.int64(data[at])
@@ -44,19 +44,19 @@ def bits_at(data: UInt8, bit: int, width: int) -> Any:
 
 @njit
 def delta_total(data: UInt8, most: int) -> int:
-    """Add up lengths that are DELTA_BINARY_PACKED.
+    """Sum DELTA_BINARY_PACKED lengths.
 
     Parameters
     ----------
     data
-        The page from where they begin.
+        The page from the start of the lengths.
     most
-        So many there may be.
+        Maximum number of lengths.
 
     Returns
     -------
     int
-        Their sum; -1 where the page is malformed, or one is none.
+        The sum; -1 if the page is malformed or a length is invalid.
 
     """
     block, at = varint(data, 0)
@@ -81,7 +81,7 @@ def delta_total(data: UInt8, most: int) -> int:
             if width > 32 or 8 * (len(data) - at) < count * width:
                 return -1
             for place in range(count):
-                value = (value + least + bits_at(data, 8 * at + place * width, width)) & 0xFFFFFFFF  # as 32 bits wrap
+                value = (value + least + bits_at(data, 8 * at + place * width, width)) & 0xFFFFFFFF  # wraps at 32 bits
                 if value > MOST:
                     return -1
                 total += value
@@ -94,7 +94,7 @@ def delta_total(data: UInt8, most: int) -> int:
 
 @njit
 def plain_lengths(data: UInt8, lengths: Int64) -> bool:
-    """Read the length of each string of a page that is PLAIN; False where it is malformed."""
+    """Read the length of each string of a PLAIN page; False if it is malformed."""
     at = 0
     for place in range(len(lengths)):
         if at + 4 > len(data):
@@ -110,21 +110,21 @@ def plain_lengths(data: UInt8, lengths: Int64) -> bool:
 
 @njit
 def dictionary_total(data: UInt8, lengths: Int64, most: int) -> int:
-    """Add up the lengths of a dictionary's strings that a page refers to, in runs and packed bits.
+    """Sum the lengths of the dictionary strings that a page refers to, in runs and bit-packed groups.
 
     Parameters
     ----------
     data
-        The page from where the references begin: their width in bits comes first.
+        The page from the start of the references; the first byte is their width in bits.
     lengths
-        Of the dictionary's strings.
+        Lengths of the dictionary's strings.
     most
-        References that are read at most.
+        Maximum number of references.
 
     Returns
     -------
     int
-        The sum; -1 where the page is malformed.
+        The sum; -1 if the page is malformed.
 
     """
     if len(data) == 0:

@@ -1,4 +1,4 @@
-"""Arranges a grammar's arrays for its payload, and back."""
+"""Converts a grammar's arrays to and from the layout of its payload."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.compiled import njit
 
 MAX_SHARED = 255
-"""Bytes that a string may share with the one before it: one byte says how many."""
+"""Maximum bytes that a string shares with the one before: their number has one byte."""
 
 
 @njit
 def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
-    """Split each string into a prefix that the one before it begins with too and the rest; returns bytes of rest."""
+    """Split each string into the prefix shared with the one before and the rest; return the bytes of the rests."""
     out = 0
     for s in range(len(shared)):
         start, stop = offsets[s], offsets[s + 1]
@@ -32,7 +32,7 @@ def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
 
 @njit
 def unfold(shared: UInt8, offsets: Int64, rest: UInt8, data: UInt8) -> bool:
-    """Undo :func:`front_code`; false where a prefix or the rest does not fit. Nothing is read or written outside."""
+    """Invert :func:`front_code`; False if a prefix or a rest does not fit. Never accesses memory out of bounds."""
     at = 0
     for s in range(len(shared)):
         start, stop = offsets[s], offsets[s + 1]
@@ -51,7 +51,7 @@ def unfold(shared: UInt8, offsets: Int64, rest: UInt8, data: UInt8) -> bool:
 
 @njit
 def join_planes(planes: UInt8, numbers: UInt32) -> None:
-    """Put numbers together from their four planes of bytes."""
+    """Combine numbers from their four planes of bytes."""
     n = len(numbers)
     for i in range(n):
         low = nb.uint32(planes[i]) | (nb.uint32(planes[n + i]) << nb.uint32(8))
@@ -61,7 +61,7 @@ def join_planes(planes: UInt8, numbers: UInt32) -> None:
 
 @njit
 def join_bodies(rule_offsets: UInt32, first_symbols: UInt32, other_symbols: UInt32, symbols: UInt32) -> None:
-    """Write the bodies: first symbols come as zigzag differences from rule to rule, the others as they are."""
+    """Write the bodies: first symbols are zigzag differences from rule to rule, the others are stored as they are."""
     at = 0
     symbol = nb.uint32(0)
     for rule in range(len(rule_offsets) - 1):
@@ -75,9 +75,9 @@ def join_bodies(rule_offsets: UInt32, first_symbols: UInt32, other_symbols: UInt
 
 @njit
 def expect_gaps(word_gaps: UInt32, rule_offsets: UInt32, symbols: UInt32, expected: UInt32) -> None:
-    """Fill by symbol the gap code that its first word leads one to expect before it; 0 for malformed rules."""
+    """Fill by symbol the gap code predicted by its first word; 0 for malformed rules."""
     vocabulary_size = len(word_gaps)
-    for word in range(vocabulary_size):  # assigned at once, it would cost a second of compilation
+    for word in range(vocabulary_size):  # a single slice assignment would add a second of compilation
         expected[word] = word_gaps[word]
     for rule in range(len(rule_offsets) - 1):
         first = symbols[rule_offsets[rule]]
@@ -88,7 +88,7 @@ def expect_gaps(word_gaps: UInt32, rule_offsets: UInt32, symbols: UInt32, expect
 def join_gaps(
     rule_offsets: UInt32, symbols: UInt32, body_gaps: UInt32, expected: UInt32, predicted_gaps: UInt32
 ) -> None:
-    """Write the predicted gaps of the bodies: 0 stands for the expected code, else it is the code and 1."""
+    """Write the predicted gaps of the bodies: 0 means the expected code, other values are the code plus 1."""
     at = 0
     for rule in range(len(rule_offsets) - 1):
         for i in range(nb.int64(rule_offsets[rule]) + 1, rule_offsets[rule + 1]):

@@ -1,4 +1,4 @@
-"""Statistics of rules and documents that foretell what a traversal costs: one pass over the rules, few documents."""
+"""Statistics for the cost model of traversals: one pass over the rules, and a sample of documents."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 
 DOCUMENTS, ROOTS = 1024, 64
-"""Most documents that are looked at, and top-level symbols of each: 2^16 symbols in all."""
+"""Maximum documents in the sample, and top-level symbols of each: 2^16 symbols in total."""
 
 MOST = 1 << 40
-"""Where the nodes of a rule stop being counted."""
+"""Cap of the number of nodes of a rule."""
 
 
 _measured: WeakKeyDictionary[Rules, tuple[int, Int64, Int64]] = WeakKeyDictionary()
-"""Sum of bounds, bounds and nodes of rules that are in use: they are the same for any rows."""
+"""Cache of the sum of bounds, bounds and nodes of rules; they are independent of rows."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the cost of both traversals is estimated from."""
+    """Input of the cost model for both strategies."""
 
     documents: int
     roots: int
-    """``documents``, ``roots``: Numbers of documents and of their top-level symbols."""
+    """``documents``, ``roots``: number of documents and of their top-level symbols."""
     terminals: int
     rules: int
     symbols: int
-    """``terminals``, ``rules``, ``symbols``: Numbers of terminals, of rules and of symbols in the rules' bodies."""
+    """``terminals``, ``rules``, ``symbols``: number of terminals, of rules and of symbols in the rules' bodies."""
     tables: int
-    """Sum over rules of the bounds of their tables: what they hold bottom-up."""
+    """Sum of upper bounds of the rules' bottom-up tables."""
     pushed: int
-    """Rules, but short ones, that weights go through on their way down, summed over documents; estimated."""
+    """Rules, except short ones, that top-down weights pass through, summed over documents; estimated."""
     merged: int
     """Terminals in the tables that documents merge bottom-up, summed over documents; estimated."""
     found: int
-    """Distinct terminals, summed over documents; estimated from above."""
+    """Distinct terminals, summed over documents; estimated upper bound."""
 
 
 @njit
 def measure_rules(
     terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, short: int, bounds: Int64, nodes: Int64
 ) -> Any:
-    """Bound each rule's table and count its parse tree's rules longer than ``short``; returns the sum of the bounds."""
+    """Bound each rule's table and count rules longer than ``short`` in its parse tree; return the sum of the bounds."""
     total = nb.int64(0)
     for r in range(len(rule_offsets) - 1):
         bound = nb.int64(0)
@@ -75,7 +75,7 @@ def measure_rules(
 def sample_documents(
     terminals: int, root_offsets: Int64, roots: UInt32, bounds: Int64, nodes: Int64, sums: Float64
 ) -> None:
-    """Estimate the rules pushed, terminals merged and terminals found over all documents from evenly spaced ones."""
+    """Estimate pushed rules, merged terminals and found terminals over all documents from evenly spaced ones."""
     documents = len(root_offsets) - 1
     looked = min(documents, DOCUMENTS)
     for k in range(looked):
@@ -97,7 +97,7 @@ def sample_documents(
 
 
 def corpus_statistics(rules: Rules, root_offsets: Int64, roots: UInt32) -> Statistics:
-    """Measure rules and documents as :func:`polars_tadoc.kernels.traverse.results_cpu.count_by_document` takes."""
+    """Measure rules and documents given as for :func:`polars_tadoc.kernels.traverse.results_cpu.count_by_document`."""
     if rules not in _measured:
         bounds, nodes = np.empty(rules.rule_count, np.int64), np.empty(rules.rule_count, np.int64)
         arrays = (rules.rule_offsets, rules.symbols, rules.lengths)

@@ -1,1 +1,1 @@
-"""Kernels: records."""
+"""Kernels on records: sort, merge, pack."""

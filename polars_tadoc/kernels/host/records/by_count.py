@@ -1,4 +1,4 @@
-"""Orders records by count."""
+"""Sorts records by count."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 SMALL = 1 << 12
-"""Counts below are sorted by counting; the few above by comparing."""
+"""Smaller counts are sorted by counting, the few larger ones by comparing."""
 
 
 def by_falling_count(keys: UInt64, counts: UInt64) -> tuple[UInt64, UInt64, Int64]:
-    """Put records in the order of falling counts; equal ones stay in theirs.
+    """Sort records by descending count; stable.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def by_falling_count(keys: UInt64, counts: UInt64) -> tuple[UInt64, UInt64, Int6
     Returns
     -------
     (uint64[limbs, records], uint64[n], int64[n + 1])
-        The keys, each distinct count, and where its records start.
+        The keys, the distinct counts, and the offsets of each one's records.
 
     """
     chunks = even_chunks(len(counts))
@@ -50,7 +50,7 @@ def by_falling_count(keys: UInt64, counts: UInt64) -> tuple[UInt64, UInt64, Int6
 
 
 def count_order(counts: UInt64) -> Int64:
-    """Return the places of counts in falling order, int64; equal ones stay in theirs."""
+    """Return the indices that sort counts in descending order, int64; stable."""
     places = np.arange(len(counts), dtype=np.uint64)[None]
     order: Int64 = by_falling_count(places, counts)[0][0].view(np.int64)
     return order

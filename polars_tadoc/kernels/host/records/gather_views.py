@@ -1,4 +1,4 @@
-"""Gathers strings by id as views, as Arrow and Polars keep them: 16 bytes each; the bytes stay where they are."""
+"""Gathers strings by id as Arrow's 16-byte string views; the bytes of the strings are shared."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 FEW = 1 << 15
-"""Strings that NumPy gathers: no kernel needs to be loaded for them."""
+"""Up to this many strings, NumPy gathers: no kernel needs to be loaded."""
 
 MAX_CHUNK = 1 << 22
-"""Strings that a thread gathers between two looks for interrupts."""
+"""Strings per thread between two polls for interrupts."""
 
 
 def gather_views(strings: Any, ids: UInt32) -> Any:
@@ -33,7 +33,7 @@ def gather_views(strings: Any, ids: UInt32) -> Any:
     Returns
     -------
     pyarrow.StringViewArray
-        It shares the bytes of ``strings``.
+        Shares the bytes of ``strings``.
 
     """
     buffers = strings.buffers()

@@ -1,4 +1,4 @@
-"""Merges what several corpora counted, by the common numbers of their words."""
+"""Merges the counts of several corpora by the common numbers of their words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_counts(counts: UInt64, numbers: UInt32, totals: UInt64) -> None:
     ----------
     counts
         uint64 by word of a corpus.
-    numbers
+    uint32: the common number of each word; distinct.
         uint32: the common number of each; no two words have the same.
     totals
         uint64 by common number, changed in place.
@@ -40,7 +40,7 @@ def _add(counts: UInt64, numbers: UInt32, totals: UInt64, first: int, stop: int)
 
 
 def renumber(ids: Sequence[UInt32], maps: Sequence[UInt32]) -> UInt32:
-    """Put the word ids of corpora one after another, under common numbers.
+    """Concatenate the word ids of corpora, mapped to common numbers.
 
     Parameters
     ----------
@@ -67,25 +67,25 @@ def _renumber(ids: UInt32, numbers: UInt32, made: UInt32, first: int, stop: int)
 def join_lists(
     size: int, maps: Sequence[UInt32], offsets: Sequence[Int64], values: Sequence[UInt32]
 ) -> tuple[Int64, UInt32]:
-    """Join lists of ascending numbers, those of a word in several corpora one behind the other.
+    """Concatenate ascending lists by word over several corpora.
 
     Parameters
     ----------
     size
-        How many words there are.
+        Number of words.
     maps
-        uint32 by corpus and own word id: the common number; no two words of a corpus have the same.
+        uint32 by corpus and own word id: the common number; distinct within a corpus.
     offsets, values
-        By corpus: int64, words + 1, and the lists one after another, which have no number in common with others'.
+        By corpus: int64 offsets, words + 1, and the concatenated lists, disjoint from those of other corpora.
 
     Returns
     -------
     (int64[size + 1], uint32 array)
-        Where each word's list starts, and the lists, ascending.
+        Offsets of each word's list, and the lists, ascending.
 
     """
     present = [own for own in values if len(own)]
-    if any(before.max() > after.min() for before, after in pairwise(present)):  # rows of grammars take turns
+    if any(before.max() > after.min() for before, after in pairwise(present)):  # rows of grammars interleave
         owners = [np.repeat(numbers, np.diff(own)) for numbers, own in zip(maps, offsets, strict=True)]
         pairs = joined(np.uint64, owners) << np.uint64(32)
         pairs |= joined(np.uint32, values)
@@ -114,7 +114,7 @@ def _append(offsets: Int64, rows: UInt32, numbers: UInt32, free: Int64, made: UI
 
 
 def joined(kind: type[np.generic], arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Put arrays of numbers one after another; a single one is returned as it is."""
+    """Concatenate arrays of numbers; a single array is returned without a copy."""
     if len(arrays) == 1 and arrays[0].dtype == kind:
         return arrays[0]
     made = allocate(sum(map(len, arrays)), kind)[1]

@@ -1,4 +1,4 @@
-"""Merges vocabularies that are in code point order."""
+"""Merges sorted vocabularies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polars_tadoc.runtime.arrow_memory import lent
 from polars_tadoc.runtime.jit import inner, kernel
 
 MAX_WORDS = 1 << 32
-"""Words are numbered in 32 bits."""
+"""Word numbers have 32 bits."""
 
 
 def merge_words(parts: Sequence[pa.LargeStringArray]) -> tuple[pa.LargeStringArray, list[UInt32 | None]]:
@@ -28,8 +28,8 @@ def merge_words(parts: Sequence[pa.LargeStringArray]) -> tuple[pa.LargeStringArr
     Returns
     -------
     (pyarrow.LargeStringArray, list of uint32 arrays)
-        All words in code point order, each once, and by part the new number of each of its words, which rise; None
-        where all of them stay.
+        All distinct words in code point order, and by part the new number of each of its words, ascending; None if the
+        numbers stay the same.
 
     """
     if len(parts) == 1:
@@ -55,7 +55,7 @@ def _merge_two(one: pa.LargeStringArray, other: pa.LargeStringArray) -> tuple[pa
         return one, [None, None]
     of_one, of_other = np.empty(len(one), np.uint32), np.empty(len(other), np.uint32)
     sources = np.empty(len(one) + len(other), np.int64)
-    bounds = np.concatenate([word_bounds(one), word_bounds(other)])  # addresses of what the caller holds
+    bounds = np.concatenate([word_bounds(one), word_bounds(other)])  # addresses of arrays that the caller keeps alive
     size = int(_merge(bounds[: len(one) + 1], bounds[len(one) + 1 :], of_one, of_other, sources))
     if size == len(one):
         return one, [None, of_other]
@@ -65,7 +65,7 @@ def _merge_two(one: pa.LargeStringArray, other: pa.LargeStringArray) -> tuple[pa
 
 
 def word_bounds(words: pa.LargeStringArray) -> UInt64:
-    """Addresses of where each word starts, and where the last one ends."""
+    """Return the address of each word's start, and of the last one's end."""
     _, offsets, data = words.buffers()
     if len(words) == 0:
         return np.zeros(1, np.uint64)
@@ -75,7 +75,7 @@ def word_bounds(words: pa.LargeStringArray) -> UInt64:
 
 @inner
 def prefix_of(start: Any, end: Any) -> Any:
-    """First eight bytes of a word as a number of the same order; beyond its end it has zeros."""
+    """Return the first eight bytes of a word as a number in the same order, padded with zeros."""
     if end - start >= np.uint64(8):
         return byte_swapped(load_u64(start))
     prefix, shift = np.uint64(0), np.uint64(56)
@@ -88,7 +88,7 @@ def prefix_of(start: Any, end: Any) -> Any:
 
 @inner
 def compare_words(a: Any, a_end: Any, b: Any, b_end: Any) -> Any:
-    """Below 0, 0, or above: as the first word stands before, at or behind the second one."""
+    """Compare two words; returns a negative number, 0 or a positive number."""
     while a + np.uint64(8) <= a_end and b + np.uint64(8) <= b_end:
         x, y = byte_swapped(load_u64(a)), byte_swapped(load_u64(b))
         if x != y:

@@ -1,4 +1,4 @@
-"""Gives the words of several vocabularies common numbers: hashed in parallel, and compared by their bytes."""
+"""Numbers the words of several vocabularies: hashes them in parallel, and compares bytes on equal hashes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 HASH_BITS = 43
-"""Bits of the hashes: they are sorted in five passes. Of 3 million words every second time two have the same hash."""
+"""Bits of the hashes, which are sorted in five passes. For 3 million words, a collision has a probability of one
+half."""
 
 AHEAD = 16
-"""Words whose bytes are asked for before they are needed."""
+"""Distance of prefetching words' bytes."""
 
 SEED = np.uint64(secrets.randbits(64))
-"""Nobody can choose words that have the same hash. Numbers do not depend on it."""
+"""Random, so that words cannot be crafted to collide. Numbers do not depend on it."""
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _1, _2, _4, _8, _16, _29, _32 = (np.uint64(number) for number in (1, 2, 4, 8, 16, 29, 32))
@@ -38,18 +39,19 @@ def number_words(
     Parameters
     ----------
     parts
-        Vocabularies; a word may be in several, and several times in one.
+        Vocabularies; words may repeat across and within them.
     bits
         Bits of the hashes.
 
     Returns
     -------
     (pyarrow.LargeStringArray, list of uint32 arrays)
-        All words, each once, and by part the number of each of its words.
+        All distinct words, and by part the number of each of its words.
 
     """
     sizes = [len(part) for part in parts]
-    bounds = np.concatenate([np.zeros(0, np.uint64), *map(word_bounds, parts)])  # addresses of what the caller holds
+    # addresses of arrays that the caller keeps alive
+    bounds = np.concatenate([np.zeros(0, np.uint64), *map(word_bounds, parts)])
     firsts = np.cumsum([0, *(size + 1 for size in sizes)])[:-1]  # each part has one bound more than words
     places = np.concatenate(
         [np.zeros(0, np.uint64), *(np.arange(a, a + n, dtype=np.uint64) for a, n in zip(firsts, sizes, strict=True))]
@@ -92,9 +94,9 @@ def _hash_words(bounds: UInt64, places: UInt64, seed: Any, shift: Any, hashes: U
 
 @kernel
 def _find_equal(bounds: UInt64, hashes: UInt64, order: UInt64, equals: UInt64, first: int, stop: int) -> None:
-    """Find the first equal word of each; words of one hash stand together, in the order of their places."""
+    """Find the first equal word of each; words with one hash are adjacent, in order of position."""
     many = len(hashes)
-    while 0 < first < stop and hashes[first] == hashes[first - 1]:  # of the chunk before
+    while 0 < first < stop and hashes[first] == hashes[first - 1]:  # of the previous chunk
         first += 1
     start = first
     while start < stop:
@@ -130,7 +132,7 @@ def _number(numbers: UInt32, equals: UInt64, places: UInt64, made: UInt32, first
 
 
 def _gather(bounds: UInt64, places: Int64) -> pa.LargeStringArray:
-    """Copy the words at some places."""
+    """Copy the words at some positions."""
     offsets_buffer, offsets = allocate(len(places) + 1, np.int64)
     offsets[0] = 0
     np.cumsum(bounds[places + 1] - bounds[places], out=offsets[1:].view(np.uint64))

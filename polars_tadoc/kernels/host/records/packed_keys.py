@@ -1,6 +1,6 @@
-"""Keys of several numbers as a few 64-bit ones in the same order, and merging of sorted stretches of them.
+"""Packs keys of several numbers into a few 64-bit ones with the same order, and merges sorted runs of them.
 
-A *limb* holds as many leading numbers of a key as 64 bits take, the first one highest; keys are uint64[limbs, keys].
+A *limb* has as many leading numbers of a key as fit in 64 bits, the first one highest; keys are uint64[limbs, keys].
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 LIMB_BITS = 63
-"""One less than a limb has: files hold limbs as signed numbers in the same order."""
+"""One bit less than a limb has: files store limbs as signed numbers, which keeps the order."""
 
 SLICE = 1 << 15
-"""Records that are merged at a time: they, their counts and a copy of both stay in a core's own cache."""
+"""Records merged at a time: they, their counts and a copy of both fit in a core's private cache."""
 
 
 @dataclass(frozen=True)
 class KeyForm:
-    """How the numbers of a key lie in its limbs."""
+    """Layout of a key's numbers in its limbs."""
 
     bits: tuple[int, ...]
     """Bits of each number, 1 to 32."""
@@ -47,17 +47,17 @@ class KeyForm:
 
     @property
     def limbs(self) -> int:
-        """How many limbs a key has."""
+        """Number of limbs of a key."""
         return self.limb[-1] + 1
 
     @property
     def shift(self) -> list[int]:
-        """How many bits of its limb stand behind each number."""
+        """Number of bits after each number in its limb."""
         limb = self.limb
         return [sum(self.bits[c + 1 : c + 1 + limb[c + 1 :].count(limb[c])]) for c in range(len(self.bits))]
 
     def first_limb_mask(self, columns: int) -> np.uint64:
-        """Return the bits of the first limb in which the first ``columns`` numbers lie."""
+        """Return the bits of the first limb that contain the first ``columns`` numbers."""
         inside = min(columns, self.limb.count(0))
         return np.uint64((1 << 64) - (1 << self.shift[inside - 1]))
 
@@ -75,11 +75,11 @@ def pack(keys: UInt32, form: KeyForm, words: list[bool], numbers: UInt32 | None,
     keys
         uint32[keys, columns].
     form
-        How.
+        The layout.
     words
-        By column: whether its numbers are changed by ``numbers``.
+        By column: whether its numbers are mapped by ``numbers``.
     numbers
-        uint32: the new number of each; None where they stay.
+        uint32: the new number of each word; None: unchanged.
     out
         uint64[limbs, keys], filled.
 
@@ -98,19 +98,19 @@ def unpack(limbs: UInt64, form: KeyForm) -> UInt32:
 
 
 def repack(limbs: UInt64, form: KeyForm, to: KeyForm, words: list[bool], numbers: UInt32 | None, out: UInt64) -> bool:
-    """Pack keys in another form.
+    """Repack keys into another layout.
 
     Parameters
     ----------
     limbs, form
-        The keys, and their form.
+        The keys, and their layout.
     to, words, numbers, out
         As for :func:`pack`; ``out`` may be ``limbs`` where these are one.
 
     Returns
     -------
     bool
-        Whether ``numbers`` has all numbers of words; else what is filled in means nothing.
+        Whether all word numbers are within ``numbers``; otherwise the output is undefined.
 
     """
     if numbers is None and form == to:
@@ -124,20 +124,21 @@ def repack(limbs: UInt64, form: KeyForm, to: KeyForm, words: list[bool], numbers
 
 
 def merge_sorted(stretches: Sequence[tuple[UInt64, UInt64 | None]]) -> tuple[UInt64, UInt64 | None]:
-    """Merge sorted stretches of keys; equal keys become one, and their counts are added.
+    """Merge sorted runs of keys; the counts of equal keys are added.
 
-    Slices between two keys are merged two stretches at a time in a core's own cache, so that each key is read from
-    memory and written to it once.
+    Splits the runs into slices of keys, and merges each slice pairwise in a core's private cache, so that each key is
+    read
+    from and written to memory once.
 
     Parameters
     ----------
     stretches
-        Keys in rising order, uint64[limbs, keys], and uint64 counts; either all have counts or none.
+        Ascending keys, uint64[limbs, keys], and uint64 counts; either all runs have counts or none.
 
     Returns
     -------
     (uint64[limbs, merged], uint64 array or None)
-        Keys in rising order, and their counts; where only one stretch has any keys, it is returned as it is.
+        Ascending keys, and their counts; a single nonempty run is returned without a copy.
 
     """
     stretches = [one for one in stretches if one[0].shape[1]] or list(stretches[:1])
@@ -150,7 +151,7 @@ def merge_sorted(stretches: Sequence[tuple[UInt64, UInt64 | None]]) -> tuple[UIn
     size = int(bounds[-1].sum())
     made: UInt64 = allocate(size * limbs, np.uint64)[1].reshape(limbs, size)
     made_counts: UInt64 = allocate(size if counted else 0, np.uint64)[1]
-    starts = bounds.sum(axis=1)  # keys before each slice
+    starts = bounds.sum(axis=1)  # number of keys before each slice
     largest = int(np.diff(starts).max())
 
     def merge(chunk: tuple[int, int]) -> tuple[int, int]:
@@ -172,15 +173,15 @@ def merge_sorted(stretches: Sequence[tuple[UInt64, UInt64 | None]]) -> tuple[UIn
 
 
 def _addresses(keys: UInt64, counts: UInt64 | None) -> list[int]:
-    """Where each limb's numbers start in memory, and the counts."""
+    """Return the addresses of each limb's numbers, and of the counts."""
     arrays = [*keys, *([] if counts is None else [counts])]
     if any(array.dtype != np.uint64 or array.strides != (8,) for array in arrays):
-        raise TypeError("limbs and counts are to be uint64, one after another")
+        raise TypeError("limbs and counts must be contiguous uint64 arrays")
     return [array.ctypes.data for array in arrays]
 
 
 def _slices(firsts: Sequence[UInt64]) -> Int64:
-    """Cut stretches at some keys of the longest one; returns int64[slices + 1, stretches], where each slice starts."""
+    """Split runs at some keys of the longest one; return int64[slices + 1, runs], the start of each slice."""
     lengths = [len(own) for own in firsts]
     longest = firsts[int(np.argmax(lengths))]
     count = max(1, sum(lengths) // SLICE)
@@ -193,7 +194,7 @@ def _slices(firsts: Sequence[UInt64]) -> Int64:
 
 
 def _changed(form: KeyForm, words: list[bool], numbers: UInt32 | None) -> Int64:
-    """int64[columns, 4]: limb, shift, bits, and whether numbers are changed."""
+    """int64[columns, 4]: limb, shift, bits, and whether numbers are mapped."""
     changed = np.array([[one and numbers is not None] for one in words], np.int64)
     return np.hstack([form.table, changed])
 
@@ -262,7 +263,7 @@ def _copy(a: UInt64, counts: UInt64, i: Any, end: Any, out: UInt64, out_counts: 
 
 @inner
 def _load(addresses: UInt64, i: Any, end: Any, out: UInt64, out_counts: UInt64, at: Any) -> Any:
-    """Copy a part of a stretch."""
+    """Copy a slice of a run."""
     for limb in range(len(out)):
         base = addresses[limb] + np.uint64(8) * np.uint64(i)
         for k in range(end - i):
@@ -278,7 +279,7 @@ def _load(addresses: UInt64, i: Any, end: Any, out: UInt64, out_counts: UInt64, 
 def _merge_two(
     a: UInt64, counts: UInt64, i: Any, i_end: Any, j_end: Any, out: UInt64, out_counts: UInt64, at: Any
 ) -> Any:
-    """Merge two stretches, one behind the other; with one limb no branch depends on which key is the smaller one."""
+    """Merge two adjacent slices; with one limb, no branch depends on the comparison of keys."""
     counted = len(out_counts) > 0
     j = i_end
     if len(out) == 1:
@@ -320,7 +321,7 @@ def _merge_slices(
     made_counts: UInt64,
     at: Any,
 ) -> Any:
-    """Merge slice after slice, and the stretches of each in rounds, pair by pair; the last round writes the result."""
+    """Merge slice by slice, the runs of each in rounds, pair by pair; the last round writes the result."""
     for s in range(len(bounds) - 1):
         left, side = bounds.shape[1], 0
         edges[0, 0] = 0

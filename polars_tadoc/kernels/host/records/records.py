@@ -1,4 +1,4 @@
-"""Records of analytics: what is done to millions of them at a time."""
+"""Kernels on records of analytics, for millions of records at a time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _START, _32 = np.uint64(0xCBF29CE484222325), np.uint64(32)
 
 
 def hash_words(offsets: Int64, data: UInt8) -> UInt64:
-    """Hash the bytes of each word, the same way on every machine (FNV-1a, its bits mixed).
+    """Hash the bytes of each word, identically on every machine (FNV-1a with a final mix).
 
     Parameters
     ----------
     offsets, data
-        int64, words + 1: where each word starts in the UTF-8 bytes.
+        int64, words + 1: offsets of the words in the UTF-8 bytes.
 
     Returns
     -------
     uint64 array
-        A hash by word.
+        One hash per word.
 
     """
     hashes = np.empty(len(offsets) - 1, np.uint64)
@@ -42,7 +42,7 @@ def _hash_words(offsets: Int64, data: UInt8, hashes: UInt64) -> None:
 
 
 def mark(keys: UInt32, columns: list[bool], used: Bools) -> None:
-    """Mark the numbers that are in some columns of keys, uint32[keys, columns]; ``used`` is bool by number."""
+    """Mark the numbers that occur in some columns of keys, uint32[keys, columns]; ``used`` is bool by number."""
     own = np.flatnonzero(columns)
     map_parallel(lambda chunk: _mark(keys, own, used, *chunk), even_chunks(len(keys)))
 

@@ -1,6 +1,6 @@
-"""Sorts keys of one or more 64-bit limbs: spread by their highest digit, then each bucket digit by digit in a cache.
+"""Sorts keys of one or more 64-bit limbs: distributes them by the highest digit, then sorts each bucket in cache.
 
-Indices are unsigned here: one that might be negative costs a comparison and a choice each time it is used.
+Indices are unsigned: indices that may be negative cost a comparison and a select at each use.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 BUCKET_BITS = 11
-"""Bits of the first digit: as many streams as the processor follows while keys are spread."""
+"""Bits of the first digit: as many write streams as the processor can track."""
 
 FEW = 24
-"""Keys up to which a bucket is sorted by insertion."""
+"""Buckets of at most this many keys use insertion sort."""
 
 _0, _1, _8, _255, _FEW = (np.uint64(number) for number in (0, 1, 8, 255, FEW))
 
 
 def sort_keys(limbs: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 | None]:
-    """Sort keys; equal ones become one, and their counts are added.
+    """Sort keys; the counts of equal keys are added.
 
     Parameters
     ----------
     limbs
-        uint64[limbs, keys], the first limb the one that decides first.
+        uint64[limbs, keys], the most significant limb first.
     counts
-        uint64 by key; None where there are none.
+        uint64 by key, or None.
 
     Returns
     -------
     (uint64[limbs, distinct], uint64 array or None)
-        Keys in rising order, and their counts.
+        Ascending keys, and their counts.
 
     """
     if len(limbs) == 1:
@@ -51,7 +51,7 @@ def sort_keys(limbs: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 | No
 
 
 def _without_equal(keys: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 | None]:
-    """Make one of equal neighbours."""
+    """Merge adjacent equal keys."""
     if keys.shape[1] == 0:
         return keys, counts
     new = (keys[:, 1:] != keys[:, :-1]).any(axis=0) if len(keys) > 1 else keys[0, 1:] != keys[0, :-1]
@@ -63,7 +63,7 @@ def _without_equal(keys: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 
 
 
 def sort_with(keys: UInt64, payload: UInt64 | None) -> tuple[UInt64, UInt64]:
-    """Sort keys with what belongs to each; equal ones stay in their order."""
+    """Sort keys with a payload; stable."""
     many = len(keys)
     bits = int(keys.max()).bit_length() if many else 0
     shift = max(0, bits - BUCKET_BITS)
@@ -84,7 +84,7 @@ def sort_with(keys: UInt64, payload: UInt64 | None) -> tuple[UInt64, UInt64]:
 
 @inner
 def _insert(keys: UInt64, payload: UInt64, start: Any, end: Any) -> None:
-    """Sort a few keys by insertion."""
+    """Sort a few keys by insertion sort."""
     carries = len(payload) > 0
     for i in range(start + _1, end):
         key, own = keys[i], payload[i] if carries else _0
@@ -111,7 +111,7 @@ def _move(
     made_payload: UInt64,
     to: Any,
 ) -> None:
-    """Copy keys from ``start`` on to their places behind ``to``, by one digit."""
+    """Copy keys from ``start`` on to their positions after ``to``, by one digit."""
     carries = len(payload) > 0
     for k in range(start, start + many):
         digit = (keys[k] >> shift) & _255
@@ -142,7 +142,7 @@ def _sort_buckets(
             _insert(keys, payload, start, end)
             continue
         shift = _0
-        away = False  # whether they are in the spare arrays
+        away = False  # whether the keys are in the spare arrays
         while shift < np.uint64(bits):
             for digit in range(256):
                 places[digit] = 0
@@ -150,7 +150,7 @@ def _sort_buckets(
                 key = spare[k] if away else keys[start + k]
                 places[(key >> shift) & _255] += 1
             key = spare[_0] if away else keys[start]
-            if np.uint64(places[(key >> shift) & _255]) < many:  # else they have the digit in common
+            if np.uint64(places[(key >> shift) & _255]) < many:  # otherwise all keys share this digit
                 before = np.int64(0)
                 for digit in range(256):
                     before, places[digit] = before + places[digit], before

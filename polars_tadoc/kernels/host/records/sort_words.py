@@ -1,4 +1,4 @@
-"""Sorts words in code point order: by eight bytes at a time as numbers, and few equal ones by comparing."""
+"""Sorts words in code point order: by eight bytes at a time as numbers, small groups by comparison."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 FEW = 16
-"""Words up to which equal prefixes are sorted by insertion."""
+"""Up to this many words with equal prefixes are sorted by insertion sort."""
 
 LARGE = 1 << 10
-"""Words above which equal prefixes are sorted by the next eight bytes."""
+"""More words than this with equal prefixes are sorted by the next eight bytes."""
 
 MAX_PREFIX = 64
-"""Bytes after which equal prefixes are sorted by comparing."""
+"""After this many bytes, words with equal prefixes are sorted by comparison."""
 
 _1 = np.uint64(1)
 
@@ -40,7 +40,7 @@ def _sort(bounds: UInt64, order: UInt64, skipped: int) -> None:
     map_parallel(lambda chunk: _prefixes(bounds, own, skipped, prefixes, *chunk), even_chunks(len(own)))
     prefixes, order[:] = sort_with(prefixes, own)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], prefixes[1:] == prefixes[:-1], [False]])))
-    equal = np.stack([edges[::2], edges[1::2] + 1], axis=1)  # where each run of equal prefixes starts and ends
+    equal = np.stack([edges[::2], edges[1::2] + 1], axis=1)  # start and end of each run of equal prefixes
     large = (equal[:, 1] - equal[:, 0] > LARGE) & (skipped + 8 < MAX_PREFIX)
     small = equal[~large]
     map_parallel(lambda chunk: _sort_equal(bounds, order, small, *chunk), even_chunks(len(small), 1 << 10))
@@ -62,7 +62,7 @@ def _less(bounds: UInt64, a: Any, b: Any) -> Any:
 
 @inner
 def _sift(bounds: UInt64, words: UInt64, start: Any, root: Any, size: Any) -> None:
-    """Let a word sink to its place in a heap of which the last words come first."""
+    """Sift a word down in a heap whose root is the last word."""
     word = words[start + root]
     while 2 * root + 1 < size:
         child = 2 * root + 1
@@ -77,7 +77,7 @@ def _sift(bounds: UInt64, words: UInt64, start: Any, root: Any, size: Any) -> No
 
 @kernel
 def _sort_equal(bounds: UInt64, words: UInt64, runs: Int64, first: int, stop: int) -> None:
-    """Sort runs of words by comparing them."""
+    """Sort runs of words by comparison."""
     for run in range(first, stop):
         start, end = runs[run, 0], runs[run, 1]
         if end - start <= FEW:

@@ -1,1 +1,1 @@
-"""Kernels: rows."""
+"""Kernels on rows: expand, extract, hash, match phrases, score."""

@@ -1,8 +1,7 @@
-"""Hashes texts by polynomials modulo 2^61 - 1: strings as they are, rows from their rules.
+"""Hashes texts by polynomials modulo 2^61 - 1: strings directly, rows from their rules.
 
-Definition in :func:`polars_tadoc.kernels.host.rows.reference.content_hash`. The hash of a text
-composes from those of its parts,
-``h(ab) = h(a) * B**len(b) + h(b)``, so each symbol is hashed once, whatever it expands to.
+:func:`polars_tadoc.kernels.host.rows.reference.content_hash` has the definition. The hash of a concatenation follows
+from those of its parts, ``h(ab) = h(a) * B**len(b) + h(b)``, so each symbol is hashed once, whatever its expansion.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
 BASES = (0x1A7F55739726180F, 0x0DB1D00784707708)
-"""Primitive roots modulo 2^61 - 1: the first among the SHA-256 of ``polars_tadoc content_hash 1`` (and ``2``), the
-digest of that and so on, each taken modulo the prime. They make the hash what it is: never change them."""
+"""Primitive roots modulo 2^61 - 1: the first ones in the sequence of the SHA-256 of ``polars_tadoc content_hash 1``
+(and ``2``), the SHA-256 of that and so on, each modulo the prime. They define the hash: never change them."""
 
 BLOCK = 256
-"""Bytes summed up before a reduction: the most for which no sum of :func:`dot` passes 31 bits."""
+"""Bytes summed before a reduction: the maximum for which all sums of :func:`dot` fit in 31 bits."""
 
 WORDS, BODY, LEADING_GAP = 4, 5, 6
-"""What follows the part in a symbol's line: the words it stands for, where its body begins and (from bit 32 on) ends,
-the code of the gap that is predicted in front of it within a row."""
+"""Fields of a symbol's line after the part: words of its expansion, start and (from bit 32 on) end of its body, code of
+the gap predicted before it in a row."""
 LINE = 8
-"""Numbers of a symbol's line."""
+"""Numbers per line."""
 
 _NEVER = 1 << 62
 _LOW = np.uint64((1 << 32) - 1)
 _AHEAD = 12
-"""Symbols ahead of time at which their parts are fetched."""
+"""Prefetch distance in symbols."""
 _STRIDE = np.uint64(2 * BLOCK)
 
 
@@ -46,7 +45,7 @@ def _powers() -> UInt64:
 
 
 def _limbs() -> npt.NDArray[np.int16]:
-    """Signed 16-bit limbs of the powers, falling: by base and limb, uint16 by byte of a block."""
+    """Signed 16-bit limbs of the powers, descending: by base and limb, uint16 by byte of a block."""
     table = np.empty((len(BASES), 4, BLOCK), np.int16)
     for k, base in enumerate(BASES):
         for i in range(BLOCK):
@@ -63,7 +62,7 @@ POWERS, LIMBS = _powers(), _limbs()
 
 @njit(inline="always")
 def _head(address: int, length: int, count: int) -> Any:
-    """First ``count`` (1 to 16) bytes of a string as the last ones of sixteen, in two words; the others are zeros."""
+    """Return the first ``count`` (1 to 16) bytes of a string as the last of sixteen, in two words, zero-padded."""
     at = nb.uint64(address)
     high = nb.uint64(0)
     if length >= 16:
@@ -91,7 +90,7 @@ def _head(address: int, length: int, count: int) -> Any:
 
 @njit
 def _hash_bytes(address: int, length: int, first: int, second: int, powers: UInt64, limbs_at: int) -> Any:
-    """Continue the two polynomials by a string."""
+    """Append a string to the two polynomials."""
     at = nb.uint64(address)
     rest = nb.int64(length) & nb.int64(BLOCK - 1)
     if rest:
@@ -114,7 +113,7 @@ def _hash_bytes(address: int, length: int, first: int, second: int, powers: UInt
 
 @njit(inline="always")
 def _mixed(value: int) -> Any:
-    """Stafford's thirteenth mix of 64 bits, as SplitMix64 has it (Steele, Lea and Flood, OOPSLA 2014)."""
+    """Mix 64 bits (Stafford's variant 13, as in SplitMix64: Steele, Lea and Flood, OOPSLA 2014)."""
     value = (value ^ (value >> nb.uint64(30))) * nb.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> nb.uint64(27))) * nb.uint64(0x94D049BB133111EB)
     return value ^ (value >> nb.uint64(31))
@@ -122,7 +121,7 @@ def _mixed(value: int) -> Any:
 
 @njit(inline="always")
 def _finished(first: int, second: int) -> Any:
-    """Lower and upper half of the hash: one to one, so that no two values meet here."""
+    """Return the lower and upper half of the hash; a bijection, so no values collide here."""
     low = _mixed(reduced(first))
     high = _mixed(reduced(second) ^ low)
     return _mixed(low ^ high), high
@@ -158,7 +157,7 @@ def hash_words(offsets: Int64, data_at: int, powers: UInt64, limbs_at: int, part
 
 @njit(inline="always")
 def _join(parts: UInt64, left: int, more: UInt64, right: int) -> Any:
-    """Part of a text that is one followed by another."""
+    """Return the part of two concatenated texts."""
     a, b = more[right, 2], more[right, 3]
     return (
         plus(times(parts[left, 0], a), more[right, 0]),
@@ -180,12 +179,15 @@ def hash_rules(
     known: UInt64,
     places: UInt64,
 ) -> None:
-    """Fill what is known of each symbol, whose words' parts are there, and the places of bodies.
+    """Fill the line of each symbol, from the words' parts, and the positions of bodies.
 
-    ``gaps`` are the parts of gaps by code, the last one that of no gap. A rule names words and earlier rules only. A
-    symbol's line is its part, with the gaps predicted inside, then ``WORDS``, ``BODY`` and ``LEADING_GAP``: all that a
-    row needs of it is in one cache line. A place is its symbol and, from bit 32 on, the code of the gap in front of it,
-    that of no gap for the first one of a body: the gap there is the one in front of the rule.
+    ``gaps`` are the parts of gaps by code, the last one that of no gap. A rule refers to words and earlier rules only.
+    A
+    symbol's line is its part, including the predicted gaps inside, then ``WORDS``, ``BODY`` and ``LEADING_GAP``: all
+    that
+    a row needs of it is in one cache line. A position is its symbol and, from bit 32 on, the code of the gap before it;
+    the
+    first position of a body has the code of no gap, because the gap there is the one before the rule.
     """
     no_gap = nb.uint64(len(gaps) - 1)
     for symbol in range(len(known)):
@@ -211,7 +213,7 @@ def hash_rules(
 
 @njit
 def lead(leading_gaps: UInt32, gaps: UInt64, parts: UInt64, led: UInt64) -> None:
-    """Fill each symbol's part with the gap in front of it that is predicted within a row."""
+    """Fill each symbol's part including the gap predicted before it in a row."""
     for symbol in range(len(leading_gaps)):
         code = leading_gaps[symbol]
         led[symbol, 0], led[symbol, 1], led[symbol, 2], led[symbol, 3] = _join(gaps, code, parts, symbol)
@@ -227,7 +229,7 @@ def _continued(first: int, second: int, parts: UInt64, which: int) -> Any:
 
 @njit(inline="always")
 def _next_special(before: int, address: int, left: int, codes: int) -> Any:
-    """What is wrong, place and code of the next gap that is not as predicted, and the stream after it."""
+    """Return error, position and code of the next gap that differs from its prediction, and the rest of the stream."""
     if left <= 0:
         return OK, nb.int64(_NEVER), nb.int64(0), nb.uint64(address), left
     passed, used = read_varint(address, left)
@@ -259,9 +261,9 @@ def hash_rows(
     low: UInt64,
     high: UInt64,
 ) -> Any:
-    """Fill both halves of each row's hash; returns ``(code, row)`` of the first thing wrong with its gaps.
+    """Fill both halves of each row's hash; return ``(code, row)`` of the first error in its gaps.
 
-    Only the rules in which a gap is not as predicted are opened.
+    Only rules that contain a gap that differs from its prediction are opened.
     """
     began = interrupts()
     position = np.empty(levels + 1, np.int64)
@@ -271,7 +273,7 @@ def hash_rows(
     for row in range(len(low)):
         if interrupts() != began:
             return OK, row
-        first, second = nb.uint64(1), nb.uint64(1)  # a leading digit: texts of zero bytes differ by their length
+        first, second = nb.uint64(1), nb.uint64(1)  # a leading digit 1: texts of zero bytes differ by their length
         start, end = root_offsets[row], root_offsets[row + 1]
         left = nb.int64(gap_sizes[row])
         if left == 0:
@@ -299,7 +301,7 @@ def hash_rows(
                     wrong, special, special_code, address, left = _next_special(special, address, left, codes)
                     if wrong != OK:
                         return wrong, row
-                # no gap is a part, too: a branch that is often mispredicted costs more than the multiplications
+                # no gap is a part, too: a mispredicted branch would cost more than the multiplications
                 first, second = _continued(first, second, gaps, code)
                 length = nb.int64(known[symbol, WORDS])
                 if special >= word + length:
@@ -320,7 +322,7 @@ def hash_rows(
                 code = nb.int64(places[place] >> nb.uint64(32))
         if word == special:
             if special_code == 0:
-                return GAP_RANGE, row  # one space between words
+                return GAP_RANGE, row  # code 0 is one space between words
             first, second = _continued(first, second, gaps, special_code)
             wrong, special, special_code, address, left = _next_special(special, address, left, codes)
             if wrong != OK:

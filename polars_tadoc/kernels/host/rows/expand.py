@@ -1,4 +1,4 @@
-"""Expands rows to text: a pass that checks and bounds, one that writes."""
+"""Expands rows to text in two passes: one checks and bounds, one writes."""
 
 from __future__ import annotations
 
@@ -36,11 +36,13 @@ def measure(
     row_words: Int64,
     row_bytes: Int64,
 ) -> Any:
-    """Fill words and UTF-8 bytes of each row; returns ``(code, row)`` of the first thing wrong.
+    """Fill words and UTF-8 bytes of each row; return ``(code, row)`` of the first error.
 
-    Bytes are a bound: predicted gaps that the row replaces are counted too, see :func:`replaced_bytes`. Every gap
-    stream is read to its end here, so that the writing pass need not check again. All rows together may stand for
-    ``most_words`` words and ``most_bytes`` bytes.
+    Bytes are an upper bound: predicted gaps that the row replaces count, too, see :func:`replaced_bytes`. Every gap
+    stream is
+    read to its end, so that the writing pass need not check again. All rows together may expand to at most
+    ``most_words``
+    words and ``most_bytes`` bytes.
     """
     total = nb.int64(0)
     total_size = nb.int64(0)
@@ -103,13 +105,13 @@ def replaced_bytes(
     row_words: Int64,
     row_bytes: Int64,
 ) -> None:
-    """Subtract from each row's bytes the predicted gaps that it replaces; the streams were checked by :func:`measure`.
+    """Subtract from each row's bytes the predicted gaps that it replaces; :func:`measure` has checked the streams.
 
-    Gaps ascend, so each search goes on from the symbol that the one before it found: none of a row is passed twice.
+    Gaps ascend, so each search continues from the previous one's symbol: no symbol of a row is visited twice.
     """
     began = interrupts()
-    place = np.empty(levels + 1, np.int64)  # of the symbols that the search is inside of, below the row's own
-    end = np.empty(levels + 1, np.int64)  # words up to the end of the rule that each stands in
+    place = np.empty(levels + 1, np.int64)  # in the bodies around the search's position, below the row's own symbols
+    end = np.empty(levels + 1, np.int64)  # words up to the end of each of these rules
     for row in range(len(row_words)):
         if interrupts() != began:
             return
@@ -118,7 +120,7 @@ def replaced_bytes(
         gap = nb.int64(-1)
         i = root_offsets[row]
         depth = 0
-        start = nb.int64(0)  # words before the symbol that the search stands at
+        start = nb.int64(0)  # words before the search's current symbol
         while left > 0:
             passed, used = read_varint(address, left)
             _, used_too = read_varint(address + nb.uint64(used), left - used)
@@ -153,7 +155,7 @@ def replaced_bytes(
 
 @njit(inline="always")
 def _copy(source: int, target: int, length: int, last: int) -> Any:
-    """Copy bytes, eight at a time where that stays below ``last`` (what lies after the target is written later)."""
+    """Copy bytes, eight at a time below ``last`` (bytes after the target are overwritten later)."""
     read, at, end = nb.uint64(source), nb.uint64(target), nb.uint64(target) + nb.uint64(length)
     while at < end:
         if at + _8 <= nb.uint64(last):
@@ -169,7 +171,7 @@ def _copy(source: int, target: int, length: int, last: int) -> Any:
 
 @njit(inline="always")
 def _next_special(before: int, address: int, left: int) -> Any:
-    """Place and code of the next gap that is not as predicted, and the stream after it."""
+    """Return position and code of the next gap that differs from its prediction, and the rest of the stream."""
     if left <= 0:
         return nb.int64(_NEVER), nb.int64(0), address, left
     passed, used = read_varint(address, left)
@@ -201,16 +203,17 @@ def write(
     target: int,
     last: int,
 ) -> None:
-    """Write the rows' text one after another from address ``target``, and each row's bytes to ``row_bytes``.
+    """Write the rows' concatenated text from address ``target``, and each row's bytes to ``row_bytes``.
 
-    ``last`` bounds wide stores. Strings are read eight bytes at a time: both string buffers end in at least eight
-    spare bytes. Where all gaps inside a long rule are as predicted its text is copied from where it was written first.
+    ``last`` bounds wide stores. Strings are read eight bytes at a time: both string buffers have at least eight spare
+    bytes.
+    If all gaps inside a long rule are as predicted, its text is copied from its first occurrence in the output.
     """
     began = interrupts()
     at = nb.uint64(target)
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
-    written = np.zeros(len(rule_offsets) - 1, np.uint64)  # where each rule's predicted text stands
+    written = np.zeros(len(rule_offsets) - 1, np.uint64)  # position of each rule's predicted text in the output
     for row in range(len(row_words)):
         if interrupts() != began:
             return

@@ -1,4 +1,4 @@
-"""Cuts words out of rows: what is left is rows of the same grammar, and only the rules on the way are opened."""
+"""Cuts words out of rows: the results are rows of the same grammar, and only rules at the ends are opened."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from polars_tadoc.runtime.compiled import njit
 OK, GAPS_CUT, GAP_RANGE, FULL = 0, 1, 2, 3
 
 LONG = 255
-"""A short length that stands for this many words or more."""
+"""A short length of this value means this many words or more."""
 
 _NEVER = (1 << 63) - 1
-_PAIR = 20  # bytes of two varints, at most
+_PAIR = 20  # maximum bytes of two varints
 _CUT_OFF = -1
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _GATHER_BITS = np.uint64(0x0102040810204080)
@@ -27,10 +27,10 @@ _ONES = np.uint64(0x0001000100010001)
 
 
 def _pair_tables() -> tuple[UInt8, UInt64]:
-    """What eight bytes of a stream hold, by which of them end a number.
+    """Return tables about eight bytes of a stream, indexed by the mask of bytes that end a number.
 
-    The pairs that end there, times 16, plus the bytes that they take; and a mask of those that say how many gaps are
-    passed over. Pairs count up to the first that needs more than one byte for that.
+    The number of complete pairs times 16, plus their bytes; and a mask of the bytes with numbers of skipped gaps. Pairs
+    count up to the first whose number of skipped gaps needs more than one byte.
     """
     whole, passed = np.zeros(256, np.uint8), np.zeros(256, np.uint64)
     for ends in range(256):
@@ -75,11 +75,11 @@ def count_words(
 
 @njit
 def _skip_gaps(address: int, left: int, gap: int, most: int) -> Any:
-    """Pass over the pairs of a stream whose place is ``most`` or less.
+    """Skip the pairs of a stream whose position is at most ``most``.
 
-    ``gap`` is the place after the last pair's. The pairs in eight bytes go in one step: four where all numbers take one
-    byte, else as the tables say (half the time on text whose gaps are many). Returns the stream from the first pair not
-    passed over, and the place after the last one that was; ``left`` is ``_CUT_OFF`` where it ends inside a number.
+    ``gap`` is the position after the last pair's. The pairs in eight bytes take one step: four if all numbers have one
+    byte, otherwise as in the tables (half the time on text with many gaps). Returns the stream from the first pair not
+    skipped, and the position after the last skipped one; ``left`` is ``_CUT_OFF`` if the stream ends inside a number.
     """
     while left > 0:
         if left >= 8:
@@ -91,7 +91,7 @@ def _skip_gaps(address: int, left: int, gap: int, most: int) -> Any:
                     address += nb.uint64(8)
                     left -= 8
                     continue
-            # one bit for each byte: whether a number ends there
+            # one bit per byte: whether a number ends there
             ends = (((~eight & _HIGH_BITS) >> nb.uint64(7)) * _GATHER_BITS) >> nb.uint64(56)
             whole = nb.uint64(_WHOLE_PAIRS[ends])
             passed = eight & _PASSED[ends]
@@ -118,7 +118,7 @@ def _skip_gaps(address: int, left: int, gap: int, most: int) -> Any:
 
 @njit
 def _read_gap(address: int, left: int, gap: int) -> Any:
-    """Place and code of a stream's next gap, and the stream after it; arguments and ends as for :func:`_skip_gaps`."""
+    """Return position and code of a stream's next gap, and the rest of the stream; as for :func:`_skip_gaps`."""
     if left == 0:
         return nb.int64(_NEVER), nb.int64(0), address, left
     passed, used = read_varint(address, left)
@@ -154,17 +154,20 @@ def cut(
 ) -> Any:
     """Cut words ``firsts[k]`` to ``stops[k]`` out of a document, from cut ``begin`` on.
 
-    A cut is a row: the fewest symbols that stand for the words, and a gap stream that says of each gap between them
-    what the document says. Both follow those of the cut before it, whose offsets are there. Returns ``(code, cut)`` of
-    the first that is damaged or has no room; only what is read of a stream is checked. Cuts of one document one after
-    another, ``firsts`` ascending, search it once.
+    A cut is a row: the minimum number of symbols that expand to the words, and a gap stream with the document's gaps
+    between
+    them. Both follow those of the previous cut, whose offsets are already written. Returns ``(code, cut)`` of the first
+    cut
+    that is damaged or does not fit; only the parts of a stream that are read are checked. Consecutive cuts of one
+    document,
+    with ascending ``firsts``, search it once.
     """
     base = nb.uint64(vocabulary_size)
-    position = np.empty(levels + 1, np.uint64)  # of what comes next in the rules that the walk is inside of
+    position = np.empty(levels + 1, np.uint64)  # next position in each of the rules around the current one
     end = np.empty(levels + 1, np.uint64)
     stream_at = nb.uint64(stream.ctypes.data)
     document = nb.int64(-1)
-    reached = i = last_root = before = left = gap = nb.int64(0)  # where the search stands: words before root i
+    reached = i = last_root = before = left = gap = nb.int64(0)  # state of the search: words before root i
     address = nb.uint64(0)
     for k in range(begin, len(documents)):
         first, stop = firsts[k], stops[k]
@@ -212,7 +215,7 @@ def cut(
                         return FULL, k
                     cut_symbols[nb.uint64(size)] = nb.uint32(symbol)
                     size += 1
-                    # what is predicted before a symbol of a row need not be what is before it here
+                    # the prediction before a symbol of a row may differ from the one here
                     differs = word > first and code != nb.int64(leading_gaps[symbol])
                     while differs or special < after:
                         if special == word or not differs:

@@ -1,8 +1,9 @@
 """Arithmetic modulo the Mersenne prime 2^61 - 1, and sums of bytes times powers, sixteen bytes at a time.
 
 Reduction is a mask, a shift and a sum (Carter and Wegman, *Universal classes of hash functions*, 1979; Ahle, Knudsen
-and Thorup, *The power of hashing with Mersenne primes*, 2020). Values between steps are below 2^61 + 8, congruent to
-the true ones, and made smaller than the prime only at the end.
+and
+Thorup, *The power of hashing with Mersenne primes*, 2020). Intermediate values are below 2^61 + 8 and congruent to the
+exact ones; only final values are reduced below the prime.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ PRIME = (1 << 61) - 1
 LIMBS = 4
 """Signed 16-bit limbs of a power, the lowest first."""
 LANES = 16
-"""Bytes that one step of :func:`dot` takes."""
+"""Bytes per step of :func:`dot`."""
 
 _61 = 61
 _P = nb.uint64(PRIME)
@@ -28,7 +29,7 @@ _P = nb.uint64(PRIME)
 
 @intrinsic
 def _high_product(typing_context: Any, a: Any, b: Any) -> Any:
-    """Upper 64 bits of the product of two 64-bit numbers."""
+    """Return the upper 64 bits of the product of two 64-bit numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide = ir.IntType(128)
@@ -40,7 +41,7 @@ def _high_product(typing_context: Any, a: Any, b: Any) -> Any:
 
 @njit(inline="always")
 def times(a: int, b: int) -> Any:
-    """Product of two values below 2^62, below 2^61 + 8."""
+    """Return the product of two values below 2^62; the result is below 2^61 + 8."""
     low = nb.uint64(a) * nb.uint64(b)
     high = _high_product(nb.uint64(a), nb.uint64(b))
     total = (low & _P) + ((high << nb.uint64(3)) | (low >> nb.uint64(61)))
@@ -49,21 +50,21 @@ def times(a: int, b: int) -> Any:
 
 @njit(inline="always")
 def plus(a: int, b: int) -> Any:
-    """Sum of two values below 2^63, below 2^61 + 8."""
+    """Return the sum of two values below 2^63; the result is below 2^61 + 8."""
     total = nb.uint64(a) + nb.uint64(b)
     return (total & _P) + (total >> nb.uint64(61))
 
 
 @njit(inline="always")
 def reduced(a: int) -> Any:
-    """The value itself, below the prime, of one below 2^62."""
+    """Reduce a value below 2^62 to below the prime."""
     value = (nb.uint64(a) & _P) + (nb.uint64(a) >> nb.uint64(61))
     return value - _P if value >= _P else value
 
 
 @njit
 def power(base: int, exponent: int) -> Any:
-    """The base to a power, by squaring."""
+    """Return a power of the base, by squaring."""
     result = nb.uint64(1)
     square = nb.uint64(base)
     left = nb.uint64(exponent)
@@ -77,10 +78,10 @@ def power(base: int, exponent: int) -> Any:
 
 @njit(inline="always")
 def from_limbs(a: int, b: int, c: int, d: int) -> Any:
-    """The value of four signed limbs below 2^31 in size, below 2^61 + 8."""
+    """Return the value of four signed limbs below 2^31 in magnitude; the result is below 2^61 + 8."""
     low = a + (b << nb.int64(16))
     high = c + (d << nb.int64(16))
-    # high * 2^32, of which the bits from 2^61 on come down again
+    # high * 2^32; its bits from 2^61 on are reduced
     total = low + (high >> nb.int64(29)) + ((high & nb.int64((1 << 29) - 1)) << nb.int64(32)) + nb.int64(PRIME)
     value = nb.uint64(total)
     return (value & _P) + (value >> nb.uint64(61))
@@ -105,18 +106,20 @@ def _shuffle(builder: Any, vector: Any, places: Any) -> Any:
 
 
 def _pair_sums(builder: Any, digits: Any, limbs: Any) -> Any:
-    """Products of 16 digits and limbs, neighbours added: one ``pmaddwd`` where the processor has it."""
+    """Sum adjacent products of 16 digits and limbs: one ``pmaddwd`` if the processor has it."""
     products = builder.mul(builder.sext(digits, _INTS), builder.sext(limbs, _INTS))
     return builder.add(_shuffle(builder, products, range(0, LANES, 2)), _shuffle(builder, products, range(1, LANES, 2)))
 
 
 @intrinsic
 def dot(typing_context: Any, low: Any, high: Any, address: Any, steps: Any, powers: Any, stride: Any) -> Any:
-    """Sums of bytes times limbs of powers, one sum for each of two bases' four limbs.
+    """Sum bytes times limbs of powers, for each of two bases' four limbs.
 
-    The bytes are the sixteen of ``low`` and ``high``, then ``16 * steps`` from an address on; ``powers`` is the address
-    of the first byte's limb, those of a base's next limb (and then of the next base) are ``stride`` bytes further on.
-    For at most 256 bytes no sum passes 31 bits.
+    The bytes are the sixteen of ``low`` and ``high``, then ``16 * steps`` from ``address``; ``powers`` is the address
+    of the
+    first byte's limb, and the base's next limb (and then the next base) is ``stride`` bytes further. For at most 256
+    bytes,
+    sums fit in 31 bits.
     """
     count = 2 * LIMBS
 

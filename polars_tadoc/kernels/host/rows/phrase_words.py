@@ -1,4 +1,4 @@
-"""Cuts phrases into words, and finds these in a vocabulary."""
+"""Tokenizes phrases, and finds their words in a vocabulary."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.compiled import njit
 
 UNKNOWN = 0xFFFFFFFF
-"""Id of a word that a vocabulary does not have."""
+"""Id of a word outside of the vocabulary."""
 
 
 @njit
 def cut_words(data: UInt8, offsets: Int64, classes: Classes, spans: Int64, word_offsets: Int64) -> int:
-    """Cut texts into words, as the tokenizer cuts rows.
+    """Tokenize texts as the tokenizer cuts rows.
 
     Parameters
     ----------
     data, offsets
-        The texts' UTF-8 bytes, one after another, and where each starts.
+        The texts' concatenated UTF-8 bytes, and their offsets.
     classes
         Character classes of the tokenizer.
     spans
-        Filled: where each word starts and ends in the bytes; room for two numbers a byte.
+        Output: start and end of each word in the bytes; room for two numbers per byte.
     word_offsets
-        Filled: the words before each text, and of all.
+        Output: number of words before each text, and in total.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def find_words(data: UInt8, spans: Int64, offsets: Int64, strings: UInt8, by_ran
     by_rank
         Their ids in code point order.
     ids
-        Filled: the id of each word, ``UNKNOWN`` where it is not there.
+        Output: the id of each word, ``UNKNOWN`` if it is missing.
 
     """
     for word in range(len(ids)):

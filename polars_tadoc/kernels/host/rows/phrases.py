@@ -1,9 +1,10 @@
 """Finds phrases in rules and documents without expanding them.
 
-Pattern matching on compressed text (Kida et al., A unifying framework for compressed pattern matching,
-SPIRE 1999; Amir, Benson and Farach, JCSS 1996) of the phrases (Aho and Corasick, CACM 1975). Of each symbol are known
-the matches inside it and the state after it. A symbol that is read from the start state is one step; from another
-state its words are read only as long as a match may have begun before it.
+Compressed pattern matching (Kida et al., A unifying framework for compressed pattern matching, SPIRE 1999; Amir, Benson
+and Farach, JCSS 1996) with an automaton of the phrases (Aho and Corasick, CACM 1975). Each symbol has the number of
+matches inside it and the state after it. Reading a symbol from the start state is one step; from another state, its
+words
+are read only while a match may have begun before it.
 """
 
 from __future__ import annotations
@@ -22,44 +23,44 @@ HOLDS = 1
 LEAVES = 2
 
 LEFT_OUT = -2
-"""Term of a word that is left out as if it were not there."""
+"""Term of a word that is ignored."""
 
 
 class Automaton(NamedTuple):
-    """Phrases as the kernels take them. State 0 is the start; word class 0 is in no phrase."""
+    """Automaton of phrases. State 0 is the start; word class 0 is in no phrase."""
 
     classes: UInt32
     """Class by terminal."""
     from_start: UInt32
-    """By class: the state after it."""
+    """By class: the state after it, from the start."""
     edge_offsets: UInt32
-    """By state, and one more: where its edges start."""
+    """By state, and one more: offsets of its edges."""
     edge_classes: UInt32
     """Classes of edges, ascending within a state; none of the start state's."""
     edge_states: UInt32
     fails: UInt32
-    """By state: that of the longest proper suffix of what was read."""
+    """By state: the state of the longest proper suffix of the words read."""
     onward: UInt32
-    """By state: itself, or where it has no edges its longest suffix' that has."""
+    """By state: itself, or if it has no edges, its longest suffix with edges."""
     depths: UInt32
-    """By state: words that it stands for."""
+    """By state: number of words read since the start."""
     ends: UInt8
     """By state: whether a phrase ends there."""
 
 
 class Matches(NamedTuple):
-    """What is known of symbols; states and counts only where touched."""
+    """Results by symbol; states and counts only where touched."""
 
     touched: UInt8
-    """``HOLDS`` where a symbol has a match inside, plus ``LEAVES`` where the state after it is not the start."""
+    """``HOLDS`` if a symbol has a match inside, plus ``LEAVES`` if the state after it is not the start."""
     exits: UInt32
-    """State after the symbol, read from the start."""
+    """State after the symbol, starting from state 0."""
     counts: UInt64
     """Matches inside the symbol."""
 
 
 class Text(NamedTuple):
-    """Rules as the kernels take them."""
+    """Arrays of rules."""
 
     terminals: int
     rule_offsets: UInt64
@@ -69,17 +70,17 @@ class Text(NamedTuple):
 
 
 class Owners(NamedTuple):
-    """The rules whose bodies name a symbol, as often as they do."""
+    """The rules whose bodies contain a symbol, with repetitions."""
 
     offsets: UInt32
-    """By symbol, and two more: where its rules start."""
+    """By symbol, and two more: offsets of its rules."""
     rules: UInt32
     """Ascending within a symbol."""
 
 
 @njit
 def find_first_words(text: Text) -> None:
-    """Write the first word of each symbol, but of empty rules, which no symbol names."""
+    """Write the first word of each symbol, except for empty rules, which are in no body."""
     first_words = text.first_words
     for word in range(text.terminals):
         first_words[word] = word
@@ -90,7 +91,7 @@ def find_first_words(text: Text) -> None:
 
 @njit
 def find_owners(text: Text, owners: Owners) -> None:
-    """List for each symbol the rules whose bodies name it; the offsets are all zero at first, and one too many."""
+    """List for each symbol the rules whose bodies contain it; the offsets are initially zero, with one extra entry."""
     offsets, one, two = owners.offsets, nb.uint64(1), nb.uint64(2)
     for i in range(len(text.symbols)):
         offsets[nb.uint64(text.symbols[i]) + two] += nb.uint32(1)
@@ -105,7 +106,7 @@ def find_owners(text: Text, owners: Owners) -> None:
 
 @njit
 def _step(state: int, word_class: int, automaton: Automaton) -> Any:
-    """State after one more word, before it is led onward."""
+    """Return the state after one more word, before ``onward`` is applied."""
     if word_class == 0:
         return nb.uint64(0)
     while state != 0:
@@ -128,8 +129,9 @@ def _step(state: int, word_class: int, automaton: Automaton) -> Any:
 def _read(symbol: int, state: int, text: Text, automaton: Automaton, stack: UInt64) -> Any:
     """Read a symbol's words from a state until no match can have begun before it.
 
-    Returns the matches that began before it, whether its words came to an end before that, and the state if so.
-    ``stack`` has room for two numbers a level.
+    Returns the matches that began before it, whether its words ended first, and the state in that case. ``stack`` has
+    room
+    for two numbers per level.
     """
     terminals = nb.uint64(text.terminals)
     one = nb.uint64(1)
@@ -163,9 +165,9 @@ def _read(symbol: int, state: int, text: Text, automaton: Automaton, stack: UInt
 def _tell_owners(
     symbol: int, text: Text, matches: Matches, owners: Owners, pending: UInt64, read: UInt64, once: bool
 ) -> None:
-    """Hand a touched symbol's matches to the rules that name it: they are ``pending`` then.
+    """Mark the rules that contain a touched symbol as ``pending``.
 
-    They are to be ``read`` where a match may have begun at the symbol's end.
+    Also mark them for ``read`` if a match may have begun at the symbol's end.
     """
     counts = matches.counts
     count = counts[symbol]
@@ -193,7 +195,7 @@ def match_rules(
     stack: UInt64,
     matches: Matches,
 ) -> None:
-    """Find the matches inside symbols, bottom-up; only rules that hold words of the phrases are touched.
+    """Find the matches inside symbols, bottom-up; only rules that contain words of the phrases are touched.
 
     Parameters
     ----------
@@ -202,13 +204,13 @@ def match_rules(
     words
         The words of the phrases.
     once
-        Whether one match is as good as many: counts are 0 or 1 then.
+        Whether one match suffices: counts are then 0 or 1.
     pending, read
-        One bit for each rule, none set.
+        Bitmaps of rules, initially zero.
     stack
-        Room for two numbers a level.
+        Room for two numbers per level.
     matches
-        Filled; ``touched`` is all zero at first.
+        Output; ``touched`` is initially zero.
 
     """
     touched, exits, counts = matches.touched, matches.exits, matches.counts
@@ -221,7 +223,7 @@ def match_rules(
         if exits[word] != 0 or counts[word] != 0:
             _tell_owners(word, text, matches, owners, pending, read, once)
     for block in range(len(pending)):
-        while pending[block] != 0:  # a rule is named by higher ones only: their bits are not behind
+        while pending[block] != 0:  # only higher rules contain a rule: their bits come later
             bits = pending[block]
             pending[block] = bits & (bits - one)
             place = nb.uint64(trailing_zeros(bits))
@@ -270,17 +272,17 @@ def match_rows(
     Parameters
     ----------
     text, automaton, matches
-        Rules, phrases, and what :func:`match_rules` found.
+        Rules, phrases, and the results of :func:`match_rules`.
     root_offsets, roots
         The documents' symbols.
     once
-        Whether one match is as good as many.
+        Whether one match suffices.
     pending
-        One bit for each document: set where it is to be read.
+        Bitmap of the documents to read.
     stack
-        Room for two numbers a level.
+        Room for two numbers per level.
     counts_by_row
-        Filled where a document is read.
+        Output for each document that is read.
 
     """
     touched, exits, counts = matches.touched, matches.exits, matches.counts
@@ -318,7 +320,7 @@ def match_rows(
 
 @njit
 def _any_touched(touched: UInt8, symbols: UInt32, at: int) -> Any:
-    """Join what is said of eight symbols: one branch for all of them."""
+    """Combine the flags of eight symbols: one branch for all of them."""
     return (
         touched[symbols[at]]
         | touched[symbols[at + nb.uint64(1)]]
@@ -333,7 +335,7 @@ def _any_touched(touched: UInt8, symbols: UInt32, at: int) -> Any:
 
 @njit
 def find_rows(touched: UInt8, root_offsets: UInt64, roots: UInt32, pending: UInt64) -> None:
-    """Set the bit of each document that holds a touched symbol."""
+    """Set the bit of each document that contains a touched symbol."""
     one, eight = nb.uint64(1), nb.uint64(8)
     rows = nb.uint64(len(root_offsets) - 1)
     at, stop = root_offsets[0], root_offsets[rows]
@@ -346,7 +348,7 @@ def find_rows(touched: UInt8, root_offsets: UInt64, roots: UInt32, pending: UInt
             at += one
         if at == stop:
             break
-        width = one  # the row is near where touched symbols are many, else far
+        width = one  # the next row is near if many symbols are touched, otherwise far
         while row + width < rows and root_offsets[row + width] <= at:
             row += width
             width += width
@@ -373,24 +375,24 @@ def count_in_rows(
     borders: Int64,
     counts: UInt64,
 ) -> None:
-    """Count the places of a few documents where a phrase is, word by word (Knuth, Morris and Pratt, 1977).
+    """Count the occurrences of a phrase in a few documents, word by word (Knuth, Morris and Pratt, 1977).
 
     Parameters
     ----------
     terminals, rule_offsets, symbols, levels
         The rules.
     terms
-        int64 by terminal: the term that it is, ``UNKNOWN`` or ``LEFT_OUT``.
+        int64 by terminal: its term, ``UNKNOWN`` or ``LEFT_OUT``.
     root_offsets, roots
         The documents' symbols.
     documents
-        int64: which ones are read.
+        int64: numbers of the documents to read.
     phrase
         Its terms.
     borders
-        By number of words read: how many of the last ones are the first ones, too.
+        Border table: by prefix length, the length of the longest proper prefix that is also a suffix.
     counts
-        Filled by document that is read.
+        Output by document that is read.
 
     """
     began = interrupts()

@@ -1,6 +1,6 @@
-"""Plain-Python definition of the kernels that find phrases: rows are expanded, and each place looked at.
+"""Plain-Python definition of the kernels that find phrases: expands rows, and compares at each position.
 
-``rows`` are the documents' words, phrases are words too. No match goes from one row to the next; matches may overlap.
+``rows`` are the documents' words, and phrases are words. Matches do not cross rows, and may overlap.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 
 
 def count_phrase(rows: Sequence[Sequence[Hashable]], phrase: Sequence[Hashable]) -> list[int]:
-    """Count the places of each document where the phrase begins.
+    """Count the positions of each document at which the phrase begins.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def count_phrase(rows: Sequence[Sequence[Hashable]], phrase: Sequence[Hashable])
 
 
 def contains_any(rows: Sequence[Sequence[Hashable]], phrases: Sequence[Sequence[Hashable]]) -> list[bool]:
-    """Tell which documents hold at least one of the phrases.
+    """Tell which documents contain at least one of the phrases.
 
     Examples
     --------

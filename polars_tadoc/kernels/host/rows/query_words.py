@@ -1,4 +1,4 @@
-"""Numbers the words of queries, finds them among a segment's terms, and orders them by frequency."""
+"""Numbers the words of queries, finds them among a segment's terms, and sorts them by frequency."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polars_tadoc.runtime.array_types import Float32, Float64, Int64, UInt8, UIn
 from polars_tadoc.runtime.compiled import njit
 
 UNKNOWN = -1
-"""Number of a word that a segment does not have."""
+"""Number of a word that is not in the segment."""
 
 NOT_ALONE = 0xFFFFFFFF
 """Instead of a character that lower-casing depends on others, or makes longer or shorter."""
@@ -23,23 +23,23 @@ _32 = np.uint64(32)
 
 @njit
 def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distinct: Int64) -> int:
-    """Number words in order of first use, equal ones alike.
+    """Number distinct words in order of first occurrence.
 
     Parameters
     ----------
     data, spans
-        UTF-8 bytes, and where each word starts and ends in them, one after another.
+        UTF-8 bytes, and start and end of each word in them.
     slots
-        Work space: a power of two, at least twice as long as there are words.
+        Work space: a power of two, at least twice the number of words.
     numbers
-        Filled: each word's number.
+        Output: each word's number.
     distinct
-        Filled: where the first word of each number starts and ends.
+        Output: start and end of the first word with each number.
 
     Returns
     -------
     int
-        How many distinct words there are.
+        Number of distinct words.
 
     """
     count = 0
@@ -67,7 +67,7 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distin
 
 @njit
 def _compare(left: Any, start: int, stop: int, right: Any, first: int, last: int) -> Any:
-    """Compare two words byte by byte: below, equal to or above 0."""
+    """Compare two words bytewise; returns a negative number, 0 or a positive number."""
     for i in range(min(stop - start, last - first)):
         if left[start + i] != right[first + i]:
             return np.int64(left[start + i]) - np.int64(right[first + i])
@@ -76,7 +76,7 @@ def _compare(left: Any, start: int, stop: int, right: Any, first: int, last: int
 
 @njit
 def first_bytes(data: Any, start: int, stop: int) -> Any:
-    """Return the first eight bytes of a word, 0 beyond its end, such that numbers stand in the order of words."""
+    """Return the first eight bytes of a word, padded with zeros, as a number in the order of words."""
     key = np.uint64(0)
     for i in range(start, start + 8):
         key = key << np.uint64(8) | (np.uint64(data[i]) if i < stop else np.uint64(0))
@@ -85,28 +85,29 @@ def first_bytes(data: Any, start: int, stop: int) -> Any:
 
 @njit
 def fill_keys(offsets: Any, terms: Any, keys: UInt64) -> None:
-    """Fill in the first bytes of each term."""
+    """Fill the first bytes of each term."""
     for term in range(len(keys)):
         keys[term] = first_bytes(terms, offsets[term], offsets[term + 1])
 
 
 @njit
 def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any, keys: Any, numbers: Int64) -> None:
-    """Find words among ascending terms, by their first bytes, then by comparison of those that share these.
+    """Find words among ascending terms, by their first bytes, then by comparison of terms that share these.
 
     Parameters
     ----------
     data, spans
         The words, as for :func:`number_words`.
     order
-        int64: the order in which they are looked for; each search begins where the last one ended, so that many
-        words in the order of their first bytes are found with one walk over the terms.
+        int64: order of the lookups; each search begins where the last one ended, so words sorted by first bytes are
+        found
+        in one pass over the terms.
     offsets, terms
         int64, terms + 1, and the UTF-8 bytes of the terms, ascending.
     keys
-        uint64 by term, of :func:`fill_keys`.
+        uint64 by term, output of :func:`fill_keys`.
     numbers
-        Filled: each word's number among the terms, ``UNKNOWN`` where it is not there.
+        Output: each word's number among the terms, ``UNKNOWN`` if it is missing.
 
     """
     at, before = 0, np.uint64(0)
@@ -142,7 +143,7 @@ def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any
 
 @njit
 def word_keys(data: UInt8, spans: Int64, keys: UInt64) -> None:
-    """Fill in the first bytes of each word."""
+    """Fill the first bytes of each word."""
     for word in range(len(keys)):
         keys[word] = first_bytes(data, spans[2 * word], spans[2 * word + 1])
 
@@ -159,7 +160,7 @@ def find_lists(
     numbers: Int64,
     totals: Int64,
 ) -> None:
-    """Find words as :func:`find_terms`, and add to each word's total how many documents hold it."""
+    """Find words as :func:`find_terms` does, and add the number of documents with each word to its total."""
     find_terms(data, spans, order, offsets, terms, keys, numbers)
     for word in range(len(numbers)):
         if numbers[word] != UNKNOWN:
@@ -225,37 +226,37 @@ def analyze_words(
     offsets: Int64,
     distinct: Int64,
 ) -> tuple[int, int, bool]:
-    """Cut texts into words, lower-case these, number them, and leave stop words out.
+    """Tokenize texts, lower-case and number their words, and drop stop words.
 
-    Texts with characters that :func:`lower_words` cannot lower-case are only cut.
+    Texts with characters that :func:`lower_words` cannot lower-case are only tokenized.
 
     Parameters
     ----------
     data, ends
-        The texts' UTF-8 bytes, one after another, and where each starts.
+        The texts' concatenated UTF-8 bytes, and the start of each.
     page_of, pages, firsts, widths
         Character classes of the tokenizer.
     maps
-        Whether to lower-case and to leave out stop words.
+        Whether to lower-case and to drop stop words.
     lowers
-        Whether to lower-case then.
+        Whether lower-casing is part of that.
     stop_offsets, stop_terms, stop_keys
-        Stop words, as the terms of :func:`find_terms`.
+        Stop words, in the form of the terms of :func:`find_terms`.
     lower_case
         As for :func:`lower_words`.
     lowered
-        Filled: the bytes, lower-cased if so told.
+        Output: the bytes, lower-cased if requested.
     room
-        Work space of five times the bytes, and 16.
+        Work space: five times the bytes, plus 16.
     words, offsets
-        Filled: the words' numbers, and where each text's words start; room for a number a byte.
+        Output: the words' numbers, and offsets by text; room for one number per byte.
     distinct
-        Filled: where the first word of each number starts and ends; room for two numbers a byte.
+        Output: start and end of the first word with each number; room for two numbers per byte.
 
     Returns
     -------
     (int, int, bool)
-        How many words and distinct words there are, and whether they were mapped.
+        Number of words and of distinct words, and whether lower-casing and stop words were applied.
 
     """
     size = len(data)
@@ -290,7 +291,7 @@ def analyze_words(
 
 @njit
 def _sort(words: Int64, data: UInt8, spans: Int64, frequencies: Int64) -> None:
-    """Sort words by frequency, if there is any, then as terms ascend, then by number: phrases have no spans."""
+    """Sort words by frequency, if given, then in the order of terms, then by number; phrases have no spans."""
     distinct, gap = len(spans) // 2, 1
     while gap < len(words) // 3:
         gap = 3 * gap + 1
@@ -330,31 +331,31 @@ def weigh_words(
     entry_weights: Float32,
     totals: Float32,
 ) -> int:
-    """Take each distinct word or phrase of each query once, in the order in which scores are summed.
+    """Make one entry per distinct word or phrase of each query, in the order in which scores are summed.
 
     Parameters
     ----------
     offsets, words
-        Where the words of each query start, and the numbers of words and phrases; these are sorted in place.
+        Offsets of each query's words, and the numbers of words and phrases; sorted in place.
     data, spans
-        The distinct words; phrases are numbered on after them.
+        The distinct words; the numbers of phrases follow theirs.
     frequencies
-        By number: how many documents hold it. The rarest comes first, of equal ones as terms ascend.
+        By number: documents that contain it. The rarest comes first; ties are in the order of terms.
     weights
-        By place: what it adds to a score at most; times its occurrences in the query it is the entry's weight.
+        By position: maximum contribution to a score; times the occurrences in the query, it is the entry's weight.
     bases
-        By place: what it adds to the scores of all documents; empty where nothing does.
+        By position: constant that is added to the scores of all documents; empty if there are none.
     places
-        By number: its place in ``weights`` and ``bases``; beyond, as of a damaged index, the last one is taken.
+        By number: its position in ``weights`` and ``bases``; out of range, as in a damaged index, the last one is used.
     entry_offsets, entries, entry_weights
-        Filled: where each query's entries start; their numbers; their weights.
+        Output: offsets of each query's entries; their numbers; their weights.
     totals
-        By query: what is added to the scores of all documents, summed as terms ascend; ``bases`` empty: left as it is.
+        By query: sum of the constants, in the order of terms; unchanged if ``bases`` is empty.
 
     Returns
     -------
     int
-        How many entries there are.
+        Number of entries.
 
     """
     at = 0

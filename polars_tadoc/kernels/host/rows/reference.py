@@ -1,4 +1,4 @@
-"""Plain-Python definition of what row-aligned calls give, and of the rows that words are cut out as."""
+"""Plain-Python definition of row-wise results, and of rows made from a range of another row's words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from polars_tadoc.kernels.traverse.reference import expand
 
 
 def token_count(row: Sequence[int], vocabulary_size: int, rule_offsets: Sequence[int], symbols: Sequence[int]) -> int:
-    """Count the words that a row stands for.
+    """Count the words in a row's expansion.
 
     Examples
     --------
@@ -20,10 +20,10 @@ def token_count(row: Sequence[int], vocabulary_size: int, rule_offsets: Sequence
 
 
 def span(words: int, offset: int, length: int | None) -> tuple[int, int]:
-    """First word and the one after the last of what ``str.slice`` would take of a row.
+    """Return the first word, and the one after the last, that ``str.slice`` would select.
 
-    A negative offset counts from the end, and what then lies before the row counts in the length. A negative length
-    (which only ``head`` has) leaves out as many words at the end.
+    A negative offset counts from the end; words before the row's start count in the length. A negative length (only in
+    ``head``) drops as many words at the end.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def span(words: int, offset: int, length: int | None) -> tuple[int, int]:
 
 
 def extract(words: Sequence[str], gaps: Sequence[str], offset: int, length: int | None) -> str:
-    """Take words and what stood between them, but not around them.
+    """Return words with the gaps between them, without the gaps around them.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ def cover(
     first: int,
     stop: int,
 ) -> list[int]:
-    """List the fewest symbols that stand for words ``first`` to ``stop`` of a row.
+    """List the minimum number of symbols that expand to words ``first`` to ``stop`` of a row.
 
     Examples
     --------
-    >>> cover([3, 0], 2, [0, 2, 4], [0, 1, 2, 2], 1, 5)  # rule 2 stands for the words 0 1, rule 3 for 2 2
+    >>> cover([3, 0], 2, [0, 2, 4], [0, 1, 2, 2], 1, 5)  # rule 2 expands to the words 0 1, rule 3 to 2 2
     [1, 2, 0]
 
     """
@@ -101,7 +101,7 @@ _BASES = (0x1A7F55739726180F, 0x0DB1D00784707708)
 def content_hash(text: bytes) -> int:
     """Hash a text to 128 bits.
 
-    Two polynomials modulo 2^61 - 1 whose digits are a 1 and then the bytes, mixed one to one.
+    Two polynomials modulo 2^61 - 1 with a leading digit 1 and the bytes as digits, followed by a bijective mix.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Finds where rows hold the words of queries, and the stretch that says most; what holds none is passed over."""
+"""Finds occurrences of query words in rows, and the best passage; symbols without query words are skipped."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 
 OUTSIDE, BEGINS, GOES_ON = 0, 1, 2
-"""How an occurrence is marked: not, as the first word of a run, as a further one."""
+"""Mark of an occurrence: none, first word of a range, further word of a range."""
 
 
 class Occurrences(NamedTuple):
-    """Where rows hold words of their queries, in the order of rows and places; those of row k from ``offsets[k]``."""
+    """Occurrences of query words in rows, ordered by row and position; row k's start at ``offsets[k]``."""
 
     offsets: Int64
     places: Int64
     """Number of the word in its row."""
     kept_places: Int64
-    """The same, of the words that are not left out."""
+    """Number of the word among those that are not ignored."""
     words: Int64
-    """Which word of the queries it is."""
+    """Number of the query word."""
     terminals: UInt32
 
 
@@ -31,12 +31,12 @@ class Sought(NamedTuple):
     """Words and phrases of queries."""
 
     weights: Int64
-    """Queries x words: what a word is worth; 0 where it stands in a phrase only, below 0 where not at all."""
+    """Queries x words: weight of a word; 0 if it occurs in phrases only, negative if not in the query."""
     phrase_offsets: Int64
-    """Queries + 1: where the phrases of each start."""
+    """Queries + 1: offsets of each query's phrases."""
     phrase_weights: Int64
     word_offsets: Int64
-    """Phrases + 1: where the words of each start."""
+    """Phrases + 1: offsets of each phrase's words."""
     phrase_words: Int64
 
 
@@ -59,18 +59,18 @@ def find_occurrences(
     write: bool,
     found: Occurrences,
 ) -> None:
-    """Count occurrences by row, or ``write`` them where ``found.offsets`` says.
+    """Count occurrences by row, or ``write`` them at ``found.offsets``.
 
     Parameters
     ----------
     terminals, rule_offsets, symbols, levels
         The rules.
     lengths, kept_lengths
-        uint64 by symbol: its words, and those not left out.
+        uint64 by symbol: number of words, and of those not ignored.
     touched
-        uint8 by symbol: whether it holds a word of any query.
+        uint8 by symbol: whether it contains a word of any query.
     names
-        int64 by terminal: which word of the queries it is; read of touched ones only.
+        int64 by terminal: number of the query word; only read for touched terminals.
     root_offsets, roots
         The documents' symbols.
     documents, queries
@@ -78,14 +78,15 @@ def find_occurrences(
     weights
         As :class:`Sought`.
     sizes
-        int64 by row: filled with the number of occurrences.
+        int64 by row, output: number of occurrences.
     write, found
-        Whether to write, and where.
+        Whether to write, and the target.
 
     """
     position = np.empty(levels + 1, np.int64)
     end = np.empty(levels + 1, np.int64)
-    offsets, places, kept_places, words, word_terminals = found  # to take them out in the loop counts references
+    # unpacked here, because access in the loop would update reference counts
+    offsets, places, kept_places, words, word_terminals = found
     for row in range(len(documents)):
         query = queries[row]
         place = kept = nb.int64(0)
@@ -117,7 +118,7 @@ def find_occurrences(
 
 @njit
 def _phrase_end(words: Int64, kept_places: Int64, at: int, stop: int, phrase_words: Int64, first: int, end: int) -> Any:
-    """Number of the occurrence at which a phrase ends that begins at one; -1 where it does not begin there."""
+    """Return the occurrence at which a phrase ends that begins at ``at``; -1 if none begins there."""
     if words[at] != phrase_words[first] or at + end - first > stop:
         return nb.int64(-1)
     for i in range(1, end - first):
@@ -130,22 +131,22 @@ def _phrase_end(words: Int64, kept_places: Int64, at: int, stop: int, phrase_wor
 def choose_windows(
     found: Occurrences, sought: Sought, queries: Int64, row_words: Int64, size: int, firsts: Int64, marks: UInt8
 ) -> None:
-    """Choose the stretch of ``size`` words of each row in which the distinct words and phrases are worth most.
+    """Choose the passage of ``size`` words of each row with the highest total weight of distinct words and phrases.
 
-    Of equal ones that with most occurrences, then the first; what was found stands in its middle.
+    Ties: the one with more occurrences, then the first. The passage is centred on its occurrences.
 
     Parameters
     ----------
     found, sought
-        Occurrences, and what was sought.
+        Occurrences, and query words.
     queries, row_words
-        int64 by row: its query, and how many words it has.
+        int64 by row: its query, and its number of words.
     size
-        Words to take.
+        Words per passage.
     firsts
-        Filled with the first word by row.
+        Output: first word by row.
     marks
-        uint8 by occurrence, all zero; set within the stretch.
+        uint8 by occurrence, initially zero; set inside the passage.
 
     """
     offsets, places, kept_places, words, _ = found
@@ -215,7 +216,7 @@ def write_marked(
     offsets: Int64,
     written: UInt8,
 ) -> None:
-    """Write texts with ``before`` and ``after`` around runs of bytes, and ``cut`` at the ends that are flagged."""
+    """Write texts with ``before`` and ``after`` around ranges of bytes, and ``cut`` at flagged ends."""
     at = nb.int64(0)
     for row in range(len(offsets) - 1):
         start = text_offsets[row]

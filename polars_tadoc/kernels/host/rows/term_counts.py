@@ -1,8 +1,9 @@
-"""Counts a few terms in each document; only symbols that hold one of them are looked at.
+"""Counts a few terms in each document; only symbols that contain one of them are visited.
 
-The way back from symbols to the rules that name them (:class:`~polars_tadoc.kernels.host.rows.phrases.Owners`) leads to
-all that hold a term.
-Their counts go up the same way, once for each rule, and are summed in the documents that name one.
+Symbols are mapped to the rules that contain them (:class:`~polars_tadoc.kernels.host.rows.phrases.Owners`), which leads
+from the terms to all symbols that contain one. Counts are propagated in the same direction, once per rule, and summed
+in
+the documents that contain these symbols.
 """
 
 from __future__ import annotations
@@ -21,29 +22,29 @@ from polars_tadoc.runtime.compiled import njit
 def find_holders(
     terminals: int, owners: Owners, words: UInt32, pending: UInt64, touched: UInt8, holders: UInt32, places: UInt32
 ) -> Any:
-    """Find the symbols that hold words.
+    """Find the symbols that contain words.
 
     Parameters
     ----------
     terminals
         Number of terminals.
     owners
-        The rules that name each symbol.
+        The rules that contain each symbol.
     words
-        Terminals, each once.
+        Distinct terminals.
     pending
-        One bit for each rule, none set; none is afterwards.
+        Bitmap of rules, initially zero; zero again afterwards.
     touched
-        uint8 by symbol, all zero: set to 1 where a symbol holds one of the words.
+        uint8 by symbol, initially zero: set to 1 if a symbol contains one of the words.
     holders
-        Room for all symbols: those that do, words first, each before those that name it.
+        Room for all symbols: the symbols found, words first, each before the rules that contain it.
     places
-        By symbol: where it stands in ``holders``, if it does.
+        By symbol found: its position in ``holders``.
 
     Returns
     -------
     int
-        Symbols found.
+        Number of symbols found.
 
     """
     size = nb.uint64(0)
@@ -51,7 +52,7 @@ def find_holders(
     for i in range(len(words)):
         size = _hold(nb.uint64(words[i]), size, owners, pending, touched, holders, places)
     for block in range(len(pending)):
-        while pending[block] != 0:  # a rule is named by higher ones only: their bits are not behind
+        while pending[block] != 0:  # only higher rules contain a rule: their bits come later
             bits = pending[block]
             pending[block] = bits & (bits - one)
             rule = (nb.uint64(block) << nb.uint64(6)) + nb.uint64(trailing_zeros(bits))
@@ -76,9 +77,9 @@ def _hold(
 def count_in_holders(
     terminals: int, owners: Owners, columns: UInt32, holders: UInt32, places: UInt32, counts: UInt64
 ) -> None:
-    """Count terms in the symbols that hold them: ``counts``, symbols x terms, is all zero at first.
+    """Count terms in the symbols that contain them: ``counts``, symbols x terms, is initially zero.
 
-    ``columns`` gives the term of each word; ``holders`` and ``places`` are as :func:`find_holders` left them.
+    ``columns`` gives the term of each word; ``holders`` and ``places`` are outputs of :func:`find_holders`.
     """
     for i in range(len(columns)):
         counts[i, columns[i]] = 1
@@ -110,7 +111,7 @@ def count_in_rows(
     rows: Int64,
     row_counts: UInt64,
 ) -> None:
-    """Sum the counts of the symbols of each document whose bit is set; ``row_counts`` is all zero at first."""
+    """Sum the counts of the symbols of each document whose bit is set; ``row_counts`` is initially zero."""
     one = nb.uint64(1)
     place = nb.uint64(0)
     for block in range(len(pending)):
@@ -144,16 +145,17 @@ def score_rows(
     Parameters
     ----------
     rows
-        Row of each posting; those of a row stand together.
+        Row of each posting; a row's postings are adjacent.
     frequencies, terms
-        The document frequency of each posting's term among the rows that it is scored with, and the term: a row's
-        postings are summed in this order. Both are left reordered, as are counts and weights.
+        Document frequency of each posting's term in the scored rows, and the term: a row's postings are summed in this
+        order.
+        Both are reordered, as are counts and weights.
     counts, weights
-        How often the row has the term, and the term's weight.
+        Count of the term in the row, and the term's weight.
     norms, bases
-        By row: what is added to a count below the line, and to a score.
+        By row: constant in the denominator, and constant added to the score.
     scores
-        By row: filled where a row has a posting.
+        Output by row with at least one posting.
 
     """
     start = 0

@@ -1,4 +1,4 @@
-"""Applies a map of words to rules and rows: words are renamed, merged or deleted, nothing is expanded."""
+"""Applies a map of words to rules and rows: words are renamed, merged or deleted without expansion."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from polars_tadoc.runtime.compiled import njit
 def map_rules(rules: Rules, image: UInt32, size: int) -> Rules:
     """Apply a map of terminals to rules in host memory.
 
-    ``image`` is uint32 by terminal: the new terminal of ``size``, or ``DELETED``. Bodies of the new rules leave out
-    deleted terminals, and may be empty.
+    ``image`` is uint32 by terminal: one of ``size`` new terminals, or ``DELETED``. Bodies of the new rules have no
+    deleted
+    terminals and may be empty.
     """
     offsets = np.zeros(rules.rule_count + 1, np.int64)
     symbols = np.empty(len(rules.symbols), np.uint32)
@@ -36,12 +37,12 @@ def map_roots(rules: Rules, root_offsets: Int64, roots: UInt32, image: UInt32, m
     root_offsets, roots
         int64, documents + 1, and uint32: the documents' symbols.
     mapped
-        What :func:`map_rules` gave.
+        Result of :func:`map_rules`.
 
     Returns
     -------
     (int64[documents + 1], uint32 array)
-        The documents' symbols over the new terminals.
+        The documents' symbols with the new terminals.
 
     """
     offsets = np.zeros(len(root_offsets), np.int64)

@@ -1,1 +1,1 @@
-"""Kernels: xml."""
+"""Kernels on XML documents: parsing with Expat."""

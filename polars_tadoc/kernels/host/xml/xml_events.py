@@ -1,8 +1,10 @@
-"""Parses documents with Expat and keeps what twigs ask for: many documents in one call, without the interpreter.
+"""Parses many documents per call with Expat, without the interpreter, and keeps the events that twigs use.
 
-The handlers are compiled functions that Expat calls. They share an array of 64-bit words, the places of which are
-named here. A parser cannot be stopped from within a handler (the function is not among those that CPython offers),
-so a handler that has seen too much does nothing any more, and documents are given to the parser in pieces.
+The handlers are compiled functions that Expat calls. They share an array of 64-bit words, whose positions are named
+here.
+A handler cannot stop the parser (CPython does not export that function). Therefore a handler that has reached a limit
+does
+nothing any more, and documents are passed to the parser in pieces.
 """
 
 from __future__ import annotations
@@ -22,33 +24,32 @@ from polars_tadoc.runtime.array_types import UInt64
 from polars_tadoc.runtime.jit import address_of, inner, kernel
 
 PIECE_BYTES = 8 << 20
-"""Bytes given to a parser at once. What is open costs Expat some 50 times its bytes, so that is what may be wasted on
-elements beyond the limit; a comment of 1 GB is read over and over by Expat before 2.6, once for each piece."""
+"""Bytes passed to the parser at once. Open elements cost Expat about 50 times their bytes, which bounds the work on
+elements beyond the limit. Expat before 2.6 rescans a long comment once per piece."""
 
 TOO_DEEP, FULL, SKIPPED = 242, 243, 255
-"""Codes of documents, beside Expat's and the prolog's: too many elements are open; events do not fit any more; not to
-be parsed."""
+"""Error codes of documents, besides Expat's and the prolog's: too many open elements; no room for events; skipped."""
 
 (
     STOPPED,  # 0, or why handlers do nothing any more
     EVENTS,  # address of the events
-    WIDE,  # whether an event has 32 bits, or 16
+    WIDE,  # whether an event has 32 or 16 bits
     USED,  # events so far
     CAPACITY,
-    OPENED,  # elements open
-    MAX_OPENED,  # as many may be
-    DEEPEST,  # levels so far, attributes and texts counted
+    OPENED,  # open elements
+    MAX_OPENED,  # their maximum
+    DEEPEST,  # maximum depth so far, including attributes and texts
     NAMES,  # address of the table
-    MASK,  # of its slots
+    MASK,  # mask of its slots
     LONGEST,  # bytes of its longest key
-    HAS_ATTRIBUTES,  # whether some attribute is named
+    HAS_ATTRIBUTES,  # whether any attribute has a symbol
     TEXT,  # address of the text so far
-    TEXT_LENGTH,  # its bytes; one more than the most if there are more
-    MAX_TEXT,  # bytes of the longest text that is named, 0 if none is
+    TEXT_LENGTH,  # its bytes, capped at one more than the maximum
+    MAX_TEXT,  # bytes of the longest text with a symbol, 0 without
     PARSER,
     ERROR_LINE,  # function
     ERROR_COLUMN,  # function
-    LINE,  # where handlers stopped
+    LINE,  # position where handlers stopped
     COLUMN,
     STATE_SIZE,
 ) = range(21)
@@ -166,7 +167,7 @@ def _on_end(state: Any, name: Any) -> None:
 
 
 def _on_text(state: Any, text: Any, length: Any) -> None:
-    length &= _LOW  # an int
+    length &= _LOW  # a C int
     so_far, most = _get(state, TEXT_LENGTH), _get(state, MAX_TEXT)
     if so_far <= most:
         if length > most - so_far:
@@ -177,7 +178,7 @@ def _on_text(state: Any, text: Any, length: Any) -> None:
 
 
 def _on_other(state: Any, markup: Any, length: Any) -> None:
-    """End a text at a comment, an instruction, or a reference to an entity that is not known, but not at CDATA."""
+    """End a text at a comment, an instruction, or a reference to an unknown entity, but not at CDATA."""
     length &= _LOW
     if _get(state, STOPPED) == _0 and length >= _3:
         first, second = load_u8(markup), load_u8(markup + _1)
@@ -186,22 +187,23 @@ def _on_other(state: Any, markup: Any, length: Any) -> None:
 
 
 def handlers() -> Sequence[np.uint64]:
-    """Compile the handlers; returns their addresses."""
+    """Compile the handlers; return their addresses."""
     compiled = (_on_start, 3), (_on_end, 2), (_on_text, 3), (_on_other, 3)
     return tuple(address_of(handler, arguments) for handler, arguments in compiled)
 
 
 @kernel
 def read_documents(expat: Any, handlers: Any, state: UInt64, documents: Any, start: int, stop: int) -> int:
-    """Append the events of documents; returns the first one that had no room any more, or ``stop``.
+    """Append the events of documents; return the first document without room, or ``stop``.
 
-    ``documents`` has addresses, lengths, codes, lines, columns and counts of events by row. Those with a code are
-    left out. A document that cannot be parsed gets a code and the place (from 1), and leaves no events.
+    ``documents`` has addresses, lengths, codes, lines, columns and numbers of events by row. Documents with a code are
+    skipped. A document that cannot be parsed gets a code and a position (from 1), and no events.
     """
     for row in range(start, stop):
         if documents.codes[row] == 0:
             begun = state[USED]
-            if state[CAPACITY] - begun < np.uint64(documents.lengths[row]):  # no document has more, but for defaults
+            # the maximum for a document without default values
+            if state[CAPACITY] - begun < np.uint64(documents.lengths[row]):
                 return row
             code = _read(expat, handlers, state, documents.addresses[row], np.uint64(documents.lengths[row]))
             if code != _0:
@@ -217,10 +219,10 @@ def read_documents(expat: Any, handlers: Any, state: UInt64, documents: Any, sta
 
 @inner
 def _read(expat: Any, handlers: Any, state: Any, address: Any, length: Any) -> Any:
-    """Parse a document; returns 0, or the code of what is wrong."""
+    """Parse a document; return 0 or an error code."""
     parser = _ask(expat.create, expat.encoding, _0, expat.separator)
     if parser == _0:
-        return _1  # Expat's number of there being no memory
+        return _1  # Expat's code for out of memory
     shared = np.uint64(state.ctypes.data)
     state[PARSER] = parser
     state[STOPPED] = state[OPENED] = state[TEXT_LENGTH] = _0

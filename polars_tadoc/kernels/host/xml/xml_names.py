@@ -1,4 +1,4 @@
-"""A hash table of what twigs name, looked up by texts as Expat gives them: they end with a zero byte."""
+"""A hash table of the names that twigs use; looked up with Expat's zero-terminated texts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ ELEMENTS, ATTRIBUTES, TEXTS, VALUES = range(4)
 """Scopes of names; the values of the attribute with number n have the scope ``VALUES + n``."""
 
 ENTRY = 4
-"""Words of 64 bits in an entry: the key's address (0: no entry), its hash, its scope and length, and what it means (the
-symbol in the low half, the attribute's number in the high half; 0 for a key that is not named any more)."""
+"""64-bit words per entry: the key's address (0: empty), its hash, its scope and length, and its meaning (the symbol in
+the low half, the attribute's number in the high half; 0 for a deleted key)."""
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -24,10 +24,11 @@ _0, _1, _5, _8, _16, _24, _32, _64 = (np.uint64(number) for number in (0, 1, 5, 
 
 @kernel
 def put_names(addresses: Any, scopes: Any, meanings: Any, names: Any, keys: Any, used: Any) -> tuple[int, Any]:
-    """Write keys, each of them once, into a table whose slots are a power of two and will be more than its entries.
+    """Insert distinct keys into a table whose slots are a power of two and more than its entries.
 
-    A key that is there gets its new meaning, 0 if it has none any more. Keys that are new are copied to ``keys``, from
-    the byte ``used`` on. Returns the entries that are new, and the bytes used then.
+    An existing key gets its new meaning, 0 to delete it. New keys are copied to ``keys`` from byte ``used`` on. Returns
+    the
+    number of new entries, and the bytes used then.
     """
     mask = np.uint64(len(names) // ENTRY - 1)
     new = 0
@@ -49,7 +50,7 @@ def put_names(addresses: Any, scopes: Any, meanings: Any, names: Any, keys: Any,
 
 @kernel
 def count_names(names: Any) -> tuple[int, Any]:
-    """Count the keys that mean something, and their bytes."""
+    """Count the keys with a meaning, and their bytes."""
     count = 0
     size: Any = 0
     for place in range(0, len(names), ENTRY):
@@ -61,7 +62,7 @@ def count_names(names: Any) -> tuple[int, Any]:
 
 @kernel
 def move_names(names: Any, wider: Any, keys: Any) -> Any:
-    """Move the keys that mean something into an empty table, and their bytes into ``keys``; returns these."""
+    """Move the keys with a meaning to an empty table, and their bytes to ``keys``; return the latter's size."""
     mask = np.uint64(len(wider) // ENTRY - 1)
     used: Any = 0
     for old in range(0, len(names), ENTRY):
@@ -81,7 +82,7 @@ def move_names(names: Any, wider: Any, keys: Any) -> Any:
 
 @inner
 def _slot_of(names: Any, mask: Any, scope: Any, text: Any, hashed: Any, length: Any) -> Any:
-    """Return the slot of a key, or the one where it belongs."""
+    """Return the slot of a key, or its free slot."""
     slot = hashed & mask
     while True:
         place = np.int64(slot) * ENTRY
@@ -96,9 +97,9 @@ def _slot_of(names: Any, mask: Any, scope: Any, text: Any, hashed: Any, length: 
 
 @inner
 def find_name(names: Any, mask: Any, longest: Any, scope: Any, text: Any) -> Any:
-    """Return what the text at an address means in a scope, or 0; texts longer than any key are not read to their end.
+    """Return the meaning of the text at an address in a scope, or 0; reads no more bytes than the longest key has.
 
-    Names come with their namespaces, and default values with every element: reading them all would cost the square.
+    Names include namespaces, and default values come with every element: reading all of them would be quadratic.
     """
     hashed, length = _hash(text, scope, longest)
     if length > longest:
@@ -120,7 +121,7 @@ def find_name(names: Any, mask: Any, longest: Any, scope: Any, text: Any) -> Any
 
 @inner
 def _hash(text: Any, scope: Any, longest: Any) -> Any:
-    """Return a text's hash and bytes; if these are more than ``longest``, some number that is more and any hash."""
+    """Return a text's hash and length; beyond ``longest`` bytes, some larger length and any hash."""
     hashed = scope * _FACTOR
     word, shift, place = _0, _0, text
     byte = np.uint64(load_u8(place))

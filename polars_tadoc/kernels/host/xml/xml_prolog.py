@@ -1,7 +1,8 @@
-"""Looks at what stands before the root element: at documents that a parser shall not be given.
+"""Scans the part of documents before the root element for declarations that must not reach the parser.
 
-Entities that a document declares can stand for any amount of text; attributes with default values come with every
-element. What a document's DOCTYPE declares is seen here before anything is expanded.
+Declared entities can expand to any amount of text, and default values of attributes are added to every element. The
+scan
+finds both in the DOCTYPE before anything is expanded.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from polars_tadoc.runtime.jit import inner, kernel
 FINE = 0
 INVALID_TOKEN = errors.codes[errors.XML_ERROR_INVALID_TOKEN]
 ENTITIES, DEFAULTS = 240, 241
-"""Codes of documents that declare entities, or so many default values for so many elements; Expat's are lower."""
+"""Codes of documents that declare entities, or too many default values for their elements; Expat's are lower."""
 
 MAX_DEFAULTS = 1 << 23
-"""Default values that elements may come with, and :data:`MAX_GROWTH` more for each of the document's bytes: Expat's
-own limits for what entities add."""
+"""Maximum default values, plus :data:`MAX_GROWTH` for each of the document's bytes; Expat's own limits for entities."""
 MAX_GROWTH = 100
 MAX_DEFAULT_BYTES = 1 << 30
-"""Bytes of these values, and :data:`MAX_BYTE_GROWTH` more for each of the document's bytes."""
+"""Maximum bytes of these values, plus :data:`MAX_BYTE_GROWTH` for each of the document's bytes."""
 MAX_BYTE_GROWTH = 1000
 
 _0, _1, _2, _3, _4 = (np.uint64(number) for number in range(5))
@@ -35,14 +35,14 @@ _MARK, _INSTRUCTION, _INSTRUCTION_END, _COMMENT, _COMMENT_END, _DOCTYPE, _ENTITY
     np.uint64(int.from_bytes(written, "little"))
     for written in (b"\xef\xbb\xbf", b"<?", b"?>", b"<!--", b"-->", b"<!D", b"<!EN")
 )
-"""Bytes as numbers, the first one lowest; nothing else may begin with what begins a DOCTYPE or an entity here."""
+"""Bytes as little-endian numbers; they cannot be confused with other constructs here."""
 
 
 @kernel
 def check_prologs(addresses: Any, lengths: Any, codes: Any, lines: Any, columns: Any) -> None:
-    """Give documents that shall not be parsed a code and the place (from 1) of what is wrong; others stay as they are.
+    """Give documents that must not be parsed a code and the error's position (from 1); others are unchanged.
 
-    Documents with a code are not looked at.
+    Documents with a code are skipped.
     """
     for row in range(len(addresses)):
         if codes[row] == FINE:
@@ -58,7 +58,7 @@ def _check(start: Any, end: Any) -> Any:
     place = start
     for _ in range(2):
         if place < end and load_u8(place) == 0:
-            return INVALID_TOKEN, place  # Expat would take it for UTF-16
+            return INVALID_TOKEN, place  # Expat would decode it as UTF-16
         place += _1
     place = start + (_3 if _next_bytes(start, end) & _THREE == _MARK else _0)
     while place < end:
@@ -77,7 +77,7 @@ def _check(start: Any, end: Any) -> Any:
 
 @inner
 def _check_doctype(place: Any, end: Any) -> Any:
-    """Read on to the end of the declarations; a literal, a comment or an instruction is skipped as a whole."""
+    """Scan to the end of the declarations; literals, comments and instructions are skipped."""
     inside = False
     literals = literal_bytes = elements = _0
     beginning = place
@@ -115,7 +115,7 @@ def _check_doctype(place: Any, end: Any) -> Any:
 
 @inner
 def _behind_aside(place: Any, end: Any) -> Any:
-    """Return the place behind the comment or instruction that begins here; the same place if none does."""
+    """Return the position after the comment or instruction that begins here; the same position if none does."""
     begins = _next_bytes(place, end)
     if begins & _TWO == _INSTRUCTION:
         return _behind(place + _2, end, _INSTRUCTION_END, _2)
@@ -126,7 +126,7 @@ def _behind_aside(place: Any, end: Any) -> Any:
 
 @inner
 def _behind(place: Any, end: Any, wanted: Any, count: Any) -> Any:
-    """Return the place behind the next so many bytes that are wanted, or the end."""
+    """Return the position after the next given bytes, or the end."""
     mask = (_1 << (count << _3)) - _1
     while place < end:
         if load_u8(place) == wanted & _BYTE and _next_bytes(place, end) & mask == wanted:
@@ -137,7 +137,7 @@ def _behind(place: Any, end: Any, wanted: Any, count: Any) -> Any:
 
 @inner
 def _next_bytes(place: Any, end: Any) -> Any:
-    """Return the next four bytes, the first one lowest; zeros beyond the end."""
+    """Return the next four bytes as a little-endian number, with zeros beyond the end."""
     found = _0
     for k in range(4):
         at = place + np.uint64(k)
@@ -155,7 +155,7 @@ def _line_and_column(start: Any, place: Any) -> Any:
             line += 1
         if byte == 0x0D or byte == 0x0A:
             column = np.int64(1)
-        elif byte & 0xC0 != 0x80:  # characters, not bytes
+        elif byte & 0xC0 != 0x80:  # count characters, not bytes
             column += 1
         before = byte
         start += _1

@@ -1,4 +1,4 @@
-"""Finds what the root's start tag of each document of a grammar declares."""
+"""Finds the declarations of the root's start tag in each document of a grammar."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from polars_tadoc.runtime.jit import kernel
 
 
 def first_in_rules(of_words: Int64, rule_offsets: UInt32, symbols: UInt32) -> Int64:
-    """Find what the first word in each rule has.
+    """Return the value of the first word with a value in each rule.
 
     Parameters
     ----------
     of_words
-        By word: what it has; -1 for words that are passed over.
+        By word: its value; -1 for words to skip.
     rule_offsets, symbols
-        The rules' bodies; a body names words and lower rules only.
+        The rules' bodies; a body refers to words and lower rules only.
 
     Returns
     -------
     int64 array
-        By word and rule; -1 where there is no such word.
+        By word and rule; -1 if there is no such word.
 
     """
     firsts = np.full(len(of_words) + len(rule_offsets) - 1, -1, np.int64)
@@ -33,7 +33,7 @@ def first_in_rules(of_words: Int64, rule_offsets: UInt32, symbols: UInt32) -> In
 
 
 def first_in_documents(firsts: Int64, root_offsets: Int64, roots: UInt32) -> Int64:
-    """Find the same for documents, given what :func:`first_in_rules` found."""
+    """Like :func:`first_in_rules`, for documents, from its result."""
     found = np.full(len(root_offsets) - 1, -1, np.int64)
     _find(firsts, root_offsets, roots, found)
     return found
