@@ -126,7 +126,7 @@ def _fastest(*calls: Callable[[], object]) -> list[float]:
 
 
 def _strategies(column: pl.Series, engine: Engine) -> Iterator[tuple[str, float, float, str]]:
-    """Measure both strategies of each family of analytics; they are told apart only where they clearly differ."""
+    """Measure both strategies of each family of analytics; yields only clear differences."""
     (corpus,) = split(column)
     source = prepare(corpus, engine)
     for analytic in _MEASURED:

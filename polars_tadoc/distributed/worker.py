@@ -79,7 +79,7 @@ def main(slots: int) -> None:
     while True:
         try:
             number, function, arguments = pickle.load(calls)
-        except EOFError:  # the parent is gone, and nobody waits for running calls
+        except EOFError:  # the parent is gone, and no process waits for running calls
             os._exit(0)
         except Exception as error:
             answers.give((-1, "error", error))

@@ -1,8 +1,7 @@
 """Counts the words of each row of a compressed or String column.
 
 Counts each grammar's rows, or each block of text, on the chosen engine. Merges several results in host memory and
-copies
-the merged counts back to the GPU if the engine is one.
+copies the merged counts back to the GPU if the engine is one.
 """
 
 from __future__ import annotations

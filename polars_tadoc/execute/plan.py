@@ -94,8 +94,8 @@ def ask(
     Raises
     ------
     ValueError
-        There is a checkpoint without a limit, or the plan does more than select documents of a packed scan, or the
-        scan skips unreadable partitions.
+        There is a checkpoint without a limit, or the plan does more than select documents of a packed scan, or the scan
+        skips unreadable partitions.
     LimitExceededError
         A GPU was requested, and CuPy alone exceeds the limit.
 

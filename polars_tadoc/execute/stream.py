@@ -1,9 +1,8 @@
 """Runs an analytic over windows of rows, in memory that does not grow with the number of rows.
 
 Results in row order need only one window in memory. Other results are merged from partial results. Large partial
-results
-are spilled as sorted runs, which are merged while the result is read. So one grammar with its rows must fit in memory;
-the column and the result need not.
+results are spilled as sorted runs, which are merged while the result is read. So one grammar with its rows must fit in
+memory; the column and the result need not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Matches twigs against documents: text, or rows of a grammar.
 
-The rules of a grammar decide which twigs match a row, except for rows that may not be well-formed and rows where a
-twig that compares a text may match. Those rows are decompressed and parsed.
+The rules of a grammar decide which twigs match a row, except for rows that may not be well-formed and rows where a twig
+that compares a text may match. Those rows are decompressed and parsed.
 """
 
 from __future__ import annotations

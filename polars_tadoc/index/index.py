@@ -311,9 +311,9 @@ class Index(Collection):
             that is not null is a document.
         id
             Ids of the new documents, of the type of the index's ids, if it has ids; otherwise documents get row numbers
-            that
-            continue the index's. Several new documents may have the same id, as in :func:`polars_tadoc.build_index`; an
-            id that the index already has raises, unless ``upsert`` is set. Null ids never match.
+            that continue the index's. Several new documents may have the same id, as in
+            :func:`polars_tadoc.build_index`; an id that the index already has raises, unless ``upsert`` is set. Null
+            ids never match.
         metadata
             One row per row of the column, with the columns of the index's metadata, if it has any.
         upsert
@@ -337,13 +337,11 @@ class Index(Collection):
             The metadata lacks a column of the index's metadata.
         TypeError
             ``column`` is not a series; ``id`` is missing, or given although the index has no ids; or ``id`` or a
-            metadata
-            column has another type than the index's.
+            metadata column has another type than the index's.
         ValueError
             The index has documents with some of the ids (the message lists a few) and ``upsert`` is not set, or
-            ``upsert``
-            is set and the index has no ids. The length of ``id`` or ``metadata`` differs from the column's, metadata is
-            missing or given although the index has none, or the column was cut by another tokenizer.
+            ``upsert`` is set and the index has no ids. The length of ``id`` or ``metadata`` differs from the column's,
+            metadata is missing or given although the index has none, or the column was cut by another tokenizer.
 
         Examples
         --------
@@ -386,8 +384,7 @@ class Index(Collection):
             The ids have another type than the index's, or the expression is not Boolean.
         ValueError
             No document has one of the ids (the message suggests similar ones), or the expression cannot be computed,
-            for
-            example because the index has no metadata.
+            for example because the index has no metadata.
         ColumnMissingError
             The expression names a column that the metadata does not have.
 
@@ -504,10 +501,8 @@ class Index(Collection):
         """Write the index as a folder of plain files, which :func:`polars_tadoc.load_index` reads.
 
         ``header.json`` lists each file with its size and checksum. Arrays are NumPy files (.npy), ids and metadata
-        Arrow
-        files (.arrow), words and the compressed text Parquet files. The write is atomic: the folder gets its name when
-        it
-        is complete. Deleted documents are written, too; :meth:`compact` removes them first.
+        Arrow files (.arrow), words and the compressed text Parquet files. The write is atomic: the folder gets its name
+        when it is complete. Deleted documents are written, too; :meth:`compact` removes them first.
 
         Parameters
         ----------

@@ -151,7 +151,7 @@ class TadocFrame:
         return self._df.with_columns(decompress(self._column("decompress", column)))
 
     def preview(self, rows: int = ROWS, words: int = WORDS) -> pl.DataFrame:
-        """Return the first rows, with the first words of each in place of every compressed column, for printing.
+        """Return the first rows, with the first words of each instead of every compressed column, for printing.
 
         Polars prints the whole grammar in each row of a compressed column; print the preview instead.
 

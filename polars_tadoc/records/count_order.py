@@ -1,8 +1,7 @@
 """Sorts records from key order to descending counts, in bounded memory and without comparing keys.
 
 Records of equal count must stay in key order. Therefore each block of consecutive keys is split by count; for each
-count,
-the parts of consecutive blocks are concatenated. Nothing is merged.
+count, the parts of consecutive blocks are concatenated. Nothing is merged.
 """
 
 from __future__ import annotations

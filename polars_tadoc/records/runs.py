@@ -30,8 +30,7 @@ class KeysWriter:
     """Writes a file of keys and counts.
 
     Keys of a group are close to each other, and so are counts. Their differences take 4 bytes per record of trigrams,
-    and
-    are written and read faster than with a general compressor (``benchmarks.spill``).
+    and are written and read faster than with a general compressor (``benchmarks.spill``).
 
     Parameters
     ----------

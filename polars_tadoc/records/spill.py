@@ -182,8 +182,8 @@ class Spill:
         Records
             With ``Layout.by_count``: by descending count, then by key. Otherwise by key; records that agree in the
             ``Layout.group`` columns are in one batch, and with ``Layout.documents`` each batch has the rows of its
-            range.
-            ``words`` is the same array in all batches if all words fit in memory, otherwise the words of the batch.
+            range. ``words`` is the same array in all batches if all words fit in memory, otherwise the words of the
+            batch.
 
         Raises
         ------

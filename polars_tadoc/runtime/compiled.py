@@ -33,12 +33,12 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         self._compilation_chain_init_hook()
         entry_point = self.compile(form)
         self._insert([one._code for one in given], entry_point)
-        self.__dict__.setdefault("_readonly_forms", set()).add(given)  # types that nobody holds lose their codes
+        self.__dict__.setdefault("_readonly_forms", set()).add(given)  # unreferenced types lose their codes
         return entry_point
 
 
 def writable(kind: Any) -> Any:
-    """Return a type with writable arrays in place of readonly ones."""
+    """Return a type with writable arrays instead of readonly ones."""
     if isinstance(kind, types.BaseTuple):
         return types.BaseTuple.from_types([writable(one) for one in kind], getattr(kind, "instance_class", None))
     return kind.copy(readonly=False) if isinstance(kind, types.Array) and not kind.mutable else kind

@@ -23,7 +23,7 @@ _END: Final = object()
 def read_ahead(items: Iterable[Item], has_room: Callable[[Item], bool] = lambda _: True) -> Iterator[Item]:
     """Yield items in order; make the next one in a thread of its own while the current one leaves room.
 
-    At most two items exist at a time. Errors are raised in place of their item. If the caller stops early, the function
+    At most two items exist at a time. Errors are raised instead of their item. If the caller stops early, the function
     waits for the item that is being made, and starts no other.
     """
     source = iter(items)

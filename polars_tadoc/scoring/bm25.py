@@ -120,14 +120,14 @@ class Scoring:
         return self.exact_norms(lengths, average).astype(np.float32)
 
     def exact_norms(self, lengths: Any, average: Any) -> Float64:
-        """Return what is added to a count below the line.
+        """Return the norm of each document: the constant in the denominator.
 
         Parameters
         ----------
         lengths
-            Words of each document.
+            Number of words of each document.
         average
-            Words of all documents by their number, 0 where there are none: one for all, or one by document.
+            Average number of words per document, 0 without documents: one number, or one per document.
 
         Returns
         -------

@@ -1,11 +1,9 @@
 """Coefficients of the cost model of traversals, in nanoseconds per feature, by machine.
 
 ``python -m benchmarks.strategies --fit`` measures both strategies on whole corpora, on lines, and on five documents,
-and
-fits coefficients. GPU: fitted on an H100 to logs_dmesg, versioned_longhorn, docs_peps and prose_books; in these 72
-cases
-the chosen strategy takes at most 1.17 times the time of the better one. CPU (two cores of an AMD EPYC): the terms that
-both strategies share were fitted to 16 cases; their difference is set so that the smaller of ``found`` (entries in
+and fits coefficients. GPU: fitted on an H100 to logs_dmesg, versioned_longhorn, docs_peps and prose_books; in these 72
+cases the chosen strategy takes at most 1.17 times the time of the better one. CPU (two cores of an AMD EPYC): the terms
+that both strategies share were fitted to 16 cases; their difference is set so that the smaller of ``found`` (entries in
 documents) and ``tables`` (entries in tables of rules) decides, at most 1.21 times the better one's time in these cases.
 """
 
@@ -68,5 +66,5 @@ EXPANDED_COSTS: dict[str, dict[str, float]] = {
     "ranked_inverted_index": {"calls": 600000.0, "words": 0.27},
     "cooccurrence": {"calls": 600000.0, "words": 0.075},
 }
-"""Nanoseconds of a call on a GPU that reads expanded words, and per word (pairs: per word and word of the window);
-from the uncompressed contender of ``python -m benchmarks.gpu_sequences`` (H100, 118 MB)."""
+"""Nanoseconds of a call on a GPU that reads expanded words, and per word (pairs: per word and word of the window); from
+the uncompressed contender of ``python -m benchmarks.gpu_sequences`` (H100, 118 MB)."""

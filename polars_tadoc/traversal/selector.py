@@ -152,9 +152,8 @@ def features_of(source: Source, n: int = 1) -> dict[str, float]:
     """Return the features of the cost model by name.
 
     The fields of :class:`polars_tadoc.kernels.host.grammars.statistics.Statistics`, and: ``calls``, 1; ``levels`` of
-    the
-    rules; ``weights``, documents x rules; ``windows``, an upper bound of the runs of ``n`` words, or pairs, that span
-    symbols, for documents of average length.
+    the rules; ``weights``, documents x rules; ``windows``, an upper bound of the runs of ``n`` words, or pairs, that
+    span symbols, for documents of average length.
     """
     measured = source.statistics
     symbols = float(measured.symbols + measured.roots)

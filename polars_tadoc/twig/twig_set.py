@@ -345,8 +345,7 @@ class TwigSet(Mapping[str, str]):
         """Return the compiled current set; cached until the set changes.
 
         If twigs were only removed since the last call, the forest and its cached reductions are kept, and just their
-        roots
-        are dropped, until half of the twigs are unused.
+        roots are dropped, until half of the twigs are unused.
         """
         with self._lock:
             if self._last is None or 2 * len(self._unused) > len(self._planted):

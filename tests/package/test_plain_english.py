@@ -1,9 +1,11 @@
-"""Docstrings and messages of the package avoid turns of phrase that readers have to decipher."""
+"""Docstrings, messages and comments of the package avoid turns of phrase that readers have to decipher."""
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,30 +30,60 @@ BANNED = {
     r"\bfor ever\b": "forever",
     r"\bis (?:not there|there already)\b": "does not exist, already exists",
     r"\bthere is no (?:file|folder)\b": "does not exist",
+    r"\b(?:by|with) (?:count|weight|score)s? falling\b|\bfalling counts?\b": "by descending count, …",
+    r"\bequal ones (?:by|in (?:code|rank|key))\b": "then by …",
+    r"\b(?:of|by|in|for) so many\b": "name the number",
+    r"\bone (?:behind|after) the other\b": "consecutive, concatenated",
+    r"\bthat (?:is|are) there(?: already)?\b": "existing",
+    r"\bfor want of\b": "for lack of",
+    r"\bin place of\b": "instead of",
+    r"\btold apart\b": "distinguished, compared",
+    r"\bforetells?\b|\breckon(?:s|ed)?\b": "predict, compute",
+    r"\b(?:is|was|were) known of\b": "results, state, …",
+    r"\b(?:lies|lie|lying)\b": "is, are",
+    r"\bin the end\b": "finally, at the end",
+    r"\bwhere (?:it|that|they|these|those|there) (?:is|are) (?:no|none|one)\b": "if there is none",
+    r"\bstands? (?:between|above|below|next to|apart|together|last|first|where)\b": "is, has, precedes, follows",
 }
 """Turns of phrase, and what to write instead."""
 
-UNCHECKED = ("kernels",)
-"""Rooms that still have some."""
+FILES = sorted(path for path in PACKAGE.rglob("*") if path.suffix in {".py", ".cu", ".cuh"})
 
-FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] not in UNCHECKED]
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each string and comment of a Python file, and of each block of comments of a CUDA file."""
+    source = path.read_text("utf-8")
+    if path.suffix != ".py":
+        for block in re.finditer(r"//[^\n]*(?:\n[ \t]*//[^\n]*)*", source):
+            yield source.count("\n", 0, block.start()) + 1, block[0].replace("//", " ")
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
 
 
 def found(path: Path) -> Iterator[str]:
-    """Yield line, phrase and advice for each banned phrase in the strings of a file."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            for pattern, advice in BANNED.items():
-                for match in re.finditer(pattern, re.sub(r"\s+", " ", node.value)):
-                    yield f"line {node.lineno}: {match[0]!r}: write: {advice}"
+    """Yield line, phrase and advice for each banned phrase of a file."""
+    for line, text in texts(path):
+        for pattern, advice in BANNED.items():
+            for match in re.finditer(pattern, re.sub(r"\s+", " ", text)):
+                yield f"line {line}: {match[0]!r}: write: {advice}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_strings_are_in_plain_english(path: Path) -> None:
+def test_texts_are_in_plain_english(path: Path) -> None:
     assert list(found(path)) == []
 
 
 def test_banned_phrases_are_found(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
-    path.write_text('def f():\n    """Return what is\n    found."""\n    raise ValueError(f"{f}: it is no path")\n')
-    assert [line.split(":")[0] for line in found(path)] == ["line 2", "line 4"]
+    path.write_text(
+        'def f():\n    """Return what is\n    found."""\n    raise ValueError(f"{f}: it is no path")  # for ever\n'
+    )
+    assert [line.split(":")[0] for line in found(path)] == ["line 2", "line 4", "line 4"]
+    path = tmp_path / "kernel.cu"
+    path.write_text("int a;  // what\n        // is left\n")
+    assert [line.split(":")[0] for line in found(path)] == ["line 1"]

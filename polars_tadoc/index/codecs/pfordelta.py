@@ -16,9 +16,8 @@ class PForDelta(Codec):
     """PForDelta after Ding et al. (WWW 2009, section 4.1): a posting's low bits can be read on their own.
 
     Ding et al. code the two arrays of exceptions recursively. Here this holds for files only. In memory, exceptions
-    have
-    one level of 5 bytes each: positions in their blocks (uint8) and high parts (uint32), indexed by block. So a kernel
-    decodes a block, or one value of it, without decoding other arrays first.
+    have one level of 5 bytes each: positions in their blocks (uint8) and high parts (uint32), indexed by block. So a
+    kernel decodes a block, or one value of it, without decoding other arrays first.
     """
 
     name = "pfordelta"

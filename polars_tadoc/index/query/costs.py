@@ -1,9 +1,8 @@
 """Predicted time of queries on each engine, with coefficients measured on one machine.
 
 Measured with ``python -m benchmarks.serving --measure small.json --engine gpu --documents 500000`` and the same with
-25.2
-million documents, alone and in batches; ``--fit small.json table.json`` fitted the coefficients, for an Intel Xeon with
-16 cores and an H100. In the median, predictions are off by a factor of 1.05 to 1.43.
+25.2 million documents, alone and in batches; ``--fit small.json table.json`` fitted the coefficients, for an Intel Xeon
+with 16 cores and an H100. In the median, predictions are off by a factor of 1.05 to 1.43.
 """
 
 from __future__ import annotations
@@ -111,8 +110,8 @@ def predict(
     offsets, frequencies, documents
         As for :func:`features_of`.
     k
-        Number of results: "and_or" is predicted to run "or" as well if independent words would occur together in
-        fewer documents.
+        Number of results: "and_or" is predicted to run "or" as well if independent words would occur together in fewer
+        documents.
     moved
         Bytes to copy to a GPU first, by query.
     is_shipped

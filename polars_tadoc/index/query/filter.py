@@ -35,8 +35,7 @@ def filter_mask(given: object, metadata: pl.DataFrame | None, documents: int, ca
     TypeError
         It has another type, or its values are not Boolean.
     ValueError
-        It does not have one value per document, or Polars cannot compute the expression, or the index has no
-        metadata.
+        It does not have one value per document, or Polars cannot compute the expression, or the index has no metadata.
 
     """
     if isinstance(given, pl.Expr):

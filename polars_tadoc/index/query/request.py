@@ -22,7 +22,7 @@ QueriesLike = str | pl.Series | Iterable[str | None]
 FilterLike = pl.Series | pl.Expr | npt.NDArray[np.bool_] | Iterable[bool | None] | None
 
 
-@dataclass(frozen=True, eq=False)  # what is kept by request is found by its identity
+@dataclass(frozen=True, eq=False)  # caches compare requests by identity
 class Request:
     """Options of a search."""
 

@@ -2,12 +2,11 @@
 
 After Ding et al., WWW 2009, section 9. Each query has a predicted time per engine. It belongs to the group of an engine
 that is clearly faster, or to the group "either". An idle engine takes from its own group, then from "either", then
-steals
-what it can finish earlier than the group's own engine would. Within a group, the earliest deadline goes first. A query
-that no engine can finish in time is returned as missed. If more queries wait than fit in a batch, a query that a full
-batch would make late is postponed until nothing else waits: hurrying for it would make batches small, and more of the
-others late. The server (:mod:`polars_tadoc.index.serve.server`) and the simulation (``benchmarks/serving.py``) both use
-this module.
+steals what it can finish earlier than the group's own engine would. Within a group, the earliest deadline goes first. A
+query that no engine can finish in time is returned as missed. If more queries wait than fit in a batch, a query that a
+full batch would make late is postponed until nothing else waits: hurrying for it would make batches small, and more of
+the others late. The server (:mod:`polars_tadoc.index.serve.server`) and the simulation (``benchmarks/serving.py``) both
+use this module.
 """
 
 from __future__ import annotations

@@ -178,10 +178,8 @@ class Server:
         -------
         concurrent.futures.Future
             Its result is the frame that :meth:`~polars_tadoc.index.index.Index.search` returns for this query alone.
-            Its
-            exception is ``DeadlineMissedError`` if no engine could answer in time, otherwise the error of the search.
-            It
-            can be cancelled until an engine takes the query.
+            Its exception is ``DeadlineMissedError`` if no engine could answer in time, otherwise the error of the
+            search. It can be cancelled until an engine takes the query.
 
         Raises
         ------

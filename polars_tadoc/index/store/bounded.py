@@ -3,10 +3,8 @@
 Operations as harmless as ``str.replace_all`` make long words from short ones, and three nested ones can exhaust memory.
 Therefore an upper bound of each operation's output is computed before it runs, from the bytes of its input and from its
 literals. Words are processed in slices that are small enough according to the bounds. If the bounds are too large for
-any
-slice, its operations run one by one, each bounded by the actual output of the ones before. A word for which one
-operation
-may return more than a sixteenth of ``Config(payload_limit_bytes=)`` raises.
+any slice, its operations run one by one, each bounded by the actual output of the ones before. A word for which one
+operation may return more than a sixteenth of ``Config(payload_limit_bytes=)`` raises.
 """
 
 from __future__ import annotations

@@ -371,8 +371,7 @@ class Reader:
         """Return a file's bytes; their number must match the header.
 
         A checksum of a mapped file is computed from separate reads, because touched pages of the mapping count as
-        memory of
-        this process.
+        memory of this process.
         """
         try:
             with open_regular(self._folder / name) as file:
@@ -450,8 +449,7 @@ def new_folder(path: Path, overwrite: bool, call: str) -> Iterator[Path]:
     """Yield an empty folder beside ``path``, then rename it to ``path``; an error removes it.
 
     A killed process leaves only hidden folders beside ``path``: an incomplete one, and at one moment the replaced one.
-    The
-    next save to ``path`` removes the first and renames the second back.
+    The next save to ``path`` removes the first and renames the second back.
 
     Raises
     ------

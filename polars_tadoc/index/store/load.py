@@ -36,20 +36,18 @@ def load_index(
     less. Words and postings are decoded by the first search, and the stored text by the first phrase or snippet.
 
     Do not modify the files of a loaded index in place: searches read them. Saving another index to the same path is
-    safe,
-    because it creates new files.
+    safe, because it creates new files.
 
     Parameters
     ----------
     path
         The folder, or its address in an object store (``s3://bucket/index``). Files from an object store are copied to
-        a
-        temporary folder (``Config(spill_folder=)``), limited to the sizes in the index's header, and read into memory.
+        a temporary folder (``Config(spill_folder=)``), limited to the sizes in the index's header, and read into
+        memory.
     verify
         Read every file completely and compare its checksum. Otherwise arrays of postings and lengths are not compared;
         they are only checked to fit together. If one is damaged, documents may be missed and scores may be wrong;
-        memory
-        is never accessed out of bounds. The checksum of the text is then compared when it is first read.
+        memory is never accessed out of bounds. The checksum of the text is then compared when it is first read.
     mmap
         Memory-map the large arrays and the text: they are read when a search first needs them, and processes that load
         the same index share them. Otherwise the files are read at once.
@@ -73,8 +71,7 @@ def load_index(
     InvalidIndexError
         It is not a saved index, has a format version that this release does not read, or a file is missing or damaged.
         A file modified in place later, or text that is damaged despite a correct checksum, raises the same error when
-        it
-        is first read.
+        it is first read.
     LimitExceededError
         A table would decompress to more than ``Config(payload_limit_bytes=)``; raised before decoding.
     ValueError

@@ -2,10 +2,9 @@
 
 Polars' own serialised expressions can contain code in many places: pickled Python functions in nodes (``map_batches``,
 ``fold``, ``name.map``) and in types given by an expression (``pl.dtype_of``, in casts and in functions' parameters),
-and
-names of libraries to load. Therefore content of a file is never passed to Polars' deserialiser. The file has a tree of
-the operations in :mod:`polars_tadoc.index.store.saved_operations`; each is rebuilt by the call in that table. Anything
-else raises, on saving and on loading.
+and names of libraries to load. Therefore content of a file is never passed to Polars' deserialiser. The file has a tree
+of the operations in :mod:`polars_tadoc.index.store.saved_operations`; each is rebuilt by the call in that table.
+Anything else raises, on saving and on loading.
 
 A form is ``"element"`` (the word), or a list: the operation's name, its parameters by name, and the forms of its
 inputs. Earlier releases saved Polars' JSON, which is translated with the same tables and then rebuilt.

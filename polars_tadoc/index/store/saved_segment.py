@@ -15,8 +15,7 @@ class SavedSegment(Segment):
     """A segment of open, verified files.
 
     Decoded words and postings take two to four times the memory of their files; a loaded index that is not searched
-    does
-    not hold them.
+    does not hold them.
 
     Parameters
     ----------

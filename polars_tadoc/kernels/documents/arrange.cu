@@ -14,8 +14,7 @@ using Key = KEY;
 constexpr u32 ITEMS = 8; // adjacent items per thread
 
 // sizes: of each document, its representative's, at most `top`. own_sizes: of representatives, 0 for all others. total:
-// sum of
-// sizes, initially zero.
+// sum of sizes, initially zero.
 extern "C" __global__ void __launch_bounds__(THREADS) size_documents(
     const u32* __restrict__ representatives, const u32* __restrict__ counted, u32 first, u32 stop, u32 top,
     u32* sizes, u32* own_sizes, u64* total)
@@ -35,8 +34,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) size_documents(
 }
 
 // Calls visit(position, document, place) for a thread's positions in document order; place is within the document.
-// offsets: of
-// these documents, the first of which has position `first_position` there and 0 here.
+// offsets: of these documents, the first of which has position `first_position` there and 0 here.
 template <typename Visit>
 __device__ __forceinline__ void visit_positions(
     const i64* __restrict__ offsets, u32 documents, u64 first_position, u64 total, Visit visit)
@@ -100,8 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_terminals(
 }
 
 // From keys sorted by terminal. offsets: of each terminal among them. places: positions of each terminal's documents,
-// or null if all
-// are here.
+// or null if all are here.
 extern "C" __global__ void __launch_bounds__(THREADS) write_by_terminal(
     const Key* __restrict__ keys, const u64* __restrict__ key_counts, u64 total, u32 terminal_shift,
     u32 document_shift, u64 count_mask, const i64* __restrict__ offsets, const i64* __restrict__ places,

@@ -14,8 +14,7 @@ struct Report {
 };
 
 // Computes for each document the total length of its symbols and the entries in its symbols' tables. items: adjacent
-// symbols per
-// thread. entries, lengths: zeros.
+// symbols per thread. entries, lengths: zeros.
 extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
     u32 terminals, const u64* __restrict__ rule_lengths, u32 rules, const u32* __restrict__ table_sizes,
     const i64* __restrict__ root_offsets, u64 documents, const u32* __restrict__ roots, u64 root_count, u32 items,

@@ -40,10 +40,9 @@ def classify(
     """Number the classes; return their number.
 
     ``single`` has an entry by symbol for documents of that symbol alone, ``slots`` for others, a power of two above the
-    number of
-    documents; both are initially zero, and have 1 + a class. Open addressing with linear probing. The hash has a random
-    key, and
-    a document that finds no slot in ``PROBES`` is a class of its own, so crafted rows cannot make this slow.
+    number of documents; both are initially zero, and have 1 + a class. Open addressing with linear probing. The hash
+    has a random key, and a document that finds no slot in ``PROBES`` is a class of its own, so crafted rows cannot make
+    this slow.
     """
     count = nb.int64(0)
     mask = nb.uint64(len(slots) - 1)

@@ -1,10 +1,9 @@
 """Counts terminals of documents on the device, as keys for a radix sort.
 
 A block counts each document in shared memory: in a hash table if the document can only contain few of the terminals,
-otherwise
-with a counter per terminal; documents that do not fit are counted by all blocks together, in global memory. Equal
-documents of
-one symbol are counted once. If results exceed the scratch memory, documents are processed in batches.
+otherwise with a counter per terminal; documents that do not fit are counted by all blocks together, in global memory.
+Equal documents of one symbol are counted once. If results exceed the scratch memory, documents are processed in
+batches.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 // Counts the terminals of each document: a block processes one document after another and counts in shared memory.
 //
 // Top-down, a document's weights are propagated from its roots through the rules, reading each body once; bottom-up,
-// the tables of
-// its rules are merged.
+// the tables of its rules are merged.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "traverse/spans.cuh"

@@ -61,18 +61,13 @@ def count_documents(
     """Count the terminals of documents ``members[first:stop]`` and write them contiguously from ``at`` on.
 
     Returns the first member that might not fit (``stop`` if all did) and the end of the output. ``sizes`` receives each
-    member's
-    number of terminals, the addresses their positions in memory. ``weights`` (one number per symbol), ``marks`` and
-    ``summary``
-    are zero before and after.
+    member's number of terminals, the addresses their positions in memory. ``weights`` (one number per symbol),
+    ``marks`` and ``summary`` are zero before and after.
 
     Avoids unpredictable branches: tables are gathered several terminals at a time, and a symbol is stored at each
-    occurrence but
-    only kept at its first. Rules that others refer to wait until all above them are done: they are marked in a bitmap
-    and
-    processed highest first; a summary has a bit per word of the bitmap; so each rule is read once. It is all one
-    function,
-    because passing arrays would update their reference counts for each document.
+    occurrence but only kept at its first. Rules that others refer to wait until all above them are done: they are
+    marked in a bitmap and processed highest first; a summary has a bit per word of the bitmap; so each rule is read
+    once. It is all one function, because passing arrays would update their reference counts for each document.
     """
     place, rules_from = nb.uint64(at), nb.uint64(terminals)
     terminals_at = nb.uint64(out_terminals.ctypes.data)

@@ -2,8 +2,7 @@
 
 If bitmaps suffice, :mod:`~polars_tadoc.kernels.documents.postings_cuda` lists the documents of terminals and
 :mod:`~polars_tadoc.kernels.documents.vectors_cuda` the terminals of documents. Everything else is counted into keys for
-a radix
-sort (:mod:`~polars_tadoc.kernels.documents.document_keys_cuda`).
+a radix sort (:mod:`~polars_tadoc.kernels.documents.document_keys_cuda`).
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ def terms_by_document(
     """List each document's terminals in their order, with counts.
 
     With cached tables of rules, terminals are listed in order; otherwise they are counted into keys for a radix sort.
-    Text without
-    rules is counted by :func:`~polars_tadoc.kernels.documents.text_terms_cuda.terms_of_text`.
+    Text without rules is counted by :func:`~polars_tadoc.kernels.documents.text_terms_cuda.terms_of_text`.
 
     Parameters and result as for :func:`polars_tadoc.kernels.traverse.results_cpu.terms_by_document`, as cupy arrays.
     """

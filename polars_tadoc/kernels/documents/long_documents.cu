@@ -1,6 +1,6 @@
 // Counts the terminals of long documents: all blocks process some documents at a time together, in one cooperative
-// launch. Each of
-// these documents has a row of counters in global memory; a block counts frequent terminals in shared memory first.
+// launch. Each of these documents has a row of counters in global memory; a block counts frequent terminals in shared
+// memory first.
 #include "primitives/counters.cuh"
 #include "primitives/grid_barrier.cuh"
 #include "primitives/scan.cuh"

@@ -28,11 +28,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) join_equal(
 }
 
 // Lists one document of each class, those with much to mark first, and reserves room for each class's members.
-// table_sizes: null
-// top-down. long_roots: minimum roots of a document that gets a row in global memory, if fewer than `most_rows` have
-// one.
-// class_starts: by listed document. symbol_starts: by symbol with a class. members: receives the first one of each
-// class.
+// table_sizes: null top-down. long_roots: minimum roots of a document that gets a row in global memory, if fewer than
+// `most_rows` have one. class_starts: by listed document. symbol_starts: by symbol with a class. members: receives the
+// first one of each class.
 extern "C" __global__ void __launch_bounds__(THREADS) list_classes(
     u32 terminals, const u32* __restrict__ table_sizes, const i64* __restrict__ root_offsets,
     const u32* __restrict__ roots, u32 documents, u32 large_size, u32 long_roots, u32 most_rows,
@@ -76,8 +74,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) list_classes(
 }
 
 // Marks the roots of long documents in their rows (zeros), first in a block's shared memory. rank: position of a
-// terminal's bit; null
-// for its own number.
+// terminal's bit; null for its own number.
 extern "C" __global__ void __launch_bounds__(LONG_THREADS) mark_long_documents(
     u32 terminals, const i64* __restrict__ table_starts, const u32* __restrict__ table_sizes,
     const u32* __restrict__ table_terminals, const u32* __restrict__ rank, const i64* __restrict__ root_offsets,

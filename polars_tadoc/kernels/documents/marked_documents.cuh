@@ -39,8 +39,7 @@ __device__ __forceinline__ void mark(u32* bits, u32 position)
 }
 
 // Calls direct(symbol) for terminals among 32 symbols, top-down for rules too, and item(place) for entries of the
-// others' tables.
-// Called by a whole warp. waiting: null if long tables are not deferred to the block.
+// others' tables. Called by a whole warp. waiting: null if long tables are not deferred to the block.
 template <typename Direct, typename Item>
 __device__ __forceinline__ void visit_roots(
     LongSpans* waiting, const Tables& tables, u32 terminals, const u32* __restrict__ roots, i64 first, i64 stop,
@@ -82,8 +81,7 @@ __device__ __forceinline__ void visit_document(
 }
 
 // Calls visit(document, row, first, stop) for pieces of the long documents with a row. Called by whole blocks, which
-// process as many
-// roots at a time as a long document has at least.
+// process as many roots at a time as a long document has at least.
 template <typename Visit>
 __device__ __forceinline__ void visit_pieces(
     const i64* __restrict__ root_offsets, u64 root_count, u32 documents, u32 long_roots, const u32* __restrict__ rows,

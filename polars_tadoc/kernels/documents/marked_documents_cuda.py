@@ -1,8 +1,7 @@
 """Lists documents by class on the device, so that each one's terminals can be marked in a bitmap.
 
 Equal documents of one symbol are a class, of which one document is marked for all; long documents are marked by many
-blocks,
-each in a row of global memory.
+blocks, each in a row of global memory.
 """
 
 from __future__ import annotations

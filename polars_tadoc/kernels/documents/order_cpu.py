@@ -41,8 +41,7 @@ def order_documents(
     """Sort the terminals of documents ``first`` to ``stop``, contiguous from ``at`` on.
 
     ``by_rank`` is the inverse of ``rank``. The bitmap ``marks`` and its ``summary`` are zero before and after. ``keys``
-    has room
-    for ``FEW``, ``spare`` and ``spare_counts`` for all terminals, ``histogram`` for ``COUNTERS``.
+    has room for ``FEW``, ``spare`` and ``spare_counts`` for all terminals, ``histogram`` for ``COUNTERS``.
     """
     start, most_counted = nb.uint64(at), nb.uint64(COUNTERS - 1)
     for m in range(first, stop):

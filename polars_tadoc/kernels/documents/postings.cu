@@ -1,10 +1,8 @@
 // The documents that contain each terminal, without counts.
 //
 // A block marks a document's terminals in a bitmap in shared memory: top-down from the roots through the rules, or
-// bottom-up from the
-// tables of the rules among its roots. Marked terminals append the document to their lists in any order; a bitmap of
-// documents sorts
-// each list. Equal documents of one symbol are marked once.
+// bottom-up from the tables of the rules among its roots. Marked terminals append the document to their lists in any
+// order; a bitmap of documents sorts each list. Equal documents of one symbol are marked once.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "primitives/segments.cuh"
@@ -18,8 +16,7 @@ constexpr u32 ORDER_WARPS = ORDER_THREADS / 32;
 constexpr u32 CHUNK = 32; // terminals of one document that are stored together
 
 // Writes each listed document's terminals in chunks. pairs: room for chunks of terminals, padded with NONE; owners:
-// each chunk's
-// document. sizes: by terminal, number of documents: zeros.
+// each chunk's document. sizes: by terminal, number of documents: zeros.
 extern "C" __global__ void __launch_bounds__(THREADS) list_terminals(
     u32 terminals, const i64* __restrict__ rule_offsets, const u32* __restrict__ symbols,
     const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ table_starts,
@@ -150,8 +147,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) list_terminals(
 }
 
 // Writes each chunk's documents to its terminals, in any order. offsets: of each terminal's documents. sizes: number of
-// documents not
-// yet written, by terminal.
+// documents not yet written, by terminal.
 extern "C" __global__ void __launch_bounds__(THREADS) scatter_documents(
     const u32* __restrict__ pairs, const u32* __restrict__ owners, u32 chunks, const i64* __restrict__ root_offsets,
     const u32* __restrict__ roots, const u32* __restrict__ class_sizes, const u32* __restrict__ class_starts,

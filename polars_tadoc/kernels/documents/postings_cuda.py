@@ -1,10 +1,8 @@
 """Lists the documents that contain each terminal, on the device, with bitmaps instead of a sort.
 
 A block marks a document's terminals in a bitmap in shared memory, so nothing is counted. Documents are appended to
-their
-terminals' lists unsorted; a bitmap of documents sorts each list. Equal documents of one symbol are marked once. The
-host waits
-once, for the size of the result.
+their terminals' lists unsorted; a bitmap of documents sorts each list. Equal documents of one symbol are marked once.
+The host waits once, for the size of the result.
 """
 
 from __future__ import annotations
@@ -48,8 +46,7 @@ def list_documents(
     -------
     (cupy int64[terminals + 1], cupy uint32), or None
         Offsets of each terminal's documents, and the documents, ascending. None if the bitmaps do not fit in shared
-        memory or
-        would be mostly zeros, or the scratch memory is too small.
+        memory or would be mostly zeros, or the scratch memory is too small.
 
     """
     documents, terminals = len(root_offsets) - 1, rules.terminals

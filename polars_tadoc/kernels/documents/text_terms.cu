@@ -1,8 +1,7 @@
 // Counts the words of each document of a text without rules: sorts its words, and counts runs of equal ones.
 //
 // Results are first written at the document's own words: by run its word (or rank), and its start among the document's
-// sorted words.
-// The runs are made contiguous when their number is known.
+// sorted words. The runs are made contiguous when their number is known.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "primitives/segments.cuh"
@@ -23,8 +22,7 @@ __device__ __forceinline__ u32 read_word(const u32* __restrict__ roots, const u3
 }
 
 // lists: documents by class, each class in a row of the number of documents; sizes: number of documents, zeros.
-// Documents without
-// words are in no list.
+// Documents without words are in no list.
 extern "C" __global__ void __launch_bounds__(THREADS) class_documents(const i64* __restrict__ offsets, u32 documents,
     u32 second, u32 third, u32 fourth, u32 fifth, u32* __restrict__ lists, u32* __restrict__ sizes)
 {
@@ -94,8 +92,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_in_block(const i64* __r
     __syncthreads();
 
     // Bitonic sort; each warp processes adjacent pairs, so that it need not wait for other warps while distances are
-    // within its own
-    // range.
+    // within its own range.
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
     const u32 warps = blockDim.x / 32;

@@ -90,8 +90,7 @@ def _count_terms(
     ``found`` is work space, one more than the maximum number of terminals of a document.
 
     A bit of ``bits_of_64`` tells that a word of ``bits`` is nonzero, one of ``bits_of_4096`` that a word of those is:
-    so a
-    document's words are listed in order without scanning missing ones.
+    so a document's words are listed in order without scanning missing ones.
     """
     one = nb.uint64(1)
     for document in range(first, last):

@@ -1,10 +1,8 @@
 // Counts of terminals by document, from the tables of the rules among their roots.
 //
 // A document's terminals are marked in a bitmap, so that the number of bits before a terminal's is its index in the
-// document: they
-// are counted without a hash table and are in order of rank. A second pass sorts them by count. Equal documents of one
-// symbol are
-// counted once.
+// document: they are counted without a hash table and are in order of rank. A second pass sorts them by count. Equal
+// documents of one symbol are counted once.
 #include "primitives/counters.cuh"
 #include "primitives/bitmap.cuh"
 #include "primitives/scan.cuh"
@@ -27,8 +25,7 @@ struct Entries {
 };
 
 // Ranks of a bitmap's words, computed by a whole block; returns the number of all bits. sums: shared, one per warp.
-// ranks may be read
-// afterwards.
+// ranks may be read afterwards.
 __device__ __forceinline__ u32 rank_words(const u32* bits, u32* ranks, u32 words, u32* sums)
 {
     const u32 warps = blockDim.x / 32;
@@ -72,8 +69,7 @@ __device__ __forceinline__ void write_positions(const u32* bits, const u32* rank
 }
 
 // Reserves entries, with counts of zero, for the terminals of documents with a row. row_ranks: of the rows' words.
-// most_count: in
-// any table.
+// most_count: in any table.
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS) rank_long_documents(
     const i64* __restrict__ root_offsets, u32 documents, u32 most_count, const u32* __restrict__ rows,
     const u32* __restrict__ list, u32 row_words, const u32* __restrict__ row_bits, u32* row_ranks, u32* positions,
@@ -149,8 +145,7 @@ extern "C" __global__ void __launch_bounds__(COUNT_THREADS) count_long_documents
 }
 
 // Counts the terminals of all listed documents without a row. held: counts that fit in shared memory with the bitmap
-// and its ranks;
-// those of a document with more are in global memory.
+// and its ranks; those of a document with more are in global memory.
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS) count_marked_documents(
     u32 terminals, const i64* __restrict__ table_starts, const u32* __restrict__ table_sizes,
     const u32* __restrict__ table_terminals, const u32* __restrict__ table_counts, u32 most_count,
@@ -258,8 +253,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) size_marked_documents(
 }
 
 // Writes each listed document's terminals by descending count, then rank, up to its room. offsets: of all documents.
-// by_rank:
-// terminal of each bit, or null. positions, counts: their first entries are overwritten.
+// by_rank: terminal of each bit, or null. positions, counts: their first entries are overwritten.
 extern "C" __global__ void __launch_bounds__(THREADS) order_marked_documents(
     u32 documents, const u32* __restrict__ list, const Report* __restrict__ report, u32* positions, u32* counts,
     const u64* __restrict__ entry_starts, const u32* __restrict__ entry_sizes, const i64* __restrict__ offsets,
@@ -391,8 +385,7 @@ extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) gather_entries(
 }
 
 // Copies to each document that was not counted the result of the one counted for it. A warp's positions of the result
-// are
-// adjacent.
+// are adjacent.
 extern "C" __global__ void __launch_bounds__(THREADS) copy_equal_documents(
     const i64* __restrict__ root_offsets, const u32* __restrict__ roots, u32 documents,
     const u32* __restrict__ places, const u32* __restrict__ symbol_starts, const u32* __restrict__ members,

@@ -1,10 +1,8 @@
 """Counts of terminals by document on the device, from cached tables of rules.
 
 A document's terminals are marked in a bitmap, which gives each terminal's index in the document: they are counted
-without a hash
-table and are in order of rank, and are then sorted by count, if requested, without a global sort. Equal documents of
-one symbol
-are counted once. The host waits once, for the size of the result.
+without a hash table and are in order of rank, and are then sorted by count, if requested, without a global sort. Equal
+documents of one symbol are counted once. The host waits once, for the size of the result.
 """
 
 from __future__ import annotations
@@ -68,10 +66,8 @@ def list_vectors(
     -------
     (cupy int64[documents + 1], cupy uint32, cupy uint64), or None
         Offsets of each document's terminals; terminals, in a document by descending count, then rank, or by rank alone;
-        their
-        counts. None if the bitmaps do not fit in shared memory or would be mostly zeros, counts could exceed 32 bits,
-        or the
-        scratch memory is too small.
+        their counts. None if the bitmaps do not fit in shared memory or would be mostly zeros, counts could exceed 32
+        bits, or the scratch memory is too small.
 
     """
     documents, terminals = len(root_offsets) - 1, rules.terminals

@@ -1,8 +1,7 @@
 """Distributes 64-bit keys over buckets by hash, so that each bucket's table fits a core's cache.
 
 Like the thread-safe tables and the memory pool of G-TADOC (Zhang et al., ICDE 2021, section V), without their locks:
-each
-bucket has one owner.
+each bucket has one owner.
 
 Indices are unsigned: indices that may be negative cost a comparison and a select at each use.
 """

@@ -119,10 +119,9 @@ def _starts(sequences: UInt32, rank: UInt32, bits: int) -> UInt64:
     """Return the number of smaller sequences for each sequence.
 
     Sequences with equal prefixes form a group, which is split by as many further words at a time as fit in a key with
-    the
-    group's number (Larsson and Sadakane, 2007, sort suffixes in this way). Singletons and groups of equal sequences are
-    done:
-    in natural text few remain after some words, and the cost depends on their number, not on the sequences' length.
+    the group's number (Larsson and Sadakane, 2007, sort suffixes in this way). Singletons and groups of equal sequences
+    are done: in natural text few remain after some words, and the cost depends on their number, not on the sequences'
+    length.
     """
     many, n = sequences.shape
     starts = np.zeros(many, np.uint64)

@@ -2,10 +2,8 @@
 
 The documents that contain a term are a list, ascending, in blocks of ``BLOCK``. Each block has a skip head, its first
 document; gaps follow. Gaps and counts are stored separately, each as a :class:`Stream`: the low bits of all values, at
-one
-width per list, so that any value can be read on its own, and the high parts of the few that need more bits. High parts
-are
-exceptions (PForDelta) or unary (Rice). After Ding et al., WWW 2009, section 4.
+one width per list, so that any value can be read on its own, and the high parts of the few that need more bits. High
+parts are exceptions (PForDelta) or unary (Rice). After Ding et al., WWW 2009, section 4.
 """
 
 from __future__ import annotations
@@ -70,10 +68,8 @@ class Postings(_Postings):
     """Lists of documents, by term.
 
     Block q of list t has the global number ``block_offsets[t] + q``; it has postings ``BLOCK * q`` and on of the list.
-    The gap
-    of a block's first posting is coded as 0; other gaps are the difference to the previous document, minus 1. Counts
-    are coded
-    minus 1.
+    The gap of a block's first posting is coded as 0; other gaps are the difference to the previous document, minus 1.
+    Counts are coded minus 1.
     """
 
     addresses: Any = None
@@ -101,8 +97,7 @@ class Queries(NamedTuple):
     """A batch of queries, as lists to read.
 
     A query's lists are distinct and sorted by number of documents, then list number. Scores are summed in this order,
-    in
-    float32, without fused operations: every engine returns the same bits.
+    in float32, without fused operations: every engine returns the same bits.
     """
 
     offsets: Any

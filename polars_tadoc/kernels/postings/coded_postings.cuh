@@ -1,6 +1,5 @@
 // Coded postings, decoded by warps: a block of 128 at a time, four adjacent postings per lane. Include after
-// counters.cuh and
-// scan.cuh. RICE selects the codec: 0 for PForDelta, otherwise 1.
+// counters.cuh and scan.cuh. RICE selects the codec: 0 for PForDelta, otherwise 1.
 //
 // Whatever the coded bytes are, nothing is read beyond an array's end; offsets were checked.
 #ifndef POLARS_TADOC_CODED_POSTINGS
@@ -96,8 +95,7 @@ __device__ __forceinline__ List open_list(const Coded& coded, const Plain& plain
 }
 
 // Number of blocks of the list that begin with a document below this one: 32 positions are probed at once. Called by a
-// whole
-// warp with the same arguments.
+// whole warp with the same arguments.
 __device__ __forceinline__ u32 blocks_below(const List& list, u32 document)
 {
     const u32 lane = threadIdx.x % 32;
@@ -115,8 +113,7 @@ __device__ __forceinline__ u32 blocks_below(const List& list, u32 document)
 }
 
 // Decodes values 4 * lane and on of a block of `size` values, at least 1. Called by a whole warp; `scratch` is shared
-// memory
-// for BLOCK numbers that only this warp uses, aligned to 16 bytes.
+// memory for BLOCK numbers that only this warp uses, aligned to 16 bytes.
 __device__ __forceinline__ void decode_values(
     const Stream& stream, u32 number, u64 block, u32 place, u32 size, u32* scratch, u32 (&values)[OWN])
 {
@@ -188,8 +185,7 @@ __device__ __forceinline__ void decode_values(
 }
 
 // Decodes documents 4 * lane and on of a block of `size`, at least 1; other lanes are undefined. Localised prefix sums
-// (Ding et
-// al., section 4): the head starts the block, so no other block is needed.
+// (Ding et al., section 4): the head starts the block, so no other block is needed.
 __device__ __forceinline__ void decode_documents(
     const Coded& coded, const List& list, u32 block, u32 size, u32* scratch, u32 (&documents)[OWN])
 {

@@ -1,8 +1,7 @@
 """Coded postings on the device: resident, decoded, bounded.
 
 A warp decodes a block of 128 postings, four adjacent ones per lane, and computes documents in the same pass as gaps:
-their
-prefix sum starts at the block's skip head (Ding et al., WWW 2009, section 4).
+their prefix sum starts at the block's skip head (Ding et al., WWW 2009, section 4).
 """
 
 from __future__ import annotations

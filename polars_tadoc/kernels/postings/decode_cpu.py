@@ -204,8 +204,7 @@ def decode_documents(postings: View, number: int, block: int, target: int) -> An
         uint64: global number of the block; ``block_offsets[number]`` is the list's first.
     target
         uint64: address of room for ``BLOCK`` uint32. The documents are written there, each below the number of
-        documents
-        even if the lists are damaged; the values after them are undefined.
+        documents even if the lists are damaged; the values after them are undefined.
 
     Returns
     -------

@@ -217,8 +217,7 @@ def _rice_width(numbers: UInt32, first: int, last: int, are_documents: bool) -> 
     """Return the width that minimises a list's bits, the smallest of equal ones.
 
     Each further bit reduces a value's high part by half of it, rounded up, which is less each time: the cost has one
-    minimum,
-    at or near the width of the mean.
+    minimum, at or near the width of the mean.
     """
     width = bit_length(_rice_bits(numbers, first, last, are_documents, 0) // nb.uint64(max(1, last - first)))
     bits = _rice_bits(numbers, first, last, are_documents, width)

@@ -1,10 +1,9 @@
 """Caches lists of postings on the device within a budget, if all postings together exceed it.
 
 A list's parts are in arenas that are allocated once: of slots (metadata of a list), of blocks, of bytes and of
-exceptions.
-A single :class:`Postings` over the arenas never changes: slot s is its list ``2 * s``, and the odd lists are the space
-between, so that offsets define a list's end wherever it is. A query whose lists are cached copies nothing. The least
-recently used lists are evicted.
+exceptions. A single :class:`Postings` over the arenas never changes: slot s is its list ``2 * s``, and the odd lists
+are the space between, so that offsets define a list's end wherever it is. A query whose lists are cached copies
+nothing. The least recently used lists are evicted.
 """
 
 from __future__ import annotations
@@ -255,8 +254,7 @@ class PostingCache:
         """Copy the lists of queries to the device, for as many queries at a time as fit.
 
         The content cannot change until the next item is requested: launch the search before. One query whose lists do
-        not fit
-        gets separate arrays, which are not cached.
+        not fit gets separate arrays, which are not cached.
 
         Parameters
         ----------

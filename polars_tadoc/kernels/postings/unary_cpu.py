@@ -1,8 +1,7 @@
 """Decodes sixteen unary numbers at a time, with vector instructions that LLVM generates for any processor.
 
 A number is that many zero bits, then a one bit. The positions of the one bits are prefix sums of the numbers, so the
-numbers
-are their differences. Nothing here checks bounds.
+numbers are their differences. Nothing here checks bounds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Unpacks sixteen numbers at a time, with vector instructions that LLVM generates for any processor.
 
 Sixteen contiguous numbers of one width start and end at whole bytes. For each width the bytes of each number are known,
-so
-constant shuffles move them to their lanes (Lemire and Boytsov, Decoding billions of integers per second through
+so constant shuffles move them to their lanes (Lemire and Boytsov, Decoding billions of integers per second through
 vectorization, 2015, use such constants, too). Nothing here checks bounds.
 """
 

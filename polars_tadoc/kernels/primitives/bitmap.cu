@@ -1,4 +1,4 @@
-// Ranks of a bitmap, in two passes over it.
+// Ranks of a bitmap, in two passes.
 #include "primitives/counters.cuh"
 #include "primitives/bitmap.cuh"
 
@@ -57,8 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_tiles(
 }
 
 // ranks[word]: bits set before each word; ranks[words]: all of them. Each block sums the totals of the preceding tiles
-// itself:
-// they are few enough (a tile is 32 KiB of bitmap) to save a launch.
+// itself: they are few enough (a tile is 32 KiB of bitmap) to save a launch.
 extern "C" __global__ void __launch_bounds__(THREADS) rank_words(
     const u32* __restrict__ bits, u32 words, const u32* __restrict__ totals, u32* __restrict__ ranks)
 {

@@ -12,8 +12,7 @@ using i64 = long long;
 constexpr u32 NONE = 0xFFFFFFFFu;
 
 // Shared memory has no native 64-bit add (it compiles to a compare-and-swap loop): the low half is in shared memory,
-// and
-// overflow is added to the global counter at once. Exact in any order of the additions.
+// and overflow is added to the global counter at once. Exact in any order of the additions.
 __device__ __forceinline__ void add_held(u32* low, u64 amount, u64* whole)
 {
     const u32 added = static_cast<u32>(amount);
@@ -50,8 +49,7 @@ __device__ __forceinline__ void flush_held(const u32* low, u32 held, u64* whole)
 #endif
 
 // Avoids contention for the address of a frequent number: a warp adds up equal ones, and the block keeps the first ones
-// it sees in
-// shared memory until its end.
+// it sees in shared memory until its end.
 struct HeldCounts {
     u32 keys[HOT_SLOTS];
     u32 counts[HOT_SLOTS];

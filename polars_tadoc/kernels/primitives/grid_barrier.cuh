@@ -3,8 +3,7 @@
 #define POLARS_TADOC_GRID_BARRIER
 
 // Waits until every block has called this as often as this one. `target` counts arrivals since the launch's start; the
-// cooperative
-// launch guarantees that all blocks are resident. The count may wrap: targets are compared by distance.
+// cooperative launch guarantees that all blocks are resident. The count may wrap: targets are compared by distance.
 __device__ __forceinline__ void grid_barrier(u32* arrived, u32& target)
 {
     target += gridDim.x;

@@ -1,6 +1,5 @@
 // Sorts pairs of a sort key (order) and a tag in a block: each thread sorts its share, then shares are merged pairwise
-// (Green,
-// McColl and Bader, GPU Merge Path, ICS 2012). Include after counters.cuh.
+// (Green, McColl and Bader, GPU Merge Path, ICS 2012). Include after counters.cuh.
 #ifndef POLARS_TADOC_MERGE_SORT
 #define POLARS_TADOC_MERGE_SORT
 
@@ -17,8 +16,7 @@ struct SharedPairs {
 };
 
 // Sorts a block's pairs, ITEMS per thread, of which the first `size` are valid: the others must sort last.
-// precedes(order, tag,
-// other's order, other's tag) tells whether a pair comes before another.
+// precedes(order, tag, other's order, other's tag) tells whether a pair comes before another.
 template <u32 THREADS, u32 ITEMS, typename Precedes>
 __device__ __forceinline__ void sort_block(
     u64 (&order)[ITEMS], u32 (&tag)[ITEMS], u32 size, SharedPairs<THREADS, ITEMS>& shared, const Precedes& precedes)

@@ -67,8 +67,7 @@ __device__ __forceinline__ Number take_room(Number* taken, bool wants)
 }
 
 // Sum over the threads before this one; `all` is the sum over all of them. Called by every thread, once per kernel or
-// with a
-// barrier in between.
+// with a barrier in between.
 template <u32 BLOCK_THREADS>
 __device__ __forceinline__ u32 block_before(u32 own, u32& all)
 {

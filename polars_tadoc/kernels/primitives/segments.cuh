@@ -38,7 +38,7 @@ __device__ __forceinline__ Number find_owner(const i64* __restrict__ offsets, Nu
     return last_with(low, high, [&](Number i) { return static_cast<u64>(offsets[i]) <= position; });
 }
 
-// Calls visit(position, segment) for a thread's positions from `first` to `stop` - 1. A warp's positions stand together:
+// Calls visit(position, segment) for a thread's positions from `first` to `stop` - 1. A warp's positions are adjacent:
 // each thread takes every 32nd.
 template <u32 BLOCK_THREADS, u32 EACH, typename Visit>
 __device__ __forceinline__ void visit_owned(

@@ -18,9 +18,9 @@ PADDING = 32
 """Readable bytes after the text: kernels load eight at a time."""
 
 _CHUNK = 1 << 22
-"""Bytes per copy. 118 MB took 15.5 ms in chunks of 256 KiB, 6.8 of 1 MiB, 3.8 of 4 MiB, 4.7 of
-8 MiB; the driver took 6.9 ms from pageable memory and 2.1 from pinned memory (H200, 16 cores,
-``python -m benchmarks.gpu_tokenize --together --variants``)."""
+"""Bytes per copy. 118 MB took 15.5 ms in chunks of 256 KiB, 6.8 of 1 MiB, 3.8 of 4 MiB, 4.7 of 8 MiB; the driver took
+6.9 ms from pageable memory and 2.1 from pinned memory (H200, 16 cores, ``python -m benchmarks.gpu_tokenize --together
+--variants``)."""
 _MAX_WORKERS = 8
 
 

@@ -1,8 +1,7 @@
 """Varints: seven bits of a number per byte, lowest first; the high bit is set in all but the last byte.
 
 Streams are given by address, because Numba updates an array's reference count, atomically, at every call that takes it.
-The
-caller keeps the memory alive.
+The caller keeps the memory alive.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 // The passes of one round of batch RePair over a sequence of symbols; kernels/traverse/reference.py defines the result.
 //
 // A position represents the pair that starts there. Its top bit marks it as dead: the pair cannot occur twice. Symbols
-// fit in the
-// other 31 bits, and a separator, all ones, is dead. Passes may read an adjacent symbol while its owner sets the top
-// bit, so they
-// mask it.
+// fit in the other 31 bits, and a separator, all ones, is dead. Passes may read an adjacent symbol while its owner sets
+// the top bit, so they mask it.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 
@@ -129,8 +127,7 @@ __device__ __forceinline__ u32 cell_of(u64 hash, u32 cell_mask)
 }
 
 // Two bits of a sieve, initially ones: the first pair with a hash clears the lower, the second the upper. Most pairs of
-// natural
-// text occur once: they never get an entry in the exact table.
+// natural text occur once: they never get an entry in the exact table.
 extern "C" __global__ void __launch_bounds__(THREADS)
     sieve_pairs(const u32* __restrict__ sequence, u32 size, u32* sieve, u32 cell_mask)
 {
@@ -153,8 +150,7 @@ __device__ __forceinline__ u32 slot_of(u64 hash, u32 capacity)
 }
 
 // Finds or inserts the pair's entry; NO_ENTRY if the table is too full. `holder` is the content of the first slot,
-// possibly
-// outdated, but an entry never changes once it is taken.
+// possibly outdated, but an entry never changes once it is taken.
 __device__ __forceinline__ u32 find_entry(Entry* table, u32 capacity, u64 pair, u64 holder)
 {
     u32 slot = slot_of(hash_pair(pair), capacity);
@@ -252,10 +248,8 @@ __device__ u32 start_before_tile(const u32* tile_starts)
 }
 
 // Selects the positions whose pair has priority over those of both adjacent positions: a higher count or, for equal
-// counts, a
-// higher hash. Equal pairs are adjacent only within a run of one symbol: there every other position from the run's
-// start is
-// selected. Counts the selections of each pair, and finds its first one.
+// counts, a higher hash. Equal pairs are adjacent only within a run of one symbol: there every other position from the
+// run's start is selected. Counts the selections of each pair, and finds its first one.
 extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence, u32 size, Entry* table,
     const u32* __restrict__ slots, const u32* __restrict__ tile_starts, u32* selected, Report* report)
 {
@@ -396,10 +390,8 @@ __device__ __forceinline__ u32 list_places(u32 bits, unsigned short* places)
 }
 
 // Finds or makes the rules of the pairs to replace: those selected at least twice and at half of their occurrences. New
-// rules are
-// numbered by first selected position. Marks the positions to replace. groups: number of replaced positions before each
-// group of
-// positions.
+// rules are numbered by first selected position. Marks the positions to replace. groups: number of replaced positions
+// before each group of positions.
 extern "C" __global__ void __launch_bounds__(THREADS)
     number_rules(u32 size, Entry* table, const u32* __restrict__ slots, const u32* __restrict__ selected,
         u32* __restrict__ replaced, u32* left, u32* right, u32* index, u32 index_size, u32 vocabulary, u32 known,
@@ -481,8 +473,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 // Writes the sequence with its pairs replaced. Positions whose pair contains a new symbol become alive; if nothing was
-// replaced,
-// selected positions become dead, so that adjacent ones can be selected.
+// replaced, selected positions become dead, so that adjacent ones can be selected.
 extern "C" __global__ void __launch_bounds__(THREADS)
     rewrite(const u32* __restrict__ sequence, u32 size, const u32* __restrict__ slots,
         const Entry* __restrict__ table, const u32* __restrict__ selected, const u32* __restrict__ replaced,

@@ -1,14 +1,10 @@
 """Batch RePair: each round turns many pairs into rules; all engines use one definition.
 
 RePair (Larsson and Moffat, 1999) replaces the most frequent pair, one pair at a time. Here a round counts all adjacent
-pairs.
-Each pair with count two or more has a priority (count, hash of the pair). A position is selected if its pair's priority
-exceeds
-those of both adjacent positions. A pair that is selected at half of its occurrences or more becomes a rule there. Pairs
-never
-cross the end of a row. A pair of old symbols never gains occurrences, so a position whose pair was seen once is dead
-until an
-adjacent symbol changes, and only alive positions are counted again. Definition:
+pairs. Each pair with count two or more has a priority (count, hash of the pair). A position is selected if its pair's
+priority exceeds those of both adjacent positions. A pair that is selected at half of its occurrences or more becomes a
+rule there. Pairs never cross the end of a row. A pair of old symbols never gains occurrences, so a position whose pair
+was seen once is dead until an adjacent symbol changes, and only alive positions are counted again. Definition:
 :func:`polars_tadoc.kernels.traverse.reference.batch_repair`.
 
 Reasons:
@@ -67,10 +63,10 @@ def build(
     ----------
     sequence
         uint32 word ids, ``SEPARATOR`` after each row.
-    Number of words; the first rule gets this symbol.
-        Words; the first rule gets this symbol.
-    Called before each round with its number and the number of alive positions.
-        Called with the round's number and the alive positions before each round.
+    vocabulary_size
+        Number of words; the first rule gets this symbol.
+    on_round
+        Called before each round with its number and the number of alive positions.
 
     """
     size = len(sequence)

@@ -1,8 +1,7 @@
 """The passes of one round of batch RePair over a sequence of symbols; :mod:`.pairs` counts its pairs.
 
 Every pass is split by position. Threads share the table of pairs: during selection they add to its tallies atomically.
-The
-result depends neither on the order nor on the number of threads.
+The result depends neither on the order nor on the number of threads.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
     """Break ties of the pairs at two adjacent positions.
 
     Equal pairs are adjacent only within a run of one symbol: there every other position from the run's start wins, so
-    that
-    equal runs are split equally everywhere.
+    that equal runs are split equally everywhere.
     """
     if sequence[i] == sequence[neighbour] and sequence[i + 1] == sequence[neighbour + 1]:
         return (i - run_start) & 1 == 0
@@ -69,8 +67,7 @@ def select(
     """Select the positions whose pair has priority over both adjacent ones; count them and find each pair's first.
 
     Positions whose pair occurs once become dead. Priority is (count, hash of the pair); only the upper 32 bits of the
-    hash are
-    compared unless they tie.
+    hash are compared unless they tie.
     """
     began = interrupts()
     zero = nb.uint64(0)
@@ -132,8 +129,7 @@ def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt
     """List the table entries whose pair is replaced, with the first position of each.
 
     Returns their number, and whether any position is selected at all. Entries that are not replaced get ``NONE`` as
-    first
-    position.
+    first position.
     """
     began = interrupts()
     out = 0
@@ -168,8 +164,7 @@ def assign_rules(
     """Assign the listed entries their rules' symbols; return the new number of rules.
 
     A pair that already is a rule keeps its symbol. New rules are numbered in the given order and appended to ``left``
-    and
-    ``right``; ``index``, a hash table of rule numbers + 1, finds rules by pair.
+    and ``right``; ``index``, a hash table of rule numbers + 1, finds rules by pair.
     """
     began = interrupts()
     mask = nb.uint64(len(index) - 1)
@@ -223,10 +218,8 @@ def rewrite(
     """Replace and compact in place from ``first``; positions next to new symbols become alive.
 
     ``consumed``: the symbol at ``first`` is part of a rule at ``first - 1``. ``stalled``: no rule was made in this
-    round, and
-    selected positions become dead, so that adjacent ones can be selected. Returns the number of symbols written, the
-    number of
-    alive ones, and whether the first one is new.
+    round, and selected positions become dead, so that adjacent ones can be selected. Returns the number of symbols
+    written, the number of alive ones, and whether the first one is new.
     """
     began, look = interrupts(), first
     out = first

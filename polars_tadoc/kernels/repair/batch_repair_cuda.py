@@ -1,8 +1,7 @@
 """Batch RePair on the device, with the same symbols as :mod:`polars_tadoc.kernels.repair.batch_repair`.
 
 A round is five kernels and one synchronisation: the host reads the numbers of remaining symbols and alive positions,
-which
-determine the size of the next round's table.
+which determine the size of the next round's table.
 """
 
 from __future__ import annotations

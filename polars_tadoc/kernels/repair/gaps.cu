@@ -3,8 +3,7 @@
 #include "primitives/bitmap.cuh"
 
 // Sets a bit for each token with a noted gap before it: inside a row any gap but one space, at a row's ends any
-// nonempty gap. An
-// empty token ends a row.
+// nonempty gap. An empty token ends a row.
 extern "C" __global__ void mark_gaps(const unsigned char* __restrict__ bytes, const u32* __restrict__ token_starts,
     const u32* __restrict__ token_stops, u32 tokens, u32 bitmap_words, u32* __restrict__ gap_bits)
 {

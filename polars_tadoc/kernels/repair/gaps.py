@@ -1,10 +1,8 @@
 """Predicts the gaps between words, so that rows only store the gaps that differ.
 
 Repeated text repeats its gaps: at every use of a rule, the gap between two symbols of its body is usually the same.
-Between the
-top-level symbols of a row, the following word is the best predictor. One predicted gap per key is stored with the
-grammar;
-:func:`polars_tadoc.kernels.traverse.reference.predict_gaps` has the definition.
+Between the top-level symbols of a row, the following word is the best predictor. One predicted gap per key is stored
+with the grammar; :func:`polars_tadoc.kernels.traverse.reference.predict_gaps` has the definition.
 """
 
 from __future__ import annotations

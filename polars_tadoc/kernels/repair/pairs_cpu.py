@@ -1,14 +1,10 @@
 """Counts the pairs of one round of batch RePair exactly, in tables that fit a core's cache.
 
 Work is split twice. First by *position*: a thread scans its share of the sequence and writes the hash of each pair to
-one of P
-buckets, selected by the hash's upper bits. Then by *pair*: the thread that takes a bucket counts its pairs in a table
-that no
-other thread touches, and replaces each hash by its pair's entry. Last, each thread scans its share again in the same
-order and
-reads the entries. All accesses are sequential except those to one bucket's table (as in a radix-partitioned hash join:
-Manegold,
-Boncz and Kersten, 2002).
+one of P buckets, selected by the hash's upper bits. Then by *pair*: the thread that takes a bucket counts its pairs in
+a table that no other thread touches, and replaces each hash by its pair's entry. Last, each thread scans its share
+again in the same order and reads the entries. All accesses are sequential except those to one bucket's table (as in a
+radix-partitioned hash join: Manegold, Boncz and Kersten, 2002).
 """
 
 from __future__ import annotations
@@ -98,8 +94,7 @@ def scatter(
     """Write pairs of blocks from ``first`` to buckets until one is full; return the next block.
 
     ``hashes`` has the buckets one after another, ``filled`` the number of entries in each, ``bucket_of`` the bucket of
-    each
-    position in scan order.
+    each position in scan order.
     """
     buckets = len(filled)
     capacity = len(hashes) // buckets
@@ -144,10 +139,8 @@ def count(
     """Count the pairs of buckets from ``first_bucket``; each hash is replaced by its pair's entry, or ``NONE``.
 
     Pairs that get an entry: ``ALL``; ``REPEATED``: those whose bit in ``seen`` is already set (most pairs of natural
-    text occur
-    once); ``KNOWN``: no new ones. Each bucket has a row of ``seen``, ``index`` and ``progress``. Returns whether
-    ``index`` is too
-    small: then another call continues with a larger one (:func:`fill_index`).
+    text occur once); ``KNOWN``: no new ones. Each bucket has a row of ``seen``, ``index`` and ``progress``. Returns
+    whether ``index`` is too small: then another call continues with a larger one (:func:`fill_index`).
     """
     shares, capacity = len(filled), hashes.shape[1] // filled.shape[1]
     mask = index.shape[1] - 1

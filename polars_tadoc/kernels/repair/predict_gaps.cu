@@ -16,8 +16,7 @@ extern "C" __global__ void measure_words(u32 words, u32* __restrict__ lengths, u
 }
 
 // Rules first to stop, whose bodies refer to lower ones only: number of words and first word of each expansion, and the
-// number of
-// words before each position of its body.
+// number of words before each position of its body.
 extern "C" __global__ void measure_rules(u32 first, u32 stop, u32 vocabulary, const u32* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, u32* lengths, u32* firsts, u32* __restrict__ words_before)
 {
@@ -42,8 +41,7 @@ extern "C" __global__ void measure_roots(
 }
 
 // Position of each top-level symbol among the tokens; each row has an additional token at its end. words_up_to: number
-// of words up
-// to each top-level symbol, inclusive.
+// of words up to each top-level symbol, inclusive.
 extern "C" __global__ void place_roots(const u32* __restrict__ roots, u32 count, const u32* __restrict__ lengths,
     const u32* __restrict__ words_up_to, const i64* __restrict__ root_offsets, u32 rows,
     u32* __restrict__ root_tokens, u32* __restrict__ root_bits)
@@ -69,8 +67,7 @@ extern "C" __global__ void mark_edges(const u32* __restrict__ row_tokens, u32 ro
 }
 
 // Key of the gap before each token: the word, if a top-level symbol starts there, otherwise the position in a body,
-// after the
-// vocabulary; NONE at the ends of rows.
+// after the vocabulary; NONE at the ends of rows.
 extern "C" __global__ void find_keys(u32 tokens, const u32* __restrict__ edge_bits,
     const u32* __restrict__ root_bits, const u32* __restrict__ root_ranks, const u32* __restrict__ root_tokens,
     const u32* __restrict__ roots, u32 vocabulary, const u32* __restrict__ rule_offsets,
@@ -107,8 +104,7 @@ extern "C" __global__ void scatter_codes(
 }
 
 // Counts each code under each key: code 0 at counts[key], others after all keys, at their slot. slots: key in the high
-// half, code
-// in the low half, plus 1; at least as many as there are pairs, and a power of two.
+// half, code in the low half, plus 1; at least as many as there are pairs, and a power of two.
 extern "C" __global__ void __launch_bounds__(THREADS) count_codes(const u32* __restrict__ keys,
     const u32* __restrict__ codes, u32 tokens, u32 key_count, u64* slots, u32 mask, u32* counts)
 {
@@ -144,8 +140,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_codes(const u32* __r
 }
 
 // Code 0 exists for each key with count at least 1. A vote has the count and the inverted code: the largest vote is the
-// most
-// frequent code, with ties going to the smallest.
+// most frequent code, with ties going to the smallest.
 extern "C" __global__ void start_votes(const u32* __restrict__ counts, u32 key_count, u64* __restrict__ votes)
 {
     const u32 key = blockIdx.x * blockDim.x + threadIdx.x;

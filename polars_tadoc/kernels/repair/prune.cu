@@ -25,10 +25,8 @@ __device__ __forceinline__ void count_use(u32* uses, u32 rule)
 }
 
 // Drops rules of length l with u uses if l * u <= l + u + margin. Each pass counts uses with the rules dropped before
-// inlined, from
-// the last round down, then visits rules from the first round up; lengths are updated at once. uses, root_uses,
-// level_sizes, totals:
-// zeros. keys: level and number of a kept rule, all ones for a dropped one.
+// inlined, from the last round down, then visits rules from the first round up; lengths are updated at once. uses,
+// root_uses, level_sizes, totals: zeros. keys: level and number of a kept rule, all ones for a dropped one.
 extern "C" __global__ void __launch_bounds__(THREADS)
     prune(const u32* __restrict__ left, const u32* __restrict__ right, Node* nodes, u32 vocabulary,
         const u32* __restrict__ round_offsets, u32 rounds, const u32* __restrict__ sequence, u32 size, i64 margin,

@@ -40,8 +40,7 @@ def decide(
     """Drop rules with ``length * uses <= length + uses + margin``; return their number.
 
     Uses count bodies and rows with the rules dropped so far inlined; ``lengths`` becomes each rule's body length with
-    them
-    inlined.
+    them inlined.
     """
     rules = len(left)
     uses = root_uses.copy()

@@ -1,8 +1,7 @@
 """Sequitur: a grammar inferred word by word, in linear time (Nevill-Manning and Witten, 1997).
 
 The method of the TADOC papers. No digram (two adjacent symbols) occurs twice, and every rule is used at least twice, so
-rules
-are as long as the repeats, and grammars may have thousands of levels. Runs in one thread;
+rules are as long as the repeats, and grammars may have thousands of levels. Runs in one thread;
 :func:`polars_tadoc.kernels.traverse.reference.sequitur` defines the rules.
 """
 
@@ -20,8 +19,7 @@ def build(sequence: UInt32, vocabulary_size: int, rows: int) -> LevelledRules:
     """Infer rules over all rows; digrams never cross the end of a row.
 
     ``sequence`` and ``vocabulary_size`` as for :func:`polars_tadoc.kernels.repair.batch_repair.build`; ``rows`` is the
-    number of
-    separators in the sequence.
+    number of separators in the sequence.
 
     Returns
     -------

@@ -1,12 +1,9 @@
 """Accumulators of the scores of a window of documents, and the best of them.
 
 An accumulator of -0.0 is untouched: scores are not negative, and 0.0 + -0.0 is 0.0. So the bits of accumulators, as
-integers,
-tell which were touched, and compare as the scores do. Accumulators form groups, with a byte per group that tells
-whether it
-was touched (Ding et al., WWW 2009, section 6, use a tree of maxima; marks are cheaper to maintain, and 64 comparisons
-are a
-few vector instructions).
+integers, tell which were touched, and compare as the scores do. Accumulators form groups, with a byte per group that
+tells whether it was touched (Ding et al., WWW 2009, section 6, use a tree of maxima; marks are cheaper to maintain, and
+64 comparisons are a few vector instructions).
 """
 
 from __future__ import annotations
@@ -43,8 +40,7 @@ def weigh(typing_context: Any, documents: Any, counts: Any, groups: Any, norms: 
     """Write the contributions of postings to scores: ``weight * (count / (count + norm))``.
 
     ``documents``, ``counts``, ``norms`` (by document) and ``target`` are addresses; sixteen times ``groups`` postings
-    are read,
-    including those after the last one, which must be valid documents.
+    are read, including those after the last one, which must be valid documents.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -1,8 +1,7 @@
 // The best of many scored documents. Include after counters.cuh and scan.cuh.
 //
 // A key has the score's bits above the document's complement: scores are not negative, so keys sort by score, then by
-// document,
-// and are unique. 0 is not a key.
+// document, and are unique. 0 is not a key.
 #ifndef POLARS_TADOC_BEST_KEYS
 #define POLARS_TADOC_BEST_KEYS
 
@@ -69,10 +68,9 @@ __device__ __forceinline__ void find_bin(Selection& chosen, u32 rank)
 }
 
 // Copies the k highest keys to `kept`, unsorted, and possibly some more, at most `room` in all; keys below
-// `*least_wanted`,
-// which other blocks may raise at any time, are irrelevant. Returns the number of keys, and sets `low` so that no key
-// below it
-// was copied and, if there are k keys, k keys reach it. Called by the whole block of BLOCK_THREADS threads.
+// `*least_wanted`, which other blocks may raise at any time, are irrelevant. Returns the number of keys, and sets `low`
+// so that no key below it was copied and, if there are k keys, k keys reach it. Called by the whole block of
+// BLOCK_THREADS threads.
 //
 // survey(score, best, count)  raises `best`, initially -1, to the highest score of this thread's keys, as bits, and
 // adds to

@@ -1,8 +1,7 @@
 """Reads blocks of a query's lists, coded or uncoded.
 
 A list is opened once: the data for reading it is in one row of uint64, and functions take the row's address, because
-array
-arguments would cost more than decoding.
+array arguments would cost more than decoding.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Ranked queries over coded postings on the device (Ding et al., WWW 2009, sections 5 and 6).
 
 OR: a block of threads sums the scores of a tile of documents in shared memory, list by list, and keeps its best ones.
-AND: a
-block intersects a part (stretch) of a query's first list with the other lists. In both cases the best results of all
-parts
-of a query are merged. Results of a part raise the threshold for later parts: k documents that reach a score exclude all
-below it. Sums are in the order of a query's lists, so scores have the same bits as on the CPU.
+AND: a block intersects a part (stretch) of a query's first list with the other lists. In both cases the best results of
+all parts of a query are merged. Results of a part raise the threshold for later parts: k documents that reach a score
+exclude all below it. Sums are in the order of a query's lists, so scores have the same bits as on the CPU.
 """
 
 from __future__ import annotations
@@ -53,8 +51,7 @@ def search(
     """Return the best documents of each query.
 
     Parameters and result as for :func:`polars_tadoc.kernels.search.reference.search`, as cupy arrays. ``bounds`` is
-    unused:
-    decoding a block costs less than testing its bound.
+    unused: decoding a block costs less than testing its bound.
     """
     count = len(queries.offsets) - 1
     with device_errors(f"searching for {count:,} queries"):

@@ -53,8 +53,7 @@ def contribution(weight: Any, count: int, norm: Any) -> Any:
     """Return the contribution of one posting to a score, float32: every operation is rounded separately.
 
     The five BM25 formulas of Kamphuis et al. (ECIR 2020) have this form, with different weights and norms, plus a
-    constant per
-    query for all documents (:mod:`polars_tadoc.scoring.bm25`).
+    constant per query for all documents (:mod:`polars_tadoc.scoring.bm25`).
     """
     count32 = np.float32(count)
     return np.float32(weight) * (count32 / (count32 + np.float32(norm)))

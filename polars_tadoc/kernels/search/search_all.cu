@@ -1,8 +1,6 @@
 // AND: documents in all of a query's lists. A stretch of the first list is intersected with the others (Ding et al.,
-// section 5).
-// Skip heads tell which blocks of a list may contain a candidate; only those are decoded, and counts only of blocks
-// that contain
-// one.
+// section 5). Skip heads tell which blocks of a list may contain a candidate; only those are decoded, and counts only
+// of blocks that contain one.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "postings/coded_postings.cuh"
@@ -221,8 +219,7 @@ __device__ __forceinline__ u32 leave_out(Candidates& own, u32 count)
 }
 
 // Stretches of each query's first list, and its maximum number of keys; damaged lists may repeat a document. One warp
-// per
-// query.
+// per query.
 extern "C" __global__ void plan_queries(
     const Coded coded, const Plain plain, const i64* __restrict__ query_offsets, const u32* __restrict__ query_lists,
     u32 queries, u32 require_all, u32* __restrict__ stretches, i64* __restrict__ most)

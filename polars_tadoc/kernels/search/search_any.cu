@@ -1,8 +1,6 @@
 // OR: documents in any of a query's lists. Accumulators are in shared memory, from which the best keys are selected.
-// Warps decode
-// and score lists and add them up without intermediate writes. A query of few postings has an accumulator per document
-// of its
-// lists, in a hash table; others have one per document of a tile, one tile after another.
+// Warps decode and score lists and add them up without intermediate writes. A query of few postings has an accumulator
+// per document of its lists, in a hash table; others have one per document of a tile, one tile after another.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "postings/coded_postings.cuh"
@@ -75,8 +73,7 @@ __device__ __forceinline__ u32 find_slot(u32* table, u32 document)
 }
 
 // Separates queries of few postings, written from chosen[0] on, from others, at chosen[queries]; counts: number of
-// both,
-// initially zero. One warp per query.
+// both, initially zero. One warp per query.
 extern "C" __global__ void sort_out(
     const Coded coded, const Plain plain, const i64* __restrict__ query_offsets, const u32* __restrict__ query_lists,
     u32 queries, u32* __restrict__ chosen, u32* counts)
@@ -105,8 +102,7 @@ struct Batch {
 };
 
 // Scores documents [first_document, stop_document) of a query, at most as many as there are accumulators, or all in a
-// table, and
-// appends the best ones to its keys.
+// table, and appends the best ones to its keys.
 template <bool TABLE>
 __device__ __forceinline__ void score(
     const Batch& batch, u32 query, u32 first_document, u32 stop_document, u32 accumulators, u32 k, u32 room,

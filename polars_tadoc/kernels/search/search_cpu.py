@@ -1,13 +1,10 @@
 """Finds the best documents of queries (Ding et al., WWW 2009, sections 5 and 6) on the CPU.
 
 OR adds the scores of lists, shortest first, to accumulators, window by window. As soon as the k-th best score exceeds
-what all
-remaining lists can add, no new document can enter; documents that still can are looked up in these lists if they are
-few
-(MaxScore, Turtle and Flood, 1995, with block bounds as in Ding and Suel, SIGIR 2011). AND looks up the shortest list's
-documents in the others. Only documents strictly below the threshold, with a margin for rounding, are dropped, and sums
-are in
-the lists' order, so results do not depend on the method.
+what all remaining lists can add, no new document can enter; documents that still can are looked up in these lists if
+they are few (MaxScore, Turtle and Flood, 1995, with block bounds as in Ding and Suel, SIGIR 2011). AND looks up the
+shortest list's documents in the others. Only documents strictly below the threshold, with a margin for rounding, are
+dropped, and sums are in the lists' order, so results do not depend on the method.
 """
 
 from __future__ import annotations
@@ -613,7 +610,7 @@ def _search_all(
 
 def _array_at(dtype: Any) -> Any:
     def array_at(typing_context: Any, address: Any, size: Any) -> Any:
-        """Return the array of so many numbers at an address."""
+        """Return an array of ``size`` numbers at an address."""
         array_type = types.Array(dtype, 1, "C")
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -1,18 +1,14 @@
 // Bodies of rules or documents, with the first and last words of the rules in them (G-TADOC, Zhang et al., ICDE 2021,
-// section on
-// sequences: head and tail buffers). Include after counters.cuh.
+// section on sequences: head and tail buffers). Include after counters.cuh.
 //
 // An owner (a rule's body, or a document) owns the windows that span two or more of its children. They start in the
-// last words of
-// a child; `reach` is the maximum number of words beyond its first. One thread per position of a body, so that a long
-// body gets
-// many threads.
+// last words of a child; `reach` is the maximum number of words beyond its first. One thread per position of a body, so
+// that a long body gets many threads.
 #ifndef POLARS_TADOC_BODIES
 #define POLARS_TADOC_BODIES
 
 // The ends of a rule: [0] its length, at most 2 reach + 1; then its first words; then its last words, up to `reach` of
-// each. Words
-// are represented by ranks.
+// each. Words are represented by ranks.
 __device__ __forceinline__ u64 ends_of(u32 rule, u32 stride)
 {
     return static_cast<u64>(rule) * stride;

@@ -35,8 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_entries(
 }
 
 // Number of symbols of a position in the derived bodies: its windows (or pairs), and the child itself if it contains
-// some: a rule of
-// at least `least` words.
+// some: a rule of at least `least` words.
 extern "C" __global__ void __launch_bounds__(THREADS) measure(const Text text, u32 least, u32* sizes)
 {
     const u64 position = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;

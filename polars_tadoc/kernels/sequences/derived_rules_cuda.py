@@ -43,8 +43,7 @@ def derive_sequences(rules: Rules, root_offsets: Any, roots: Any, n: int, rank: 
     -------
     (Rules, cupy int64, cupy uint32, cupy uint32[m, n])
         Rules whose terminals are the distinct sequences, numbered in the order of their words' ranks; the documents'
-        symbols;
-        the words of each sequence. No sequence spans two documents.
+        symbols; the words of each sequence. No sequence spans two documents.
 
     """
     return _derived_parts(Kind("windows", n, n - 1), rules, root_offsets, roots, rank)

@@ -4,9 +4,8 @@
 #define POLARS_TADOC_OWN_WINDOWS
 
 // Layout of an entry: words by rank, `bits` each, `per_column` of them in each 64-bit column, the rest in the last
-// column above
-// `document_bits` for a document and `spare` bits. Those have one digit of the weight, of `digit_bits` bits, below its
-// position.
+// column above `document_bits` for a document and `spare` bits. Those have one digit of the weight, of `digit_bits`
+// bits, below its position.
 struct Packing {
     u32 words;
     u32 bits;
@@ -246,8 +245,7 @@ struct Held {
     }
 
     // Calls visit(key's first column, another column of it) for each one. The other column is passed with the first:
-    // column 0 need not
-    // be requested for keys of two or more columns.
+    // column 0 need not be requested for keys of two or more columns.
     template <typename Visit>
     __device__ __forceinline__ void visit(
         const Text& text, u64 position, const Packing& packing, Range range, u32 column, Visit visit) const

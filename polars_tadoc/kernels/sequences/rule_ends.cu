@@ -7,8 +7,7 @@
 constexpr u32 THREADS = 256;
 
 // Bodies refer to rules of lower levels: a level starts when all blocks have finished the previous one. Other blocks'
-// writes are
-// read past level 1, which is not coherent.
+// writes are read past level 1, which is not coherent.
 extern "C" __global__ void __launch_bounds__(THREADS) fill_ends(
     const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, const u64* __restrict__ lengths, u32 terminals, const u32* __restrict__ rank,

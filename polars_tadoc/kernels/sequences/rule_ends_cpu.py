@@ -116,8 +116,7 @@ class Ends:
     """Heads and tails of all rules: the input for windows of the bodies that contain them.
 
     A rule's head is ``words[starts[r]:]``, its tail ``words[:starts[r + 1]]``, ``sizes[r]`` ranks each; rules of at
-    most
-    ``reach`` words have one range for both.
+    most ``reach`` words have one range for both.
     """
 
     terminals: int

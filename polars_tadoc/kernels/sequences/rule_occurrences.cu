@@ -23,8 +23,7 @@ extern "C" __global__ void __launch_bounds__(512) count_roots(
 }
 
 // Threads are assigned symbol positions, not rules: a long body gets many threads. A level is finished when all blocks
-// have finished
-// it; other blocks' additions are read past level 1, which is not coherent. weights, arrived: zero.
+// have finished it; other blocks' additions are read past level 1, which is not coherent. weights, arrived: zero.
 extern "C" __global__ void __launch_bounds__(THREADS) weigh_rules(
     const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, u32 terminals, const u32* __restrict__ root_counts, u64* weights, u32* arrived)

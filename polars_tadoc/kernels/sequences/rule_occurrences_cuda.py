@@ -43,8 +43,7 @@ def rule_weights(kind: Kind, rules: Rules, bodies: Text, documents: Text, strate
     """Return the occurrences of each rule that contains windows, cupy uint64 by rule.
 
     Top-down, weights are propagated from the documents to the rules (G-TADOC, ICDE 2021, Algorithm 1). Bottom-up,
-    tables of the
-    rules in each rule's expansion are made from the lowest level up (Algorithm 2), and summed.
+    tables of the rules in each rule's expansion are made from the lowest level up (Algorithm 2), and summed.
     """
     if strategy == "top_down":
         return weigh_rules(rules, documents.symbols)

@@ -88,8 +88,7 @@ def pair_counts(
     -------
     (uint32 array, uint64 array)
         The words of each pair, pairs x 2, the one of lower rank first, and its count; by descending count, then the
-        words'
-        ranks.
+        words' ranks.
 
     """
     bodies = Bodies.of(rules, root_offsets, roots)
@@ -121,8 +120,7 @@ def sequence_postings(
     -------
     (uint32 array, int64 array, uint32 array, uint64 array)
         The words of each sequence, sequences x n, in the order of their ranks; offsets of its documents, sequences + 1;
-        the
-        documents, by descending count, then ascending; their counts.
+        the documents, by descending count, then ascending; their counts.
 
     """
     bodies = Bodies.of(rules, root_offsets, roots)
@@ -152,8 +150,7 @@ def derive_sequences(
     -------
     (Rules, int64 array, uint32 array, uint32 array)
         Rules whose terminals are the distinct sequences, numbered in the order of their words' ranks; the documents'
-        symbols; the
-        words of each sequence, sequences x n. No sequence spans two documents.
+        symbols; the words of each sequence, sequences x n. No sequence spans two documents.
 
     """
     bodies = Bodies.of(rules, root_offsets, roots)
@@ -202,8 +199,7 @@ def _sequence_windows(bodies: Bodies, rank: UInt32 | None, n: int) -> tuple[Wind
     """Represent sequences of n words by 64-bit keys (iterated pairing).
 
     If the words' ranks do not fit, shorter sequences become the terminals, and two or three of these, possibly
-    overlapping,
-    represent a sequence.
+    overlapping, represent a sequence.
     """
     bits = rank_bits(bodies.rules.terminals)
     if n > 1 and n * bits <= 64 and (n - 1) * bits <= SIZE:

@@ -1,13 +1,10 @@
 """Sequences and pairs of words on the device, counted on the rules (G-TADOC, Zhang et al., ICDE 2021).
 
 An owner (a rule's body or a document) owns the windows that span two or more of its children; the first and the last
-words of
-rules give their words, so that nothing is expanded. Top-down, windows are written as keys of packed ranks with the
-weight of
-their owner, sorted and summed, as many at a time as device memory allows. Bottom-up, and for all results by document,
-each
-distinct window gets a number and the rules are rewritten over those numbers: kernels that count words then count
-windows.
+words of rules give their words, so that nothing is expanded. Top-down, windows are written as keys of packed ranks with
+the weight of their owner, sorted and summed, as many at a time as device memory allows. Bottom-up, and for all results
+by document, each distinct window gets a number and the rules are rewritten over those numbers: kernels that count words
+then count windows.
 """
 
 from __future__ import annotations
@@ -81,8 +78,7 @@ def sequence_postings(
     """List the documents that contain each sequence of n words, by descending count, then ascending.
 
     Parameters and errors as for :func:`sequence_counts`; ``min_count`` refers to all documents together, ``top`` to the
-    documents
-    of each sequence.
+    documents of each sequence.
 
     Returns
     -------

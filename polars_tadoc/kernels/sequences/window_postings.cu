@@ -1,10 +1,8 @@
 // The documents that contain each window.
 //
 // An entry is a window's key, then a document, then a digit of the window's count in the document: as for counts, but a
-// window of a
-// rule has as many entries as the rule's documents. The part after the key, the code, is the same for all windows of a
-// rule, and
-// stored once for its list.
+// window of a rule has as many entries as the rule's documents. The part after the key, the code, is the same for all
+// windows of a rule, and stored once for its list.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "sequences/bodies.cuh"
@@ -24,8 +22,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure_codes(
 }
 
 // Writes the codes of lists of documents. places: number of codes before each document; null if each has one, which may
-// then
-// overwrite the counts.
+// then overwrite the counts.
 extern "C" __global__ void __launch_bounds__(THREADS) write_codes(
     const u32* __restrict__ documents, const u64* counts, u64 size, u32 spare, u32 digit_bits,
     const u64* __restrict__ places, u64* codes)
@@ -64,8 +61,7 @@ extern "C" __global__ void __launch_bounds__(SURVEY_THREADS) survey_postings(
 constexpr u32 STAGED = 1024;
 
 // Writes the entries of a batch in any order: each block reserves the next free range, puts its windows side by side,
-// and its warps
-// share their entries, because one window may have very many documents.
+// and its warps share their entries, because one window may have very many documents.
 // codes    of rules' lists; null for documents
 // columns  `capacity` entries of the first column, then of the second, ...; null, as `taken`, if they only go to the
 // sketch   without the digits, to estimate the number of (window, document) pairs

@@ -181,7 +181,7 @@ def _make_lists(columns: list[Any], packing: Packing, min_count: int, top: int |
 def _limited(
     keys: Any, offsets: Any, lists: Any, documents: Any, counts: Any, min_count: int, top: int | None
 ) -> _Lists:
-    """Order lists of ascending documents by count falling, less what the result leaves out.
+    """Sort lists of ascending documents by descending count, without entries that the result drops.
 
     ``lists`` is cupy uint32: the list of each document.
     """

@@ -83,8 +83,7 @@ def _write_pairs(
     """Write the own pairs of pieces, lower rank in the higher bits; return their end.
 
     Words are ranks above ``hot`` bits, which number the hot ones from 1 on. If there are counters, pairs of two hot
-    words are
-    counted there, by both numbers, and not written.
+    words are counted there, by both numbers, and not written.
     """
     began = interrupts()
     recent = np.zeros(4 * window + 64, np.uint32)

@@ -5,8 +5,7 @@
 constexpr u32 THREADS = 512;
 
 // Finds or inserts a string. slots: high half of the hash, index of a string + 1. Returns NONE if no slot is free. The
-// slot
-// may refer to any of the equal strings.
+// slot may refer to any of the equal strings.
 __device__ u32 find_slot(const unsigned char* __restrict__ bytes, const u32* __restrict__ starts,
     const u32* __restrict__ stops, u32 place, u64* slots, u32 mask, bool* taken)
 {
@@ -37,10 +36,8 @@ __device__ u32 find_slot(const unsigned char* __restrict__ bytes, const u32* __r
 }
 
 // Interns strings bytes[starts[i]:stops[i]]. string_slots[i]: the slot of each, NONE for empty strings if they are to
-// be
-// skipped. slot_counts: occurrences; not counted if null. entries: the used slots, unsorted. state: number of used
-// slots; if
-// it exceeds `limit`, the table is too full and the rest of the work is skipped.
+// be skipped. slot_counts: occurrences; not counted if null. entries: the used slots, unsorted. state: number of used
+// slots; if it exceeds `limit`, the table is too full and the rest of the work is skipped.
 extern "C" __global__ void __launch_bounds__(THREADS) intern(const unsigned char* __restrict__ bytes,
     const u32* __restrict__ starts, const u32* __restrict__ stops, u32 strings, u32 leave_empty_out, u64* slots,
     u32 mask, u32 limit, u32* __restrict__ string_slots, u32* slot_counts, u32* __restrict__ entries, u32* state)
@@ -136,8 +133,7 @@ __device__ int compare(const unsigned char* __restrict__ bytes, Span a, Span b, 
 }
 
 // One warp per member; members are sorted by group and key. Finds its position among its ties by comparing it with all
-// of
-// them; the fewer ties, the more bytes. unfinished: set if that would take too long; then positions of ties are
+// of them; the fewer ties, the more bytes. unfinished: set if that would take too long; then positions of ties are
 // invalid.
 extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, const u32* __restrict__ entry_starts,
     const u32* __restrict__ entry_stops, const u32* __restrict__ members, const u32* __restrict__ groups,

@@ -137,8 +137,7 @@ def order_strings(text: Any, starts: Any, stops: Any, falling: Any = None) -> An
     """Sort strings by ``falling``, if given, then by bytes; returns cupy uint32, with equal strings adjacent.
 
     Each round sorts by seven more bytes. The remaining ties are usually few and sorted by comparison; only if there are
-    too
-    many, another round follows for them.
+    too many, another round follows for them.
     """
     import cupy
 

@@ -56,8 +56,7 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice, mapping:
         Selects and numbers words.
     mapping
         Method to find equal words: "hash" (a hash table), "sort" (sorting hashes). None: look-ups in the dictionary if
-        there is
-        one, otherwise "hash".
+        there is one, otherwise "hash".
 
     Returns
     -------

@@ -14,8 +14,7 @@ extern "C" __global__ void hash_strings(const unsigned char* __restrict__ bytes,
 }
 
 // heads[i]: whether string i, in hash order, differs from the one before it. Strings whose hashes collide may
-// alternate;
-// each change then starts a run.
+// alternate; each change then starts a run.
 extern "C" __global__ void mark_heads(const unsigned char* __restrict__ bytes, const u32* __restrict__ starts,
     const u32* __restrict__ stops, const u64* __restrict__ hashes, u64 hash_bits, const u32* __restrict__ places,
     u32 strings, unsigned char* __restrict__ heads)
@@ -62,8 +61,7 @@ extern "C" __global__ void compare_runs(const unsigned char* __restrict__ bytes,
 }
 
 // numbers_before: number of fresh strings before each run in byte order. Computes each run's number, and by number its
-// run
-// and its length.
+// run and its length.
 extern "C" __global__ void number_runs(const u32* __restrict__ order, u32 runs, const unsigned char* __restrict__ fresh,
     const i64* __restrict__ numbers_before, const u32* __restrict__ run_starts,
     const u32* __restrict__ run_stops, u32* __restrict__ run_numbers, u32* __restrict__ distinct,

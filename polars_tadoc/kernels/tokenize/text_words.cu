@@ -31,8 +31,7 @@ extern "C" __global__ void place_spans(const u32* __restrict__ start_bits, const
 }
 
 // places: by id the index of a word with that id; NONE at the start. Reads may miss concurrent writes, which only
-// causes
-// more writes.
+// causes more writes.
 extern "C" __global__ void note_places(const u32* __restrict__ ids, u32 words, u32* places)
 {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -13,8 +13,7 @@ def keep_words(sequence: UInt32, numbers: UInt32, ends: Int64, length_ends: Int6
     """Replace the ids of a piece by ``numbers[id]`` in place, and drop separators, ``DELETED`` and ``UNKNOWN``.
 
     Fills ``ends`` and ``length_ends``, by row that ends in the piece, with the number of words kept up to the row's
-    end, and
-    of words that count in lengths. Returns both for the whole piece.
+    end, and of words that count in lengths. Returns both for the whole piece.
     """
     kept = counted = row = 0
     for i in range(len(sequence)):

@@ -86,11 +86,9 @@ extern "C" __global__ void mark_rows(const u32* __restrict__ row_offsets, u32 ro
 }
 
 // One thread per 32 bytes. start_bits: the first byte of each word; stop_bits: the byte after each word, which may be
-// the
-// next row's first or the one after the text. Only a WORD character after marks requires looking back further than one
-// character; if the marks are many, resolve_marks does that. report: whether the text is not UTF-8, row by row, in
-// which
-// case the bitmaps are invalid; and the number of characters left, listed in far.
+// the next row's first or the one after the text. Only a WORD character after marks requires looking back further than
+// one character; if the marks are many, resolve_marks does that. report: whether the text is not UTF-8, row by row, in
+// which case the bitmaps are invalid; and the number of characters left, listed in far.
 extern "C" __global__ void __launch_bounds__(256) classify(const unsigned char* __restrict__ bytes, u32 size,
     const unsigned short* __restrict__ page_of, const unsigned char* __restrict__ pages,
     const u32* __restrict__ row_bits, u32* __restrict__ start_bits, u32* __restrict__ stop_bits, u32 bitmap_words,
@@ -158,8 +156,7 @@ extern "C" __global__ void __launch_bounds__(256) classify(const unsigned char* 
 }
 
 // One block per WORD character after many marks finds the character before the marks, and starts a word there if that
-// is a
-// SINGLE in the row. Runs of marks do not overlap: all blocks together read at most the whole text.
+// is a SINGLE in the row. Runs of marks do not overlap: all blocks together read at most the whole text.
 extern "C" __global__ void __launch_bounds__(256) resolve_marks(const unsigned char* __restrict__ bytes,
     const unsigned short* __restrict__ page_of, const unsigned char* __restrict__ pages,
     const u32* __restrict__ row_bits, const u32* __restrict__ far, u32* __restrict__ start_bits,

@@ -61,8 +61,8 @@ WORD_FIELDS = 5
 """64-bit numbers per word of a batch."""
 
 WORK_BYTES = BLOCK + 8 * WORD_FIELDS * BATCH_WORDS
-"""Work space of a thread: a block at the end of a row, and a batch. It is an argument, because Numba frees a kernel's own
-arrays after the last use of their name, while their addresses are still used."""
+"""Work space of a thread: a block at the end of a row, and a batch. It is an argument, because Numba frees a kernel's
+own arrays after the last use of their name, while their addresses are still used."""
 
 _RECENT_GAPS = 1024
 _K1, _K2, _K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(0xC2B2AE3D27D4EB4F)
@@ -73,10 +73,8 @@ _HIGH = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(17)], np.uint64)
 
 
 # Numba updates an array's reference count, atomically, at every call that takes it. Therefore the innermost functions
-# take
-# addresses, and no kernel rebinds a table. The arrays behind the addresses are arguments of the kernel, so they stay
-# alive
-# until its end.
+# take addresses, and no kernel rebinds a table. The arrays behind the addresses are arguments of the kernel, so they
+# stay alive until its end.
 
 
 class Classes(NamedTuple):
@@ -109,8 +107,7 @@ class Table(NamedTuple):
     """Interned strings: open addressing, at most two thirds full.
 
     A string of up to 16 bytes is identified by its bytes (``low``, ``high``, zero-padded) and length; a longer one by a
-    hash,
-    its last 8 bytes, its length and an exact comparison at its address.
+    hash, its last 8 bytes, its length and an exact comparison at its address.
     """
 
     slots: UInt64
@@ -348,8 +345,7 @@ def _classify_wide(
 
     Returns a mask of the bytes of words; a mask of the bytes where a new word begins even after a byte of a word; the
     block's size in bytes (it ends before a character that crosses its end, unless it is the ``last``); and
-    ``single_end`` for
-    the next block: the end of a SINGLE character and its marks.
+    ``single_end`` for the next block: the end of a SINGLE character and its marks.
     """
     breaks = nb.uint64(single_end == 0)
     while wide != 0:
@@ -491,10 +487,8 @@ def scan(
     """Cut a piece into word ids, with ``SEPARATOR_ID`` after each row that ends in it, and gaps.
 
     A row of n words has n + 1 gaps. Gaps other than the default (one space inside a row, empty at its ends) are encoded
-    as
-    pairs of varints: number of gaps skipped since the last pair of the row, gap id. ``gap_ends[row]`` becomes the
-    number of
-    bytes up to the row's end.
+    as pairs of varints: number of gaps skipped since the last pair of the row, gap id. ``gap_ends[row]`` becomes the
+    number of bytes up to the row's end.
 
     Parameters
     ----------
@@ -522,8 +516,7 @@ def scan(
     -------
     (int, int, int, int, bool)
         Sizes of both tables; bytes of pairs; and for a row that continues after the piece: the number of gaps skipped
-        since
-        its last pair, and whether it had a pair.
+        since its last pair, and whether it had a pair.
 
     """
     by_class = len(matches.ends) == 0
@@ -636,8 +629,7 @@ def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32
     """Compute the starts of matches in their rows from the lengths of all matches and of the gaps between them.
 
     A row of n matches has n + 1 gaps. Empty matches are dropped: ``starts`` and ``match_lengths`` are compacted in
-    place,
-    ``ends[row]`` becomes the number of matches kept so far. Returns the total.
+    place, ``ends[row]`` becomes the number of matches kept so far. Returns the total.
     """
     gap = match = kept = 0
     for row in range(len(match_counts)):
@@ -755,10 +747,8 @@ def encode_gaps(pairs: UInt8, gap_ends: Int64, ids: UInt32, passed: int, start: 
     """Replace the ids in the pairs of a piece by final ones.
 
     ``passed`` gaps of its first row were skipped before the piece. With ``writing``, the pairs are written to ``data``
-    from
-    ``start`` on, and the ``gap_ends`` of the rows that end in the piece become offsets in it. Returns the end of the
-    piece's
-    pairs in ``data``.
+    from ``start`` on, and the ``gap_ends`` of the rows that end in the piece become offsets in it. Returns the end of
+    the piece's pairs in ``data``.
     """
     pairs_at, data_at = nb.uint64(pairs.ctypes.data), nb.uint64(data.ctypes.data)
     at, i = start, 0

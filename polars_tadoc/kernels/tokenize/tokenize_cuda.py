@@ -68,8 +68,7 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
     """Cut each row of a String series on the current device; null rows count as empty.
 
     Parameters and errors as for :func:`polars_tadoc.kernels.tokenize.tokenizer.tokenize`. The host matches regexes and
-    cuts
-    XML; the device does the rest.
+    cuts XML; the device does the rest.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """Cuts rows of XML into words: markup as whole words, and the words of its text.
 
 Any string can be cut. Malformed parts become words, too, never gaps: a row whose words are those of a well-formed
-document
-has only characters that are valid in text between them, and white space outside of the root.
+document has only characters that are valid in text between them, and white space outside of the root.
 """
 
 from __future__ import annotations
@@ -275,16 +274,16 @@ def cut_rows(
     ----------
     addresses, lengths
         All rows.
-    The rows to cut.
-        Which to cut.
-    Whether rows are element content, as queries are, instead of documents.
-        Whether rows are what stands within an element, as a query is, and no documents.
-    Character classes of text.
-        Of the characters of text.
-    Output: start and bytes of each word in its row.
-        Filled: bytes of each word in its row.
-    Output by row: the number of words up to the row's end, from ``first_row`` on.
-        By row; becomes the words up to the row's end, from ``first_row`` on.
+    first_row, last_row
+        The rows to cut.
+    is_content
+        Whether rows are element content, as queries are, instead of documents.
+    classes
+        Character classes of text.
+    starts, sizes
+        Output: start and bytes of each word in its row.
+    ends
+        Output by row: the number of words up to the row's end, from ``first_row`` on.
 
     Returns
     -------

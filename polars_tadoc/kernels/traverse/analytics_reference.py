@@ -1,8 +1,7 @@
 """Plain-Python definition of the analytics' kernels: expands rows and counts their words.
 
 Every engine and strategy must return the same results. ``rows`` are the documents' words (ids); ``rank`` gives the
-order
-of words, by default that of ids.
+order of words, by default that of ids.
 """
 
 from __future__ import annotations

@@ -161,8 +161,8 @@ def select(counts: Any, words: RankedWords, min_count: int, top: int | None) -> 
     """Select the words of a result, in result order; only they are copied to the host.
 
     A small ``top`` needs no sort: one pass finds the bucket of counts that contains the last result, another takes the
-    words
-    from there up. Counts that descend with ascending ids, as they do if all rows are present, need no sort either.
+    words from there up. Counts that descend with ascending ids, as they do if all rows are present, need no sort
+    either.
 
     Parameters and result as for :func:`polars_tadoc.kernels.traverse.counts_cpu.select`; ``counts`` is cupy uint64.
     """

@@ -1,10 +1,8 @@
 """Fuses a grammar's thin levels, so that a top-down sweep has fewer grid barriers.
 
 A barrier takes as long as about 10^5 symbols, and the upper levels of a grammar have far fewer. Adjacent levels are
-fused
-into one step by replacing each reference to a rule of the same step by that rule's body, so weights bypass the rule.
-Word
-counts stay exact; a rule's weight is then only what reaches it from other steps.
+fused into one step by replacing each reference to a rule of the same step by that rule's body, so weights bypass the
+rule. Word counts stay exact; a rule's weight is then only what reaches it from other steps.
 """
 
 from __future__ import annotations
@@ -38,8 +36,7 @@ def fuse_levels(
     -------
     (uint32[rules + 1], uint32, uint32[steps, 2])
         Offset of each rule's body, the bodies, and the symbol positions of each nonempty step, lowest step first. A
-        body
-        refers to words and rules of lower steps only. At most twice the grammar's symbols, or 2^20 more.
+        body refers to words and rules of lower steps only. At most twice the grammar's symbols, or 2^20 more.
 
     """
     lengths = np.diff(rule_offsets.astype(np.int64))

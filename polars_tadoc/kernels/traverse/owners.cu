@@ -2,8 +2,8 @@
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 
-// Fills the input of top_down.cu's RankedOwners, one thread per word of 32 positions.
-// starts: start of each nonempty body, ascending, then the number of symbols.
+// Fills the input of top_down.cu's RankedOwners, one thread per word of 32 positions. starts: start of each nonempty
+// body, ascending, then the number of symbols.
 extern "C" __global__ void mark_owners(
     const u32* __restrict__ starts, u32 bodies, uint2* __restrict__ marks, u32 mark_count)
 {

@@ -199,10 +199,8 @@ def prune(
     """Inline rules that do not pay, and sort the others by level.
 
     A rule with body length l and u uses is kept if ``l * u > l + u + margin``. Each pass counts uses with the rules
-    dropped
-    before inlined, then visits rules in order; lengths are updated at once. A rule's level is one above the highest
-    rule
-    in its body; the order within a level is kept.
+    dropped before inlined, then visits rules in order; lengths are updated at once. A rule's level is one above the
+    highest rule in its body; the order within a level is kept.
 
     Returns
     -------
@@ -425,8 +423,7 @@ def predict_gaps(
         Each row's top-level symbols.
     codes
         Each row's words + 1 gap codes: 0 for a single space, otherwise 1 + the gap's id. The first and last gap,
-        outside
-        of the words, are not predicted.
+        outside of the words, are not predicted.
     vocabulary_size, rule_offsets, symbols
         The grammar.
 
@@ -568,16 +565,14 @@ def sequitur(sequences: list[list[int]], vocabulary_size: int) -> tuple[list[lis
     5. otherwise make the digram a rule, first at the recorded position, then at the other.
 
     After 3 to 5, the first, then the last symbol of that rule's body is replaced by its own body if it has no other
-    use.
-    If both positions are whole bodies, both stay. A new pending position precedes those already pending; inserting a
-    symbol makes its position pending, then the position before it, so that the latter is taken first.
+    use. If both positions are whole bodies, both stay. A new pending position precedes those already pending; inserting
+    a symbol makes its position pending, then the position before it, so that the latter is taken first.
 
     Returns
     -------
     (bodies, level_offsets, rows)
         As for :func:`prune`: a rule's level is one above the highest rule in its body; within a level, rules are in
-        order of
-        creation.
+        order of creation.
 
     Examples
     --------

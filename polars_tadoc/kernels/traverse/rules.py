@@ -67,8 +67,7 @@ class Rules:
     """Rules in the order of a grammar: a body refers to terminals and rules of lower levels only.
 
     Symbol ``s`` below ``terminals`` is terminal ``s``; any other is rule ``s - terminals``. A body may be empty. The
-    arrays
-    belong to an engine (NumPy or CuPy), except for ``level_offsets``.
+    arrays belong to an engine (NumPy or CuPy), except for ``level_offsets``.
     """
 
     terminals: int

@@ -1,6 +1,5 @@
 // Distributes ranges of very different lengths evenly over the lanes of a warp, and long ones over a block. Include
-// after
-// counters.cuh and scan.cuh.
+// after counters.cuh and scan.cuh.
 #ifndef POLARS_TADOC_SPANS
 #define POLARS_TADOC_SPANS
 
@@ -32,8 +31,7 @@ __device__ __forceinline__ int lane_at(u32 before, u32 place)
 }
 
 // Calls visit(item, weight) for each item of each lane's range [start, start + size), with the lane's weight. Called by
-// a
-// whole warp; all ranges together have fewer than 2^32 items.
+// a whole warp; all ranges together have fewer than 2^32 items.
 template <typename Visit>
 __device__ __forceinline__ void visit_spans(u64 start, u32 size, Count weight, Visit visit)
 {
@@ -85,7 +83,7 @@ struct LongSpans {
         return take(start, size, weight) ? 0 : size;
     }
 
-    // Where a rule's body starts, and what is left of it for the lane.
+    // Start of a rule's body, and the rest of it for the lane.
     template <typename Rule>
     __device__ __forceinline__ u32 body(const i64* __restrict__ rule_offsets, Rule rule, Count weight, u64& start)
     {

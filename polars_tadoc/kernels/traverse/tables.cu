@@ -18,9 +18,8 @@ static_assert(MANY + MANY / 2 < BLOCK_SLOTS, "a table needs slots to spare");
 constexpr u32 BODY_LANES = 8; // lanes per rule's body while bounds are computed
 
 // bounds: of the terminals in each rule's table, the minimum of its expansion's length, the number of terminals, and
-// the
-// sum of its symbols' bounds. rooms: slots of its table in the arena; tables made there need spare slots. report: the
-// barrier's counter, one more, the sum of rooms, the greatest length; zeros.
+// the sum of its symbols' bounds. rooms: slots of its table in the arena; tables made there need spare slots. report:
+// the barrier's counter, one more, the sum of rooms, the greatest length; zeros.
 extern "C" __global__ void __launch_bounds__(THREADS) bound_tables(
     u32 terminals, const i64* __restrict__ rule_offsets, const u32* __restrict__ symbols,
     const i64* __restrict__ level_offsets, u32 levels, const u64* __restrict__ lengths, u32* bounds, u64* rooms,
@@ -217,8 +216,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_tables(
 }
 
 // Copies tables to an arena without spare slots. packed_starts: start of each rule's table there. most: the highest
-// count;
-// zero.
+// count; zero.
 extern "C" __global__ void __launch_bounds__(THREADS) pack_tables(
     u32 rules, const i64* __restrict__ starts, const u32* __restrict__ sizes, const u32* __restrict__ table_terminals,
     const Count* __restrict__ table_counts, const i64* __restrict__ packed_starts, u32* packed_terminals,

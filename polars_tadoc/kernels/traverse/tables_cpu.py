@@ -1,10 +1,8 @@
 """Tables of rules in one arena of bounded size: terminals of a rule, and child rules whose tables are not merged in.
 
 Bottom-up, a rule's table has all terminals of its expansion. Top-down, it has the terminals of its body, with short
-rules
-expanded, and refers to the other rules as children: reading a rule of few terminals takes less time than waiting for
-its
-turn. Traversals read only these tables.
+rules expanded, and refers to the other rules as children: reading a rule of few terminals takes less time than waiting
+for its turn. Traversals read only these tables.
 """
 
 from __future__ import annotations
@@ -145,8 +143,7 @@ def bound_tables(
     """Bound each reached rule's table by its children's bounds, its length and the number of terminals.
 
     Rules with an expansion of more than ``longest`` terminals stay children. Returns the sum of the bounds and the
-    number
-    of children.
+    number of children.
     """
     total = nb.int64(0)
     children = nb.int64(0)

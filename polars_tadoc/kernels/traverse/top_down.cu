@@ -1,10 +1,8 @@
 // Word counts by top-down weights (G-TADOC, Zhang et al., ICDE 2021, Algorithm 1), all levels in one launch.
 //
 // A rule's weight is its number of occurrences in the text. Roots add weights to the symbols they contain, then each
-// step
-// adds every rule's weight to the symbols of its body; a step starts when all blocks have finished the one before.
-// Threads
-// are assigned symbol positions, not rules: a long body gets many threads.
+// step adds every rule's weight to the symbols of its body; a step starts when all blocks have finished the one before.
+// Threads are assigned symbol positions, not rules: a long body gets many threads.
 #include "primitives/counters.cuh"
 #include "primitives/grid_barrier.cuh"
 

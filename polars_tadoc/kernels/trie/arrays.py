@@ -1,24 +1,18 @@
 """The arrays of a dictionary: a path-compressed trie in level order (LOUDS), its edges in blocks of 128.
 
 An edge is a byte, its *label*, and the bytes that follow without a branch, its *tail*. Edges are in level order: first
-those
-of the root, by label; the children of one edge form a *group*, sorted by label. An edge with children is *inner*; one
-without
-is a *leaf* and ends a word. In Patricia tries every inner edge branches or ends a word, so there are few of them: real
-vocabularies have 1.3 edges per word.
+those of the root, by label; the children of one edge form a *group*, sorted by label. An edge with children is *inner*;
+one without is a *leaf* and ends a word. In Patricia tries every inner edge branches or ends a word, so there are few of
+them: real vocabularies have 1.3 edges per word.
 
 Three bits per edge tell whether it is inner, starts a group, and has a tail. A block of 128 edges has these bits and
-its
-directory in one cache line: the first child of its first inner edge, the number of inner edges before it, the start of
-its
-tails, and the parent of its first edge. Steps down and up read one or two such lines and one line of labels; no other
-structure for rank and select is needed.
+its directory in one cache line: the first child of its first inner edge, the number of inner edges before it, the start
+of its tails, and the parent of its first edge. Steps down and up read one or two such lines and one line of labels; no
+other structure for rank and select is needed.
 
 Tails are strings of one-byte codes. A code is a *phrase* of one to seven bytes, numbered among those that follow the
-same
-byte: the previous byte (at first the label) and the code identify the phrase. So tails share their bytes, frequent ones
-take
-one byte, and no pointers are stored.
+same byte: the previous byte (at first the label) and the code identify the phrase. So tails share their bytes, frequent
+ones take one byte, and no pointers are stored.
 
 Jacobson, FOCS 1989 (LOUDS); Morrison, JACM 1968 (Patricia); Yata, Tx and marisa-trie (tries of words in this form).
 """
@@ -123,8 +117,7 @@ def problem(trie: Trie) -> str | None:
     """Return why the arrays of an untrusted trie do not fit together, None if they do.
 
     Look-ups rely on these types, sizes and counts to stay within the arrays. Numbers that point into arrays are not
-    checked
-    here: each look-up clamps them itself.
+    checked here: each look-up clamps them itself.
     """
     for name, dtype in DTYPES.items():
         array = getattr(trie, name)

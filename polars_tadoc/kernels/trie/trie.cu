@@ -8,8 +8,7 @@ constexpr u32 ALL = 0xFFFFFFFFu;
 constexpr u32 CODES = 8; // codes of a tail that a step compares
 
 // The root's edge by first byte, and the first children of the first inner edges: near the root, blocks refer to groups
-// that
-// are far apart.
+// that are far apart.
 extern "C" __global__ void __launch_bounds__(THREADS) start_ways(
     Trie trie, u32* __restrict__ root_edges, u32* __restrict__ child_starts, u32 starts)
 {
@@ -61,8 +60,7 @@ struct Walk {
 };
 
 // Ids of the tokens text[starts[i]:stops[i]]. Each warp has a chunk of them; a lane that has finished one takes the
-// next, so
-// that a long walk delays no other lane.
+// next, so that a long walk delays no other lane.
 extern "C" __global__ void __launch_bounds__(THREADS) walk_words(Trie trie, const unsigned char* __restrict__ text,
     const u32* __restrict__ starts, const u32* __restrict__ stops, u32 tokens, u32 chunk, u32* __restrict__ ids)
 {

@@ -1,6 +1,5 @@
 // A trie's arrays (kernels/trie/arrays.py) and the steps on them. Whatever the arrays contain, no step reads out of
-// bounds and
-// each one ends. Include after counters.cuh and bytes.cuh.
+// bounds and each one ends. Include after counters.cuh and bytes.cuh.
 #ifndef POLARS_TADOC_TRIE
 #define POLARS_TADOC_TRIE
 

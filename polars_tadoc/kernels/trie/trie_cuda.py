@@ -1,8 +1,7 @@
 """Dictionaries on the device: tokens to ids, ids to words.
 
 A dictionary has two resident forms: its trie, and a hash table of its words that is made from it. Tokens are looked up
-in the
-table, and words are copied from it; it takes fourteen times the trie's memory.
+in the table, and words are copied from it; it takes fourteen times the trie's memory.
 """
 
 from __future__ import annotations
@@ -101,15 +100,11 @@ def look_up(trie: ResidentTrie, data: Any, starts: Any, stops: Any) -> Any:
     """Look up the tokens ``data[starts[i]:stops[i]]``; the host does not wait.
 
     The hash table is used for all tokens. It was faster than three alternatives on every text tried: walking the trie
-    with each
-    token, numbering a text's distinct words first and walking with those, and sorting the tokens' hashes. Million words
-    per
-    second, in this order, with 798,688 words in the dictionary: 31,200, 4,250, 8,030 and 3,770 on prose_books; 14,000,
-    2,720,
-    2,430 and 1,420 on docs_peps; 26,500, 3,560, 5,720 and 2,820 on logs_dmesg; 26,600, 3,210, 6,920 and 3,630 on drawn
-    documents; 3,340, 294, 115 and 458 if one word in a hundred has thousands of bytes; 10,100, 1,330, 1,600 and 1,710
-    for
-    8.9 million n-grams drawn evenly (H200, ``python -m benchmarks.gpu_dictionary``).
+    with each token, numbering a text's distinct words first and walking with those, and sorting the tokens' hashes.
+    Million words per second, in this order, with 798,688 words in the dictionary: 31,200, 4,250, 8,030 and 3,770 on
+    prose_books; 14,000, 2,720, 2,430 and 1,420 on docs_peps; 26,500, 3,560, 5,720 and 2,820 on logs_dmesg; 26,600,
+    3,210, 6,920 and 3,630 on drawn documents; 3,340, 294, 115 and 458 if one word in a hundred has thousands of bytes;
+    10,100, 1,330, 1,600 and 1,710 for 8.9 million n-grams drawn evenly (H200, ``python -m benchmarks.gpu_dictionary``).
 
     Parameters and result as for :func:`polars_tadoc.kernels.trie.trie_cpu.look_up`, as cupy arrays.
     """

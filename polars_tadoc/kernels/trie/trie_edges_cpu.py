@@ -74,10 +74,8 @@ def list_edges(offsets: Int64, common: UInt32, words: UInt32, ends: UInt32, stac
     """List the edges, from the back of ``words`` and ``ends``, so that each precedes its descendants.
 
     An edge is the first word below it and its end in that word. Words are processed from last to first: edges beyond
-    the common
-    prefix with the word before are then complete. Returns the start of the list. ``words`` and ``ends`` have room for
-    two edges
-    per word, ``stack`` for one per byte of the longest word.
+    the common prefix with the word before are then complete. Returns the start of the list. ``words`` and ``ends`` have
+    room for two edges per word, ``stack`` for one per byte of the longest word.
     """
     began = interrupts()
     count = len(common)

@@ -1,9 +1,8 @@
 """Finds phrases shared by a trie's tails, and encodes the tails as phrases.
 
 A phrase is one to seven bytes after a known byte. At most 256 are kept per preceding byte, so a code has one byte. They
-are
-chosen by pruning (as SentencePiece's unigram model is, Kudo, ACL 2018): starting from all frequent phrases, tails are
-encoded with as few phrases as possible, and the phrases that save least are dropped, until few enough are left.
+are chosen by pruning (as SentencePiece's unigram model is, Kudo, ACL 2018): starting from all frequent phrases, tails
+are encoded with as few phrases as possible, and the phrases that save least are dropped, until few enough are left.
 """
 
 from __future__ import annotations

@@ -261,8 +261,8 @@ def list_below(trie: Trie, top: Any, found: UInt32) -> Any:
     """List the words at and below an edge, all words for ``edges``, in byte order; return their number.
 
     Visits an edge, then those below it, then the next one of its group, or of the lowest group above with a next edge.
-    Needs no
-    stack: parents lead back up. Takes at most as many steps as there are edges, at most as deep as the longest word.
+    Needs no stack: parents lead back up. Takes at most as many steps as there are edges, at most as deep as the longest
+    word.
     """
     edges, words, longest = nb.uint64(trie.edges), nb.uint64(trie.words), nb.uint64(trie.longest)
     count, depth, edge = 0, _1, nb.uint64(top)

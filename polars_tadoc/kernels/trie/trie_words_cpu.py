@@ -55,8 +55,7 @@ def look_up_words(
 
     A lane is a word being looked up: its number, its current address, and its position in the trie (an edge or a group;
     ``edges`` if it is done). All lanes take a step before any takes the next: each step ends with a prefetch for the
-    next one. It
-    is one function, because separate functions per step were slower.
+    next one. It is one function, because separate functions per step were slower.
     """
     edges, unknown = nb.uint64(trie.edges), nb.uint64(trie.words)
     words, texts, stands, tailed = lanes[0], lanes[1], lanes[2], lanes[3]

@@ -2,8 +2,7 @@
 #include "primitives/counters.cuh"
 
 // views: length, then 12 bytes of a short string, or 4 bytes, number of a buffer and offset in it (Arrow's string
-// view). bases:
-// start of each buffer in the text. A null's view is undefined: it becomes an empty string.
+// view). bases: start of each buffer in the text. A null's view is undefined: it becomes an empty string.
 extern "C" __global__ void place_rows(const uint4* __restrict__ views, u32 rows, const u32* __restrict__ bases,
     const u32* __restrict__ sizes, u32 buffers, u32* __restrict__ starts, u32* __restrict__ stops)
 {

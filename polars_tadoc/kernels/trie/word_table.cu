@@ -1,6 +1,5 @@
 // A hash table of words, built once and read by many; exact, because bytes are compared. Words of up to eight bytes,
-// most of a
-// text, are in their slot: one load decides.
+// most of a text, are in their slot: one load decides.
 #include "primitives/counters.cuh"
 #include "primitives/bytes.cuh"
 

@@ -1,10 +1,8 @@
 """The arrays of a set of twig patterns, and of the events they are matched against.
 
 A twig is a tree of nodes, numbered in preorder: the root has the lowest number, and a node's first child the next one.
-Node
-``q`` is bit ``q % 64`` of word ``q // 64`` of a node set. A twig of at most 32 nodes is within half a word, one of at
-most 64
-within a word, and a larger one starts a word: so the matches in one word depend on no other word.
+Node ``q`` is bit ``q % 64`` of word ``q // 64`` of a node set. A twig of at most 32 nodes is within half a word, one of
+at most 64 within a word, and a larger one starts a word: so the matches in one word depend on no other word.
 
 Elements, attributes and texts are *symbols*: one for each that a twig names, and one for all other elements. Attributes
 and texts in twigs are childless children.
@@ -19,8 +17,7 @@ below. Then at the end of an element c whose parent is e ::
 
 and a document matches a twig whose root is found below the document itself. This is exactly XPath's ``boolean()``: no
 match is joined from two elements. Nothing depends on ancestors, and unions ignore order and repetition, so a balanced
-run
-of events adds the same to its parent wherever it occurs.
+run of events adds the same to its parent wherever it occurs.
 
 Gottlob, Koch and Pichler, VLDB 2002 (XPath evaluated for all nodes bottom up); Gupta and Suciu, SIGMOD 2003 (many twigs
 by one lazy bottom-up automaton).

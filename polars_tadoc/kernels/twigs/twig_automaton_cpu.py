@@ -2,9 +2,8 @@
 
 A *state* is a set of nodes, numbered when it first occurs: the nodes that an element adds to its parent, or that all
 children so far have added (*accumulated*). There are two transitions (steps): ``close`` (an element ends) and ``union``
-(it
-is added to its parent's nodes). Each step is computed on node sets once and cached, so its cost does not depend on the
-number of twigs.
+(it is added to its parent's nodes). Each step is computed on node sets once and cached, so its cost does not depend on
+the number of twigs.
 
 Gupta and Suciu, SIGMOD 2003 (the lazy XPush machine); RE2 (a lazy automaton in bounded memory that is discarded when
 full).

@@ -8,14 +8,11 @@ constexpr u32 WARPS = THREADS / 32;
 constexpr u32 OPEN_LEVELS = 64; // open elements that a warp holds in shared memory
 
 // Converts events to elements in the order of their end tags. An element's content comes right before it, so the nodes
-// found
-// there are at hand. At a leaf that is not joined, the nodes found so far are pushed on a stack; the next element that
-// is
-// joined and not a leaf pops them. Of consecutive leaves with the same symbol one suffices.
+// found there are at hand. At a leaf that is not joined, the nodes found so far are pushed on a stack; the next element
+// that is joined and not a leaf pops them. Of consecutive leaves with the same symbol one suffices.
 //
 // One warp per document, 32 events at a time. opened, elements: half as long as the events. counts: elements by
-// document.
-// most: maximum number of sets on a stack, or null.
+// document. most: maximum number of sets on a stack, or null.
 extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
     const SYMBOL* __restrict__ symbols, const i64* __restrict__ offsets, u64 documents, u32* opened,
     u32* __restrict__ elements, u32* __restrict__ counts, u32* most)

@@ -1,8 +1,7 @@
 """Replaces pairs of adjacent symbols in documents reduced to their tags, which repeat far more than the original text.
 
 Rounds as in Re-Pair (Larsson and Moffat, DCC 1999), with all pairs of a round at once: pairs are counted, and a pair
-that is
-as frequent as the following one becomes a rule.
+that is as frequent as the following one becomes a rule.
 """
 
 from __future__ import annotations

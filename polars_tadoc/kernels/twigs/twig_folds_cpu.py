@@ -2,9 +2,8 @@
 
 A node's first child is its next bit, so one shift tells for all nodes whether their first child is found. For the other
 children, the found nodes are *folded* first: from the last sibling to the first, a child stays only if its next sibling
-is
-there. All children with equal distance from their next sibling and equal rank from the last are processed in one step,
-``found &= found >> distance | keepers``; a step processes all words, four or eight at a time.
+is there. All children with equal distance from their next sibling and equal rank from the last are processed in one
+step, ``found &= found >> distance | keepers``; a step processes all words, four or eight at a time.
 """
 
 from __future__ import annotations

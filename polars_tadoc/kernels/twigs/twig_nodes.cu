@@ -1,7 +1,6 @@
 // Twigs matched against documents with one thread per query node; a thread has one byte of state per level. Absalyamov,
 // Moussalli, Najjar and Tsotras, ADMS 2013. Twigs of at most 32 nodes, each within a warp: a parent reads its children
-// by a
-// vote, a child reads its parent by a shuffle, and threads share no bytes.
+// by a vote, a child reads its parent by a shuffle, and threads share no bytes.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
 #include "twigs/twigs.cuh"
@@ -25,10 +24,8 @@ constexpr u32 ANY = 1u << 31; // passed by any element.
 constexpr u32 ELEMENT = 1u << 31; // flag of a held event
 
 // A block processes a document and WARPS warps of nodes. personalities: by node; children: lanes of each node's
-// children.
-// elements: by symbol. levels: bytes per thread in shared memory; more: those in spilled. found: `stride` half words
-// per
-// document.
+// children. elements: by symbol. levels: bytes per thread in shared memory; more: those in spilled. found: `stride`
+// half words per document.
 extern "C" __global__ void __launch_bounds__(THREADS) match_nodes(
     const u32* __restrict__ personalities, const u32* __restrict__ children, u32 warps,
     const unsigned char* __restrict__ elements, const SYMBOL* __restrict__ symbols,

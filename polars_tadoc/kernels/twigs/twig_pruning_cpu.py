@@ -1,14 +1,11 @@
 """Drops everything irrelevant to twigs from a grammar, and then duplicate words and rules.
 
 Most words of XML are text that no twig compares, and many tags differ in attributes only. A rule without tags is
-dropped, a
-rule with a single remaining symbol is replaced by it, and rules with equal bodies are merged. The pruned grammar is
-small
-and cached between calls (:mod:`.twig_kept`); documents are pruned in one pass over their symbols.
+dropped, a rule with a single remaining symbol is replaced by it, and rules with equal bodies are merged. The pruned
+grammar is small and cached between calls (:mod:`.twig_kept`); documents are pruned in one pass over their symbols.
 
 Plain text only matters outside of the root element, before the first tag or after the last one: each symbol has flags
-for
-text at both ends.
+for text at both ends.
 """
 
 from __future__ import annotations

@@ -1,21 +1,16 @@
 """Reduces runs of words to their effect on any document, from words over rules to documents.
 
 Suppose that a run closes k elements that were opened before it and leaves m open. Then only the following matters: at
-each
-of the k closes, the nodes accumulated at its level since the run began or since the previous close, and the name of the
-end
-tag; the nodes accumulated at the level reached then; and for each of the m opens the symbol, the name of the start tag
-and the
-nodes accumulated below it. This is the run's *reduction*. For a balanced run it is one state of the automaton.
-Names are compared where an open meets its close. Beside the state a reduction keeps what tells a sound document: how
-Names are compared when an open meets its close. Besides the state, a reduction records what determines soundness: the
-maximum
-height of the run above its start, and the number of elements (0, 1, more) at the lowest level that it reaches, the only
-level that may be outside of the root element.
+each of the k closes, the nodes accumulated at its level since the run began or since the previous close, and the name
+of the end tag; the nodes accumulated at the level reached then; and for each of the m opens the symbol, the name of the
+start tag and the nodes accumulated below it. This is the run's *reduction*. For a balanced run it is one state of the
+automaton. Names are compared where an open meets its close. Beside the state a reduction keeps what tells a sound
+document: how Names are compared when an open meets its close. Besides the state, a reduction records what determines
+soundness: the maximum height of the run above its start, and the number of elements (0, 1, more) at the lowest level
+that it reaches, the only level that may be outside of the root element.
 
 A body's reduction follows from those of its symbols. G-TADOC (Zhang et al., ICDE 2021) traverses the rules bottom-up in
-the
-same way to count words.
+the same way to count words.
 """
 
 from __future__ import annotations

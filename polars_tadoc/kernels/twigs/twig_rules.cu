@@ -1,6 +1,5 @@
 // Converts documents of a grammar to events for twigs: measures the expansions of rules, lowest first, then of
-// documents, and
-// writes the events of documents that may be well-formed.
+// documents, and writes the events of documents that may be well-formed.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "primitives/grid_barrier.cuh"
@@ -34,8 +33,7 @@ struct alignas(16) Run {
 };
 
 // At the lowest level: number of elements that end there, 2 for more; and whether there is text. In a document that
-// closes no
-// more than it opens, this is the top level.
+// closes no more than it opens, this is the top level.
 constexpr u32 ENDED = 3;
 constexpr u32 OUTSIDE = 4;
 constexpr u32 WRONG = 8; // no document contains such a run
@@ -105,8 +103,7 @@ struct Measures {
 };
 
 // Measures the body from begin to stop, 32 symbols at a time; called by a warp. Calls visit(position, size, events
-// before it in
-// the body) for each of its symbols.
+// before it in the body) for each of its symbols.
 //
 // Of equal adjacent runs that leave the open elements unchanged, one is counted: both find the same nodes.
 template <u32 ITEMS, typename Visit>
@@ -176,8 +173,7 @@ extern "C" __global__ void measure_words(
 }
 
 // Bodies refer to rules of lower levels: a level starts when all blocks have finished the previous one. One warp per
-// rule.
-// before: by symbol of a body, the number of events of its rule before it.
+// rule. before: by symbol of a body, the number of events of its rule before it.
 extern "C" __global__ void __launch_bounds__(THREADS) measure_rules(
     const i64* __restrict__ level_offsets, u32 levels, const i64* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, u32 terminals, uint4* runs, u32* sizes, u32* __restrict__ before, u32* arrived)
@@ -202,8 +198,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure_rules(
 }
 
 // Finds the documents that are well-formed if their tags' names match, and the number of events of each of their
-// symbols; 0 for
-// others. One warp per document. highest: maximum of levels.
+// symbols; 0 for others. One warp per document. highest: maximum of levels.
 extern "C" __global__ void __launch_bounds__(THREADS) measure_documents(
     const i64* __restrict__ root_offsets, u64 documents, const u32* __restrict__ roots, uint4* runs, u32* sizes,
     u32 most_levels, u64 most_events, u32* __restrict__ root_sizes, u8* __restrict__ states, u64* highest)
@@ -243,8 +238,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) leave_out(
 }
 
 // Offsets of the events of each document, followed by `highest`. starts: offsets of the events of each symbol; the
-// first
-// symbol is number `first` of root_offsets.
+// first symbol is number `first` of root_offsets.
 extern "C" __global__ void place_documents(
     const i64* __restrict__ root_offsets, u64 documents, i64 first, const i64* __restrict__ starts,
     const u64* highest, i64* __restrict__ offsets)
@@ -257,8 +251,7 @@ extern "C" __global__ void place_documents(
 }
 
 // Writes the events of documents and the names of tags that open and close; one thread per event, which descends to its
-// word.
-// owners: the documents' symbol of each event.
+// word. owners: the documents' symbol of each event.
 extern "C" __global__ void __launch_bounds__(THREADS) write_events(
     const u32* __restrict__ owners, u64 events, const i64* __restrict__ starts, const u32* __restrict__ roots,
     u32 terminals, const i64* __restrict__ rule_offsets, const u32* __restrict__ rule_symbols,
@@ -284,10 +277,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_events(
 }
 
 // Finds documents with an end tag whose name differs from its start tag's. One warp per document, 32 events at a time;
-// opening
-// and closing events at one level alternate. opened: half as long as the events. wrong: counts the documents, whose
-// states
-// become UNSOUND.
+// opening and closing events at one level alternate. opened: half as long as the events. wrong: counts the documents,
+// whose states become UNSOUND.
 extern "C" __global__ void __launch_bounds__(THREADS) check_names(
     const SYMBOL* __restrict__ symbols, const u32* __restrict__ names, const i64* __restrict__ offsets, u64 documents,
     u32* opened, u8* __restrict__ states, u32* wrong)

@@ -1,8 +1,7 @@
 """Filters the documents of a grammar without expanding them: each rule is read once, then the documents' symbols.
 
 Irrelevant words are dropped first (:mod:`.twig_pruning`). Then each thread, with its own automaton, reduces the rules
-that
-its documents reach (:mod:`.twig_reductions`). Documents for which an automaton has no room are expanded to events.
+that its documents reach (:mod:`.twig_reductions`). Documents for which an automaton has no room are expanded to events.
 """
 
 from __future__ import annotations

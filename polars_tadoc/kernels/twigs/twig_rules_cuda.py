@@ -2,8 +2,7 @@
 
 Rules are measured lowest first: number of events, and effect on the open elements, which tells which documents may be
 well-formed. Then each event of these descends to its word independently, so that long and short documents are written
-at
-the same speed. Matching of tags' names is checked on the events.
+at the same speed. Matching of tags' names is checked on the events.
 """
 
 from __future__ import annotations

@@ -24,8 +24,7 @@ def walk_states(
     """Read documents by look-ups of states; return whether all were read, otherwise the automaton needs room.
 
     ``opened`` has the symbol of each open level, ``states`` the accumulated state of each level and one more;
-    ``finals``
-    receives the state of each document.
+    ``finals`` receives the state of each document.
     """
     position, document, depth = progress[POSITION], progress[DOCUMENT], progress[DEPTH]
     found = states[depth]
@@ -79,8 +78,7 @@ def walk_nodes(
     """Read documents up to event ``last`` or the one after it; return whether it was reached, else ``lists`` is full.
 
     Caches nothing but the nodes that childless elements add. ``nodes`` has the accumulated set of each level, and room
-    for one
-    more. Documents that end are listed.
+    for one more. Documents that end are listed.
     """
     words = automaton.words
     position, document, depth = progress[POSITION], progress[DOCUMENT], progress[DEPTH]

@@ -42,10 +42,8 @@ struct Stack {
 };
 
 // Finds the nodes that are satisfied in each document. One warp per document and column; adjacent warps process the
-// same column,
-// whose rows stay in the nearest cache. Most elements are joined leaves: they just add their rows, several at a time.
-// The loads
-// of another element are issued before the leaves that precede it.
+// same column, whose rows stay in the nearest cache. Most elements are joined leaves: they just add their rows, several
+// at a time. The loads of another element are issued before the leaves that precede it.
 //
 // columns: of twigs that fit in a word, the first ones. levels: sets of a warp's stack in shared memory; more: those in
 // spilled. found: by document and word.
@@ -211,10 +209,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_large(
 }
 
 // Lists the twigs that match each document, ascending, and each document's offset. One warp per document and 1024
-// twigs, in
-// order. words: per document in found. chunks: of 1024 twigs. tiles: one per block, and the number of those taken,
-// initially
-// all ones. matches: room for all twigs of each document.
+// twigs, in order. words: per document in found. chunks: of 1024 twigs. tiles: one per block, and the number of those
+// taken, initially all ones. matches: room for all twigs of each document.
 extern "C" __global__ void __launch_bounds__(THREADS) list_matches(
     const u64* __restrict__ found, u64 documents, u64 words, const u32* __restrict__ roots, u64 twigs, u64 chunks,
     u64* tiles, i64* __restrict__ offsets, u32* __restrict__ matches)

@@ -1,6 +1,5 @@
 // Node sets of twigs on the device. A column is the words of a node set that a warp processes, WORDS per lane; bit q of
-// a word is
-// its node q. Include after counters.cuh and scan.cuh.
+// a word is its node q. Include after counters.cuh and scan.cuh.
 #ifndef POLARS_TADOC_TWIGS
 #define POLARS_TADOC_TWIGS
 
@@ -24,8 +23,7 @@ constexpr u32 FLAGS = 2; // number of these bits
 
 struct Twigs {
     // Nodes whose name test a symbol passes, by symbol and column: COLUMN words of leaves, then COLUMN words of others.
-    // The rows of
-    // any element come first, one per column; the last row is empty.
+    // The rows of any element come first, one per column; the last row is empty.
     const u64* rows;
     const u32* row_starts; // by symbol: its first row
     const u32* row_columns;  // by row
@@ -82,10 +80,8 @@ struct Masks {
     }
 
     // The nodes that an element adds to those found below its parent. found: those found below the element; leaves,
-    // inner: nodes
-    // without and with children whose name test it passes. A node's children are adjacent, right below it: adding to
-    // the lowest
-    // one carries into the highest one if all between are found.
+    // inner: nodes without and with children whose name test it passes. A node's children are adjacent, right below it:
+    // adding to the lowest one carries into the highest one if all between are found.
     __device__ __forceinline__ u64 close(u64 found, u64 leaves, u64 inner) const
     {
         u64 whole = found;

@@ -1,10 +1,9 @@
 """Matches twigs against events on the device.
 
 ``bits`` (``twigs.cu``) keeps 64 query nodes in a word, one or two words per lane, and reads elements in the order of
-their
-end tags; ``nodes`` (``twig_nodes.cu``) is the paper's: one thread per query node, which reads every event. On 1,000
-documents of 25 kB, the first was 3 times as fast for 32 queries of 10 nodes, 20 times for 256 and 60 times for 2,048
-(H100, ``python -m benchmarks.gpu_twigs``).
+their end tags; ``nodes`` (``twig_nodes.cu``) is the paper's: one thread per query node, which reads every event. On
+1,000 documents of 25 kB, the first was 3 times as fast for 32 queries of 10 nodes, 20 times for 256 and 60 times for
+2,048 (H100, ``python -m benchmarks.gpu_twigs``).
 """
 
 from __future__ import annotations

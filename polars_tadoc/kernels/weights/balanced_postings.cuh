@@ -33,8 +33,7 @@ __device__ __forceinline__ u64 document_at(const i64* __restrict__ offsets, u64 
 }
 
 // A block's share: the ends of `documents` documents, and `postings` postings. The last postings may belong to a
-// document
-// that ends in another share.
+// document that ends in another share.
 struct BalancedTile {
     u64 first_document;
     u64 first_posting;
@@ -72,8 +71,7 @@ struct BalancedTile {
     }
 
     // Calls end(document) and posting(place, document) for a thread's own items in order; both numbers are relative to
-    // the
-    // tile's first ones.
+    // the tile's first ones.
     template <typename End, typename Posting>
     __device__ __forceinline__ void walk(End end, Posting posting) const
     {

@@ -57,8 +57,7 @@ def weigh_tfidf(
     """Weigh terms by their count times ``idf`` (by terminal; None: 1), with documents scaled to norm 1.
 
     ``sublinear`` replaces the count by ``1 + ln(count)``; ``norm`` is "l1", "l2" or None. A document whose weights are
-    all
-    zero stays unchanged.
+    all zero stays unchanged.
 
     Examples
     --------

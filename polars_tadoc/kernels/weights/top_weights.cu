@@ -1,6 +1,5 @@
 // The postings of highest weight of each document. A block sorts pieces of documents in shared memory and keeps the top
-// of
-// each; the rest of a document's pieces is merged, a few at a time, until one piece is left.
+// of each; the rest of a document's pieces is merged, a few at a time, until one piece is left.
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "primitives/scan.cuh"
@@ -27,8 +26,7 @@ __device__ __forceinline__ u64 order_of(double weight)
 }
 
 // Number of postings that remain of each document, `top` per piece. report: their sum, the final number, and the length
-// of
-// the longest document; zeros.
+// of the longest document; zeros.
 extern "C" __global__ void __launch_bounds__(THREADS) size_pieces(
     const i64* __restrict__ offsets, u64 documents, u64 piece, u64 top, u64* sizes, u64* report)
 {

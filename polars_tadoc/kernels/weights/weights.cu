@@ -61,8 +61,7 @@ __device__ __forceinline__ double weigh_term(
 }
 
 // Sums the squares, or the absolute values, of the weights of documents that begin and end in a tile. For other
-// documents
-// a tile has the sum up to the end of the first one (heads) and from the start of the last one (tails).
+// documents a tile has the sum up to the end of the first one (heads) and from the start of the last one (tails).
 extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) sum_weights(
     const i64* __restrict__ offsets, u64 documents, u64 postings, const u32* __restrict__ terminals,
     const u64* __restrict__ counts, const double* __restrict__ idf, u32 sublinear, u32 squares, double* sums,

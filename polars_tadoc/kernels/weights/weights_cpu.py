@@ -168,8 +168,7 @@ def merge_terms(offsets: Int64, terminals: UInt32, counts: UInt64, image: UInt32
     ----------
     offsets, terminals, counts
         int64, documents + 1, uint32 and uint64 by posting; a document's terms with equal images are adjacent, deleted
-        ones
-        may be anywhere.
+        ones may be anywhere.
     image
         uint32 by terminal: its image, ``DELETED`` for none.
 

@@ -91,8 +91,7 @@ def top_weights(offsets: Any, terminals: Any, weights: Any, rank: Any, top: int)
     """Keep each document's terms of highest weight.
 
     Sorts pieces of documents in shared memory (Green, McColl and Bader, GPU Merge Path, ICS 2012) and keeps the top of
-    each;
-    then merges the pieces of a document until one is left.
+    each; then merges the pieces of a document until one is left.
 
     Parameters and result as for :func:`polars_tadoc.kernels.weights.weights_cpu.top_weights`, as cupy arrays.
     """

@@ -382,7 +382,7 @@ def test_room_is_checked_before_memory_is_taken() -> None:
     with tadoc.Config(expansion_limit=1 << 26):
         with pytest.raises(LimitExceededError, match="the first and last words of rules take"):
             cpu.sequence_counts(rules, offsets, roots, 1 << 24, None, "top_down")
-        with pytest.raises(LimitExceededError, match="where symbols meet take"):
+        with pytest.raises(LimitExceededError, match="that span symbols take"):
             cpu.pair_counts(rules, offsets, roots, 4000, None, "bottom_up")
         words, counts = cpu.sequence_counts(rules, offsets, roots, 3, None, "bottom_up")
     assert words.tolist() == [[0, 1, 0], [1, 0, 1]]

@@ -108,8 +108,7 @@ def place_gaps(
     """Write the words + 1 gaps of each row with mapped ids from ``gaps[starts[row]]``; the streams are already checked.
 
     ``gap_ids`` are new ids by gap code, ``keys`` are keys of predictions; ``tallies`` counts, by new id, gaps that are
-    not
-    the default ones.
+    not the default ones.
     """
     began = interrupts()
     key = 0
@@ -243,11 +242,9 @@ def build_trie(
     """Build the trie of all bodies; node 0 is its root.
 
     ``edges`` is a hash table of (node, symbol, next node), initially zero (no edge leads to the root), with a power of
-    two of
-    slots, at least twice the symbols; ``seed`` is random, so that grammars cannot be crafted to make edges collide.
-    ``rules[node]`` becomes the symbol of the rule whose body ends there, 0 if none; ``onward[node]`` a sketch of the
-    symbols
-    on its edges; ``begins[symbol]`` tells whether a body begins with the symbol.
+    two of slots, at least twice the symbols; ``seed`` is random, so that grammars cannot be crafted to make edges
+    collide. ``rules[node]`` becomes the symbol of the rule whose body ends there, 0 if none; ``onward[node]`` a sketch
+    of the symbols on its edges; ``begins[symbol]`` tells whether a body begins with the symbol.
     """
     began = interrupts()
     edges_at, mask = nb.uint64(edges.ctypes.data), nb.uint64(len(edges) // 3 - 1)
@@ -279,11 +276,9 @@ def parse_rows(
     """Replace each row's words by the minimum number of words and rules that expand to them.
 
     Row r is ``symbols[starts[r]:starts[r] + sizes[r]]``: words before, the result after. From right to left, all rules
-    that
-    match at a position are found from those that match further right; the shortest path over them is the row. Rows are
-    split every ``PIECE`` words, at most ``MAX_MATCHES`` rules are kept per position, and if ``STEPS`` trie steps are
-    used
-    up, only the rules found so far count: so time and memory stay linear.
+    that match at a position are found from those that match further right; the shortest path over them is the row. Rows
+    are split every ``PIECE`` words, at most ``MAX_MATCHES`` rules are kept per position, and if ``STEPS`` trie steps
+    are used up, only the rules found so far count: so time and memory stay linear.
     """
     began = interrupts()
     edges_at, mask = nb.uint64(edges.ctypes.data), nb.uint64(len(edges) // 3 - 1)

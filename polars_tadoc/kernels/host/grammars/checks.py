@@ -32,8 +32,7 @@ def check(
     """Check everything that later kernels rely on; fill the number of words in each rule's expansion.
 
     Returns ``(code, where)``: ``OK``, or the first error and its rule, level or symbol index. Never reads out of
-    bounds,
-    whatever the arrays contain.
+    bounds, whatever the arrays contain.
     """
     rules = len(rule_offsets) - 1
     levels = len(level_offsets) - 1

@@ -24,8 +24,8 @@ def add_counts(counts: UInt64, numbers: UInt32, totals: UInt64) -> None:
     ----------
     counts
         uint64 by word of a corpus.
-    uint32: the common number of each word; distinct.
-        uint32: the common number of each; no two words have the same.
+    numbers
+        uint32: the common number of each word; distinct.
     totals
         uint64 by common number, changed in place.
 

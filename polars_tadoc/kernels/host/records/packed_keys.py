@@ -105,7 +105,7 @@ def repack(limbs: UInt64, form: KeyForm, to: KeyForm, words: list[bool], numbers
     limbs, form
         The keys, and their layout.
     to, words, numbers, out
-        As for :func:`pack`; ``out`` may be ``limbs`` where these are one.
+        As for :func:`pack`; ``out`` may be ``limbs`` if both have one limb.
 
     Returns
     -------
@@ -127,8 +127,7 @@ def merge_sorted(stretches: Sequence[tuple[UInt64, UInt64 | None]]) -> tuple[UIn
     """Merge sorted runs of keys; the counts of equal keys are added.
 
     Splits the runs into slices of keys, and merges each slice pairwise in a core's private cache, so that each key is
-    read
-    from and written to memory once.
+    read from and written to memory once.
 
     Parameters
     ----------

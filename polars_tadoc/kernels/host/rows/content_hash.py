@@ -182,12 +182,9 @@ def hash_rules(
     """Fill the line of each symbol, from the words' parts, and the positions of bodies.
 
     ``gaps`` are the parts of gaps by code, the last one that of no gap. A rule refers to words and earlier rules only.
-    A
-    symbol's line is its part, including the predicted gaps inside, then ``WORDS``, ``BODY`` and ``LEADING_GAP``: all
-    that
-    a row needs of it is in one cache line. A position is its symbol and, from bit 32 on, the code of the gap before it;
-    the
-    first position of a body has the code of no gap, because the gap there is the one before the rule.
+    A symbol's line is its part, including the predicted gaps inside, then ``WORDS``, ``BODY`` and ``LEADING_GAP``: all
+    that a row needs of it is in one cache line. A position is its symbol and, from bit 32 on, the code of the gap
+    before it; the first position of a body has the code of no gap, because the gap there is the one before the rule.
     """
     no_gap = nb.uint64(len(gaps) - 1)
     for symbol in range(len(known)):

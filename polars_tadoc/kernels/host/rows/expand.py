@@ -39,10 +39,8 @@ def measure(
     """Fill words and UTF-8 bytes of each row; return ``(code, row)`` of the first error.
 
     Bytes are an upper bound: predicted gaps that the row replaces count, too, see :func:`replaced_bytes`. Every gap
-    stream is
-    read to its end, so that the writing pass need not check again. All rows together may expand to at most
-    ``most_words``
-    words and ``most_bytes`` bytes.
+    stream is read to its end, so that the writing pass need not check again. All rows together may expand to at most
+    ``most_words`` words and ``most_bytes`` bytes.
     """
     total = nb.int64(0)
     total_size = nb.int64(0)
@@ -206,8 +204,7 @@ def write(
     """Write the rows' concatenated text from address ``target``, and each row's bytes to ``row_bytes``.
 
     ``last`` bounds wide stores. Strings are read eight bytes at a time: both string buffers have at least eight spare
-    bytes.
-    If all gaps inside a long rule are as predicted, its text is copied from its first occurrence in the output.
+    bytes. If all gaps inside a long rule are as predicted, its text is copied from its first occurrence in the output.
     """
     began = interrupts()
     at = nb.uint64(target)

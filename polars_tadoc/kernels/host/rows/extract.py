@@ -155,12 +155,9 @@ def cut(
     """Cut words ``firsts[k]`` to ``stops[k]`` out of a document, from cut ``begin`` on.
 
     A cut is a row: the minimum number of symbols that expand to the words, and a gap stream with the document's gaps
-    between
-    them. Both follow those of the previous cut, whose offsets are already written. Returns ``(code, cut)`` of the first
-    cut
-    that is damaged or does not fit; only the parts of a stream that are read are checked. Consecutive cuts of one
-    document,
-    with ascending ``firsts``, search it once.
+    between them. Both follow those of the previous cut, whose offsets are already written. Returns ``(code, cut)`` of
+    the first cut that is damaged or does not fit; only the parts of a stream that are read are checked. Consecutive
+    cuts of one document, with ascending ``firsts``, search it once.
     """
     base = nb.uint64(vocabulary_size)
     position = np.empty(levels + 1, np.uint64)  # next position in each of the rules around the current one

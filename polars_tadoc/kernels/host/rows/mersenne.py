@@ -1,9 +1,8 @@
 """Arithmetic modulo the Mersenne prime 2^61 - 1, and sums of bytes times powers, sixteen bytes at a time.
 
 Reduction is a mask, a shift and a sum (Carter and Wegman, *Universal classes of hash functions*, 1979; Ahle, Knudsen
-and
-Thorup, *The power of hashing with Mersenne primes*, 2020). Intermediate values are below 2^61 + 8 and congruent to the
-exact ones; only final values are reduced below the prime.
+and Thorup, *The power of hashing with Mersenne primes*, 2020). Intermediate values are below 2^61 + 8 and congruent to
+the exact ones; only final values are reduced below the prime.
 """
 
 from __future__ import annotations
@@ -116,10 +115,8 @@ def dot(typing_context: Any, low: Any, high: Any, address: Any, steps: Any, powe
     """Sum bytes times limbs of powers, for each of two bases' four limbs.
 
     The bytes are the sixteen of ``low`` and ``high``, then ``16 * steps`` from ``address``; ``powers`` is the address
-    of the
-    first byte's limb, and the base's next limb (and then the next base) is ``stride`` bytes further. For at most 256
-    bytes,
-    sums fit in 31 bits.
+    of the first byte's limb, and the base's next limb (and then the next base) is ``stride`` bytes further. For at most
+    256 bytes, sums fit in 31 bits.
     """
     count = 2 * LIMBS
 

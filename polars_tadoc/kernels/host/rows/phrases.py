@@ -3,8 +3,7 @@
 Compressed pattern matching (Kida et al., A unifying framework for compressed pattern matching, SPIRE 1999; Amir, Benson
 and Farach, JCSS 1996) with an automaton of the phrases (Aho and Corasick, CACM 1975). Each symbol has the number of
 matches inside it and the state after it. Reading a symbol from the start state is one step; from another state, its
-words
-are read only while a match may have begun before it.
+words are read only while a match may have begun before it.
 """
 
 from __future__ import annotations
@@ -130,8 +129,7 @@ def _read(symbol: int, state: int, text: Text, automaton: Automaton, stack: UInt
     """Read a symbol's words from a state until no match can have begun before it.
 
     Returns the matches that began before it, whether its words ended first, and the state in that case. ``stack`` has
-    room
-    for two numbers per level.
+    room for two numbers per level.
     """
     terminals = nb.uint64(text.terminals)
     one = nb.uint64(1)

@@ -100,8 +100,7 @@ def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any
         The words, as for :func:`number_words`.
     order
         int64: order of the lookups; each search begins where the last one ended, so words sorted by first bytes are
-        found
-        in one pass over the terms.
+        found in one pass over the terms.
     offsets, terms
         int64, terms + 1, and the UTF-8 bytes of the terms, ascending.
     keys

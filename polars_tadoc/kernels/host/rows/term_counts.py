@@ -2,8 +2,7 @@
 
 Symbols are mapped to the rules that contain them (:class:`~polars_tadoc.kernels.host.rows.phrases.Owners`), which leads
 from the terms to all symbols that contain one. Counts are propagated in the same direction, once per rule, and summed
-in
-the documents that contain these symbols.
+in the documents that contain these symbols.
 """
 
 from __future__ import annotations
@@ -148,8 +147,7 @@ def score_rows(
         Row of each posting; a row's postings are adjacent.
     frequencies, terms
         Document frequency of each posting's term in the scored rows, and the term: a row's postings are summed in this
-        order.
-        Both are reordered, as are counts and weights.
+        order. Both are reordered, as are counts and weights.
     counts, weights
         Count of the term in the row, and the term's weight.
     norms, bases

@@ -17,8 +17,7 @@ def map_rules(rules: Rules, image: UInt32, size: int) -> Rules:
     """Apply a map of terminals to rules in host memory.
 
     ``image`` is uint32 by terminal: one of ``size`` new terminals, or ``DELETED``. Bodies of the new rules have no
-    deleted
-    terminals and may be empty.
+    deleted terminals and may be empty.
     """
     offsets = np.zeros(rules.rule_count + 1, np.int64)
     symbols = np.empty(len(rules.symbols), np.uint32)

@@ -1,10 +1,8 @@
 """Parses many documents per call with Expat, without the interpreter, and keeps the events that twigs use.
 
 The handlers are compiled functions that Expat calls. They share an array of 64-bit words, whose positions are named
-here.
-A handler cannot stop the parser (CPython does not export that function). Therefore a handler that has reached a limit
-does
-nothing any more, and documents are passed to the parser in pieces.
+here. A handler cannot stop the parser (CPython does not export that function). Therefore a handler that has reached a
+limit does nothing any more, and documents are passed to the parser in pieces.
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ def put_names(addresses: Any, scopes: Any, meanings: Any, names: Any, keys: Any,
     """Insert distinct keys into a table whose slots are a power of two and more than its entries.
 
     An existing key gets its new meaning, 0 to delete it. New keys are copied to ``keys`` from byte ``used`` on. Returns
-    the
-    number of new entries, and the bytes used then.
+    the number of new entries, and the bytes used then.
     """
     mask = np.uint64(len(names) // ENTRY - 1)
     new = 0

@@ -1,8 +1,7 @@
 """Scans the part of documents before the root element for declarations that must not reach the parser.
 
 Declared entities can expand to any amount of text, and default values of attributes are added to every element. The
-scan
-finds both in the DOCTYPE before anything is expanded.
+scan finds both in the DOCTYPE before anything is expanded.
 """
 
 from __future__ import annotations
