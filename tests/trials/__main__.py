@@ -20,6 +20,7 @@ TRIALS = [
     "interchange",
     "service",
     "in_a_notebook",
+    "plain_text",
 ]
 
 
