@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -17,8 +18,9 @@ from polars_tadoc.config import one_thread
 from polars_tadoc.dictionary.dictionary import GPU_REPAYS_AT as WORDS_REPAYS_AT
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.engine.choose import CPU, GPU, GPU_REPAYS_AT, Engine
-from polars_tadoc.engine.machine_costs import MAX_FACTOR, MAX_UNITS, MachineCosts, processor, save
+from polars_tadoc.engine.machine_costs import MAX_FACTOR, MachineCosts, processor, save
 from polars_tadoc.index.construct.build import build_index
+from polars_tadoc.index.index import Index
 from polars_tadoc.index.query.costs import OVERHEADS, predict
 from polars_tadoc.index.query.find import find
 from polars_tadoc.index.query.plan import Plan, plan
@@ -38,8 +40,11 @@ LEAST_TURNS, MOST_TURNS, TURNS_SECONDS = 3, 15, 0.25
 NOISE = 1.2
 """Strategies whose costs differ from the shipped ones by factors this near are taken to differ as those do."""
 
-LEAST_UNITS = 1024.0
-"""No GPU is predicted to be worth it for fewer."""
+COPIES = 16
+"""How often the texts are in the index, and in the column that a GPU reads."""
+
+MAX_SHIFT = 16.0
+"""Times by which a GPU may be worth it for fewer or more units than by the shipped costs."""
 
 SCHEMA = {"name": pl.String, "shipped": pl.Float64, "measured": pl.Float64, "unit": pl.String}
 _MEASURED = ("inverted_index", "term_vector", "sequence_count", "ranked_inverted_index", "cooccurrence")
@@ -81,15 +86,17 @@ def calibrate() -> pl.DataFrame:
     engines = [engine for engine in (CPU, GPU) if engine.kernels.can_run()]
     text = _text()
     column = compress(text, engine="cpu")
+    large = pl.concat([column] * COPIES)
+    index = build_index(large, engine="cpu")
     rows: list[tuple[str, float, float, str]] = []
     for engine in engines:
-        rows += _strategies(column, engine)
-        rows += _queries(column, engine)
+        rows += _strategies(column if engine is CPU else large, engine)
+        rows += _queries(index, engine)
     repays: dict[str, float] = {}
     if GPU in engines:
-        for kind, shipped, unit, found in _crossings(text, column):
-            repays[kind] = found
-            rows.append((f"gpu {kind}", shipped, found, unit))
+        for kind, shipped, unit, found in _crossings(text, large):
+            repays[kind] = min(max(found, shipped / MAX_SHIFT), MAX_SHIFT * shipped)
+            rows.append((f"gpu {kind}", shipped, repays[kind], unit))
     factors = {
         name: min(max(measured / shipped, 1 / MAX_FACTOR), MAX_FACTOR)
         for name, shipped, measured, unit in rows
@@ -145,9 +152,8 @@ def _strategies(column: pl.Series, engine: Engine) -> Iterator[tuple[str, float,
             yield f"{engine.name} {FAMILIES[analytic]} {strategy}", shipped[strategy], own * shipped[strategy], "ms"
 
 
-def _queries(column: pl.Series, engine: Engine) -> Iterator[tuple[str, float, float, str]]:
+def _queries(index: Index, engine: Engine) -> Iterator[tuple[str, float, float, str]]:
     """Measure a batch of queries by mode, on one CPU thread or the GPU, and what any batch takes."""
-    index = build_index(column, engine="cpu")
     words = [f"w{number:05d}" for number in np.random.default_rng(1).zipf(1.3, 384).clip(max=VOCABULARY) - 1]
     texts = pl.Series([f"{first} {second}" for first, second in zip(words[::2], words[1::2], strict=True)])
     scoring = Request.of(10, "or", "lucene", 1.5, 0.75, 0.5).scoring
@@ -168,51 +174,39 @@ def _queries(column: pl.Series, engine: Engine) -> Iterator[tuple[str, float, fl
         yield f"{engine.name} queries {mode}", 1e3 * float(shipped), 1e3 * taken, "ms"
 
 
-def _crossings(text: pl.Series, column: pl.Series) -> Iterator[tuple[str, float, str, float]]:
+def _crossings(text: pl.Series, large: pl.Series) -> Iterator[tuple[str, float, str, float]]:
     """Measure from how many units on the GPU is faster, what it must be sent included: kind, shipped, unit, units."""
     word_count = REQUESTS["word_count"].from_arguments(engine="auto")
+    places = itertools.count(1)  # rows that were counted before stay on the device
 
-    def rows(engine: Engine, size: int) -> Callable[[], object]:
-        (corpus,) = split(column.head(size))
-        return lambda: word_count.partial(corpus, engine)
+    def rows(engine: Engine, size: int) -> object:
+        (corpus,) = split(large.slice(next(places), size))
+        return word_count.partial(corpus, engine)
 
-    (corpus,) = split(column)
-    per_document = corpus.symbol_count / DOCUMENTS
-    yield "rows", float(GPU_REPAYS_AT), "symbols", _crossing(rows, DOCUMENTS) * per_document
+    (corpus,) = split(large)
+    per_document = corpus.symbol_count / len(large)
+    yield "rows", float(GPU_REPAYS_AT), "symbols", per_document * _crossing(rows, len(large) - 100)
 
-    def made(engine: Engine, size: int) -> Callable[[], object]:
-        own = text.head(size)
-        return lambda: compress(own, engine=engine.name)
+    def made(engine: Engine, size: int) -> object:
+        return compress(text.head(size), engine=engine.name)
 
-    per_document = float(text.str.len_bytes().sum()) / DOCUMENTS
-    yield "text", float(TEXT_REPAYS_AT), "characters", _crossing(made, DOCUMENTS) * per_document
+    per_document = float(text.str.len_bytes().sum()) / len(text)
+    yield "text", float(TEXT_REPAYS_AT), "characters", per_document * _crossing(made, len(text))
     words = text.str.split(" ").explode()
     dictionary = Dictionary.from_words(words.unique(maintain_order=True))
 
-    def ids(engine: Engine, size: int) -> Callable[[], object]:
-        own = words.head(size)
-        return lambda: dictionary.ids(own, engine=engine.name)
+    def ids(engine: Engine, size: int) -> object:
+        return dictionary.ids(words.head(size), engine=engine.name)
 
     yield "words", float(WORDS_REPAYS_AT), "words", _crossing(ids, len(words))
 
 
-def _crossing(call: Callable[[Engine, int], Callable[[], object]], size: int) -> float:
-    """Return the size from which on the GPU is faster, by lines through times at two sizes."""
-    lines = []
-    for engine in (CPU, GPU):
-        few, many = max(size // 4, 1), size
-        times: list[float] = []
-        for own in (few, many):
-            run = call(engine, own)
-
-            def sent(run: Callable[[], object] = run, engine: Engine = engine) -> object:
-                engine.release()
-                return run()
-
-            times += _fastest(sent if engine is GPU else run)
-        slope = max((times[1] - times[0]) / (many - few), 0.0)
-        lines.append((max(times[1] - slope * many, 0.0), slope))
-    (cpu_start, cpu_slope), (gpu_start, gpu_slope) = lines
-    if gpu_slope >= cpu_slope:
-        return LEAST_UNITS if gpu_start + gpu_slope * size < cpu_start + cpu_slope * size else MAX_UNITS
-    return min(max((gpu_start - cpu_start) / (cpu_slope - gpu_slope), LEAST_UNITS), MAX_UNITS)
+def _crossing(call: Callable[[Engine, int], object], size: int) -> float:
+    """Return the size from which on the GPU is faster, by lines through times at two sizes; infinite if it never is."""
+    (cpu_few, cpu_many), (gpu_few, gpu_many) = (
+        _fastest(partial(call, engine, size // 4), partial(call, engine, size)) for engine in (CPU, GPU)
+    )
+    gained = (cpu_many - gpu_many) - (cpu_few - gpu_few)  # by so many more documents
+    if gained <= 0:
+        return 1.0 if gpu_many < cpu_many else math.inf
+    return max(size - (cpu_many - gpu_many) * (size - size // 4) / gained, 1.0)

@@ -15,7 +15,7 @@ from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.construct import change
 from polars_tadoc.index.query.explain import explain
 from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request
-from polars_tadoc.index.query.search import search, top
+from polars_tadoc.index.query.search import count, search, top
 from polars_tadoc.index.query.snippets import snippets
 from polars_tadoc.index.serve.server import Server
 from polars_tadoc.index.store import storage
@@ -181,6 +181,39 @@ class Index(Collection):
 
         """
         return top(self, query, Request.of(k, mode, scoring, k1, b, delta), filter, engine)
+
+    def count(self, query: str, *, mode: str = "or", filter: FilterLike = None) -> int:
+        """Count the documents that match a query, without ranking them.
+
+        Parameters
+        ----------
+        query
+            One query, as for :meth:`search`.
+        mode
+            "or": documents that contain any word or phrase of the query; "and": those that contain all.
+        filter
+            As for :meth:`search`.
+
+        Returns
+        -------
+        int
+            Number of documents: that of the results of :meth:`search` without a limit ``k``.
+
+        Raises
+        ------
+        TypeError, ValueError, ColumnMissingError
+            As for :meth:`search`; ``TypeError`` also for several queries, ``ValueError`` for another ``mode``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do", "do be do"]).tadoc.compress())
+        >>> index.count("do not"), index.count("do be", mode="and")
+        (3, 1)
+
+        """
+        return count(self, query, mode, filter)
 
     def explain(
         self,

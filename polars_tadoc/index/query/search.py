@@ -20,11 +20,15 @@ from polars_tadoc.index.query.costs import choose_engine, correct
 from polars_tadoc.index.query.filter import allowed_by_segment
 from polars_tadoc.index.query.find import find
 from polars_tadoc.index.query.one import find_one
-from polars_tadoc.index.query.plan import plan
+from polars_tadoc.index.query.plan import Plan, plan
 from polars_tadoc.index.query.rank import Found
 from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request, as_texts
 from polars_tadoc.index.query.results import as_frame, ids_of
+from polars_tadoc.index.segment import Segment
+from polars_tadoc.kernels.postings.decode_cpu import decode_lists
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.scoring.bm25 import Scoring
 
 
 def search(
@@ -44,6 +48,42 @@ def top(
     with interruptible():
         found = _best(index, query, request, filter, engine, "top")
         return ids_of(index.stored, found.documents), found.scores
+
+
+def count(index: Collection, query: str, mode: str, filter: FilterLike) -> int:
+    """Answer :meth:`polars_tadoc.index.index.Index.count`."""
+    if not isinstance(query, str):
+        raise TypeError(f"count: query must be a string, not {type(query).__name__}")
+    if mode not in ("or", "and"):
+        raise ValueError(f'mode={mode!r}: use "and" or "or"')
+    with interruptible():
+        text = as_texts(query, "count")
+        allowed = allowed_by_segment(index, filter, "count")
+        planned = plan(index, text, _ANY_SCORING, "count")
+        return sum(
+            _count_in(segment, planned, number, mode, allowed[number]) for number, segment in enumerate(index.segments)
+        )
+
+
+def _count_in(segment: Segment, planned: Plan, number: int, mode: str, allowed: UInt32 | None) -> int:
+    """Count the documents of a segment that contain any, or all, of a query's words and phrases."""
+    lists, extra = planned.queries(number, mode == "and").lists, planned.extra[number]
+    if not len(lists):
+        return 0
+    coded = lists < len(segment.terms)
+    _, documents, _ = decode_lists(segment.postings, lists[coded])
+    if extra is not None:
+        phrases = (lists[~coded] - len(segment.terms)).tolist()
+        own = [extra.documents[extra.offsets[phrase] : extra.offsets[phrase + 1]] for phrase in phrases]
+        documents = np.concatenate([documents, *own])
+    hits = np.bincount(documents, minlength=segment.size)
+    matches = hits == len(lists) if mode == "and" else hits > 0
+    if allowed is not None:
+        matches &= np.unpackbits(allowed.view(np.uint8), count=segment.size, bitorder="little").view(np.bool_)
+    return int(np.count_nonzero(matches))
+
+
+_ANY_SCORING = Scoring("lucene", 1.5, 0.75, 0.5)
 
 
 def _best(

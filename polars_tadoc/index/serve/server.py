@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
-from queue import SimpleQueue
 
 import numpy as np
 import polars as pl
@@ -107,7 +106,7 @@ class Server:
     """A running server for queries to one index; made by :meth:`polars_tadoc.index.index.Index.serve`.
 
     Thread-safe. One thread of the server takes waiting queries in batches, which all CPU threads search; a second
-    thread does the same for a GPU, and a third resolves futures while the next batch is searched.
+    thread does the same for a GPU.
 
     Examples
     --------
@@ -140,7 +139,6 @@ class Server:
         self._active = tuple(self._engines)  # engines for which the next queries' times are predicted
         self._admissions = 0
         self._speeds = dict.fromkeys(self._engines, 1.0)  # observed by predicted seconds, by engine
-        self._finished: SimpleQueue[tuple[list[_Request], list[int], pl.DataFrame] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._idle = {name: threading.Condition(self._lock) for name in self._engines}
         self._inbox: list[_Request] = []  # submitted, but not tokenized; a batch costs little more than one query
@@ -157,12 +155,10 @@ class Server:
         if len(self._engines) > 1:
             sample = self._weigh(_sample(self._index))
             self._team.weigh(_sums(self._predict(sample, list(self._engines))), sample.size)
-        self._working = len(self._engines)  # number of threads that may still finish queries
         self._threads = [
             threading.Thread(target=self._work, args=(name,), name=f"tadoc-serve-{name}", daemon=True)
             for name in self._engines
         ]
-        self._threads.append(threading.Thread(target=self._resolve, name="tadoc-serve-results", daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -343,15 +339,6 @@ class Server:
         return arrived
 
     def _work(self, name: str) -> None:
-        try:
-            self._serve(name)
-        finally:
-            with self._lock:
-                self._working -= 1
-                if not self._working:
-                    self._finished.put(None)
-
-    def _serve(self, name: str) -> None:
         while True:
             with self._lock:
                 now = time.monotonic()
@@ -440,6 +427,8 @@ class Server:
                 self._answer(name, [request], 0, 0.0)
             return
         ends = np.searchsorted(results["query"].to_numpy(), np.arange(len(requests) + 1)).tolist()
+        if len(requests) > 1:  # numbers each query from 0; with_columns would take half a millisecond
+            results.replace_column(0, _FIRST.new_from_index(0, len(results)))
         now = time.monotonic()
         with self._lock:
             self._correct(name, predicted, now - began)
@@ -447,17 +436,9 @@ class Server:
             self._stolen[name] += stolen
             self._late += sum(request.deadline < now for request in requests)
             self._latencies.extend(now - request.submitted for request in requests)
-        self._finished.put((requests, ends, results))
-
-    def _resolve(self) -> None:
-        """Resolve the futures of batches while the engines search the next ones."""
-        while (finished := self._finished.get()) is not None:
-            requests, ends, results = finished
-            if len(requests) > 1:  # to each its own first query; with_columns would take half a millisecond
-                results.replace_column(0, _FIRST.new_from_index(0, len(results)))
-            for request, (start, stop) in zip(requests, pairwise(ends), strict=True):
-                request.future.rows = start, stop - start
-                request.future.set_result(results)
+        for request, (start, stop) in zip(requests, pairwise(ends), strict=True):
+            request.future.rows = start, stop - start
+            request.future.set_result(results)
 
 
 def _sample(index: Collection) -> list[str]:

@@ -136,6 +136,35 @@ def test_ids_of_any_type(name: str) -> None:
     assert pickle.loads(pickle.dumps(index)).top("cat")[1].tolist() == index.top("cat")[1].tolist()
 
 
+@pytest.mark.parametrize("mode", ["or", "and"])
+@pytest.mark.parametrize("form", FORMS)
+def test_counts_are_those_of_search(form: str, mode: str) -> None:
+    index = FORMS[form]
+    some = [number % 2 == 0 for number in range(index.documents)]
+    for query in [*QUERIES, "THE Cat", "dog Ünknown 日本 cat", *([] if form == "no text" else PHRASES)]:
+        assert index.count(query, mode=mode) == len(index.search(query, 1000, mode=mode))
+        assert index.count(query, mode=mode, filter=some) == len(index.search(query, 1000, mode=mode, filter=some))
+
+
+@given(searched=searched(), mode=st.sampled_from(["or", "and"]))
+def test_counts_of_any_texts(searched: Any, mode: str) -> None:
+    case, queries = searched
+    index = tadoc.build_index(case.column)
+    for words in queries:
+        assert index.count(" ".join(words), mode=mode) == len(index.search(" ".join(words), 1000, mode=mode))
+
+
+def test_wrong_counts() -> None:
+    with pytest.raises(TypeError, match="count: query must be a string, not list"):
+        INDEX.count(["cat"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="mode='and_or': use"):
+        INDEX.count("cat", mode="and_or")
+    with pytest.raises(ValueError, match="count: query 0 opens a double quote"):
+        INDEX.count('"cat')
+    with pytest.raises(ValueError, match="count: filter must have one value"):
+        INDEX.count("cat", filter=[True])
+
+
 def test_a_filter() -> None:
     mask = [True, False, True, False, True, True]
     check(INDEX, "the dog", filter=mask)
