@@ -1,7 +1,7 @@
 r"""Sequences and pairs against Numba on uncompressed word ids, two threads: ``python -m benchmarks.sequence_ids``.
 
 The contender has the documents' words as 32-bit ids, expanded beforehand, and takes every window of them: the same
-packing of keys, the same tables, the same order of results, so that what differs is the number of windows and how they
+packing of keys, the same sorting, the same order of results, so that what differs is the number of windows and how they
 are made. Results are compared first. ``--each-n`` names one corpus whose sequences are counted for n from 1 to 8.
 """
 
@@ -18,9 +18,9 @@ import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, ratio, times
 from polars_tadoc.engine import cpu
-from polars_tadoc.kernels.keys import key_counts_cpu as key_counts
 from polars_tadoc.kernels.keys import key_forms_cpu as key_forms
 from polars_tadoc.kernels.keys import key_numbers_cpu as key_numbers
+from polars_tadoc.kernels.keys import key_order_cpu as key_order
 from polars_tadoc.kernels.keys import posting_order_cpu as posting_order
 from polars_tadoc.kernels.sequences import sequences_cpu as sequences
 from polars_tadoc.kernels.sequences import word_pairs_cpu as word_pairs
@@ -214,10 +214,11 @@ class Plain:
             chunks = even_chunks(len(self.ids))
             counts = np.zeros((len(chunks), len(self.rank)), np.uint64)
             map_parallel(lambda k: histogram(self.ids, *chunks[k], counts[k]), range(len(chunks)))
-            counted = key_counts.Counted.of(self.rank.astype(np.uint64), counts.sum(axis=0))
+            counted = key_order.Counted.of(self.rank.astype(np.uint64), counts.sum(axis=0))
             return sequences._chosen(counted, key_forms.Ranks(1, self.bits), self.rank, 1, None)
         windows, form, _ = self.windows(n)
-        return sequences._chosen(key_counts.count(windows), form, self.rank, 1, None)
+        keys, totals = key_order.sum_in_result_order([(windows, None, None)], bits=form.width)
+        return key_forms.words_of(keys, form, self.rank), totals
 
     def pair_counts(self, window: int) -> tuple[Any, Any]:
         """Count the pairs of words at most ``window`` apart."""
@@ -232,9 +233,9 @@ class Plain:
         ends = map_parallel(lambda k: write_pairs(*read, *chunks[k], pairs, counters[k]), range(len(chunks)))
         shares = [(int(places[first]), end) for (first, _), end in zip(chunks, ends, strict=True)]
         counted = word_pairs.hot_pairs(hot, self.bits, counters.sum(axis=0, dtype=np.uint64))
-        return sequences._chosen(
-            key_counts.count(pairs, *counted, shares), key_forms.Ranks(2, self.bits), self.rank, 1, None
-        )
+        form = key_forms.Ranks(2, self.bits)
+        keys, totals = key_order.sum_in_result_order([(pairs, None, shares), (*counted, None)], bits=form.width)
+        return key_forms.words_of(keys, form, self.rank), totals
 
     def sequence_postings(self, n: int) -> tuple[Any, Any, Any, Any]:
         """List the documents of each run of n words: windows are sorted by id, which leaves documents ascending."""

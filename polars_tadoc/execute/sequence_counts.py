@@ -71,7 +71,7 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
     """Class of the results."""
     span_option: ClassVar[str]
     """The option with the number of words, "n" or "window"."""
-    joins_grammars_on: ClassVar[tuple[str, ...]] = ("gpu",)
+    joins_grammars_on: ClassVar[tuple[str, ...]] = ("cpu", "gpu")
     top: int | None
     min_count: int
 

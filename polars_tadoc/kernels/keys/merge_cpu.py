@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING
-from polars_tadoc.kernels.keys.key_counts_cpu import count
+from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.keys.key_forms_cpu import Ranks, unpack
 from polars_tadoc.kernels.keys.key_numbers_cpu import dense_ids
-from polars_tadoc.kernels.keys.key_order_cpu import in_result_order, order_of
+from polars_tadoc.kernels.keys.key_order_cpu import sum_in_result_order
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+_1 = np.uint64(1)
 
 
 def sum_sequences(
@@ -38,7 +41,7 @@ def sum_sequences(
 
     """
     keys, packed = _keys(sequences, rank)
-    chosen, totals = in_result_order(count(NOTHING, keys, counts), min_count, top)
+    chosen, totals = sum_in_result_order([(keys, counts, None)], min_count, top)
     if packed is not None:
         return unpack(chosen, packed, _inverse(rank)), totals
     places = np.empty(len(keys), np.int64)
@@ -64,7 +67,8 @@ def join_postings(
     sizes
         int64[m]: rows of each sequence.
     rows, counts
-        uint32 and uint64, sequence by sequence; a row occurs once per sequence.
+        uint32 and uint64, sequence by sequence, rows by descending count, then ascending; a row occurs once
+        per sequence.
     min_count, top
         Minimum total count of a sequence; maximum number of rows per sequence.
 
@@ -74,12 +78,55 @@ def join_postings(
         Sequences by rank, offsets of their rows, rows by descending count, then ascending, and counts.
 
     """
-    places, numbers = number_sequences(sequences, rank)
-    owners = np.repeat(numbers, sizes)
-    order = order_of(owners.astype(np.uint64) << np.uint64(32) | rows)
-    offsets = np.append(0, np.cumsum(np.bincount(owners, minlength=len(places))))
-    kept, starts, rows, counts = rank_postings(offsets, rows[order], counts[order], min_count, top)
-    return sequences[places[kept]], starts, rows, counts
+    keys, order = sort_with(_keys(sequences, rank)[0], np.arange(len(sequences), dtype=np.uint64))
+    firsts = np.flatnonzero(np.append(np.ones(min(len(keys), 1), np.bool_), keys[1:] != keys[:-1]))
+    starts, taken = running_sum(sizes), running_sum(sizes[order.view(np.int64)])
+    offsets = taken[np.append(firsts, len(keys))]
+    made_rows, made_counts = np.empty(len(rows), np.uint32), np.empty(len(counts), np.uint64)
+    ends = np.append(firsts, len(keys))
+    map_parallel(
+        lambda chunk: _merge_lists(order, ends, starts, taken, rows, counts, *chunk, made_rows, made_counts),
+        weighted_chunks(offsets),
+    )
+    places = order[firsts]
+    if min_count > 1 or top is not None:
+        kept, offsets, made_rows, made_counts = rank_postings(offsets, made_rows, made_counts, min_count, top)
+        places = places[kept]
+    return sequences[places], offsets, made_rows, made_counts
+
+
+@polled
+@njit
+def _merge_lists(
+    order: UInt64,
+    ends: Int64,
+    starts: Int64,
+    taken: Int64,
+    rows: UInt32,
+    counts: UInt64,
+    first: int,
+    stop: int,
+    made_rows: UInt32,
+    made_counts: UInt64,
+) -> None:
+    """Merge the lists of each group, ordered by descending count, then row: each from its end."""
+    began = interrupts()
+    for group in range(first, stop):
+        if group & 0xFF == 0 and interrupts() != began:
+            return
+        start = np.uint64(taken[ends[group]])
+        for k in range(np.uint64(ends[group]), np.uint64(ends[group + 1])):
+            at, to = np.uint64(starts[order[k] + _1]), np.uint64(taken[k + _1])
+            left, end = np.uint64(taken[k]), np.uint64(starts[order[k]])
+            while at > end:
+                row, count = rows[at - _1], counts[at - _1]
+                while left > start and (
+                    made_counts[left - _1] < count or (made_counts[left - _1] == count and made_rows[left - _1] > row)
+                ):
+                    to, left = to - _1, left - _1
+                    made_rows[to], made_counts[to] = made_rows[left], made_counts[left]
+                to, at = to - _1, at - _1
+                made_rows[to], made_counts[to] = row, count
 
 
 def number_sequences(sequences: UInt32, rank: UInt32) -> tuple[Int64, UInt32]:
@@ -108,11 +155,19 @@ def _keys(sequences: UInt32, rank: UInt32) -> tuple[UInt64, Ranks | None]:
     """
     form = Ranks(sequences.shape[1], max(1, (len(rank) - 1).bit_length()))
     if form.width <= 64:
-        keys = np.zeros(len(sequences), np.uint64)
-        for column in sequences.T:
-            _append(keys, rank[column], form.bits)
+        keys = np.empty(len(sequences), np.uint64)
+        map_parallel(lambda chunk: _pack(sequences, rank, form.bits, *chunk, keys), even_chunks(len(keys)))
         return keys, form
     return _starts(sequences, rank, form.bits), None
+
+
+@njit
+def _pack(sequences: UInt32, rank: UInt32, bits: int, first: int, stop: int, keys: UInt64) -> None:
+    for i in range(np.uint64(first), np.uint64(stop)):
+        key = np.uint64(0)
+        for k in range(sequences.shape[1]):
+            key = key << np.uint64(bits) | np.uint64(rank[sequences[i, np.uint64(k)]])
+        keys[i] = key
 
 
 def _starts(sequences: UInt32, rank: UInt32, bits: int) -> UInt64:

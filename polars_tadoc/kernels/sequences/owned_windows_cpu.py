@@ -9,7 +9,7 @@ import numpy as np
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.keys.key_buckets_cpu import Shares
-from polars_tadoc.kernels.keys.key_counts_cpu import Counted, Tally, count
+from polars_tadoc.kernels.keys.key_order_cpu import Batch, sum_in_result_order
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
 from polars_tadoc.kernels.sequences.windows_cpu import Bounds, FlatWindows, PackedWindows, SpreadWindows
@@ -19,6 +19,9 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 BATCH = 1 << 23
 """Keys per thread that are counted at a time, 64 MiB: fewer would slow down cases that fit in memory."""
+
+DISTINCT = 1 << 27
+"""Keys of sequences that are counted at a time, 1 GiB: most are distinct, because rules hold the repeated ones."""
 
 SHARES = 4
 """Minimum pieces per thread, if bodies are long, so that threads finish together."""
@@ -146,49 +149,30 @@ class OwnedWindows:
         self.documents.write(keys[self.of_rules :])
         return keys
 
-    def count(self, weights: UInt64) -> Counted:
-        """Count the windows, those of rules weighted by the rules' occurrences; in batches if there are many."""
-        most = BATCH * thread_count()
-        weights = np.repeat(weights, np.diff(self.rules.owners))
-        windows = self.rules.windows
-        if isinstance(windows, PairWindows) and windows.hot_bits > 0:
-            return self._count_pairs(windows, weights, most)
-        if self.total <= most:
-            keys, of_rules = self.keys(), self.of_rules
-            return count(keys[of_rules:], keys[:of_rules], np.repeat(weights, self.rules.counts))
-        tally = Tally(self.total)
-        self._tally_rules(tally, weights, most)
-        for first, stop in self.documents.batches(most):
-            keys = np.empty(int(self.documents.counts[first:stop].sum()), np.uint64)
-            self.documents.write(keys, first, stop)
-            tally.add(keys)
-        return tally.counted()
+    def in_result_order(self, weights: UInt64, min_count: int, top: int | None) -> tuple[UInt64, UInt64]:
+        """Count the windows, those of rules by their occurrences: keys and counts as in results."""
+        return sum_in_result_order(self._batches(weights), min_count, top, self.rules.windows.form.width)
 
-    def _tally_rules(self, tally: Tally, weights: UInt64, most: int) -> None:
+    def _batches(self, weights: UInt64) -> Iterator[Batch]:
+        windows = self.rules.windows
+        most = max(BATCH * thread_count(), 1 if isinstance(windows, PairWindows) else DISTINCT)
+        weights = np.repeat(weights, np.diff(self.rules.owners))
         for first, stop in self.rules.batches(most):
             sizes = self.rules.counts[first:stop]
             keys = np.empty(int(sizes.sum()), np.uint64)
             self.rules.write(keys, first, stop)
-            tally.add(keys, np.repeat(weights[first:stop], sizes))
-
-    def _count_pairs(self, windows: PairWindows, weights: UInt64, most: int) -> Counted:
-        """Count pairs, with separate counters for hot words in documents: nearly half of a text's pairs."""
-        counters = np.zeros(1 << 2 * windows.hot_bits, np.uint64)
-        if self.total <= most:
-            keys = np.empty(self.total - self.of_rules, np.uint64)
-            of_rules = np.empty(self.of_rules, np.uint64)
-            self.rules.write(of_rules)
-            shares = self.documents.write_cold(keys, counters)
-            hot, hot_counts = hot_pairs(windows.hot, windows.form.bits, counters)
-            weights = np.append(np.repeat(weights, self.rules.counts), hot_counts)
-            return count(keys, np.append(of_rules, hot), weights, shares)
-        tally = Tally(self.total)
-        self._tally_rules(tally, weights, most)
+            yield keys, np.repeat(weights[first:stop], sizes), None
+        hot = windows if isinstance(windows, PairWindows) and windows.hot_bits > 0 else None
+        counters = np.zeros(1 if hot is None else 1 << 2 * hot.hot_bits, np.uint64)
         for first, stop in self.documents.batches(most):
-            keys = np.empty(int(self.documents.counts[first:stop].sum()), np.uint64)
-            tally.add(keys, shares=self.documents.write_cold(keys, counters, first, stop))
-        tally.add(*hot_pairs(windows.hot, windows.form.bits, counters))
-        return tally.counted()
+            keys, shares = np.empty(int(self.documents.counts[first:stop].sum()), np.uint64), None
+            if hot is None:
+                self.documents.write(keys, first, stop)
+            else:  # nearly half of a text's pairs are of hot words: they have counters, not keys
+                shares = self.documents.write_cold(keys, counters, first, stop)
+            yield keys, None, shares
+        if hot is not None:
+            yield *hot_pairs(hot.hot, hot.form.bits, counters), None
 
 
 def _measure(windows: Windows, symbols: UInt32, bounds: Bounds) -> Int64:

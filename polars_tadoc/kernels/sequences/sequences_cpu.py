@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from polars_tadoc.kernels.keys.key_counts_cpu import Counted
 from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, Spread, words_of
-from polars_tadoc.kernels.keys.key_order_cpu import in_result_order
+from polars_tadoc.kernels.keys.key_order_cpu import Counted, in_result_order
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, longest_document
 from polars_tadoc.kernels.sequences.derived_rules_cpu import Derived
@@ -185,7 +184,8 @@ def _window_counts(
         derived = Derived.by(windows, bodies)
         totals = terminal_counts(derived.bodies.rules, derived.bodies.roots, strategy)
         return _chosen(Counted.of(derived.form.distinct, totals), windows.form, rank, min_count, top)
-    return _chosen(OwnedWindows.by(windows, bodies).count(bodies.weights), windows.form, rank, min_count, top)
+    keys, counts = OwnedWindows.by(windows, bodies).in_result_order(bodies.weights, min_count, top)
+    return words_of(keys, windows.form, rank), counts
 
 
 def _chosen(

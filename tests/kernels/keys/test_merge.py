@@ -66,11 +66,16 @@ def test_join_postings(made: Made, min_count: int, top: int | None) -> None:
         for sequence in sorted(postings, key=lambda sequence: [rank[word] for word in sequence])
         if sum(postings[sequence].values()) >= min_count
     ]
+    lists = [
+        (10 * part + row, count)
+        for part, (_, rows) in enumerate(given_)
+        for row, count in sorted(rows.items(), key=lambda item: (-item[1], item[0]))
+    ]
     got, offsets, rows, counts = join_postings(
         np.array([sequence for sequence, _ in given_], np.uint32).reshape(-1, n),
         np.array([len(rows) for _, rows in given_], np.int64),
-        np.array([10 * part + row for part, (_, rows) in enumerate(given_) for row in rows], np.uint32),
-        np.array([count for _, rows in given_ for count in rows.values()], np.uint64),
+        np.array([row for row, _ in lists], np.uint32),
+        np.array([count for _, count in lists], np.uint64),
         rank,
         min_count,
         top,

@@ -16,9 +16,8 @@ import polars_tadoc as tadoc
 from polars_tadoc.engine import cpu
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.keys.key_counts_cpu import Tally, count
 from polars_tadoc.kernels.keys.key_numbers_cpu import dense_ids
-from polars_tadoc.kernels.keys.key_order_cpu import in_result_order
+from polars_tadoc.kernels.keys.key_order_cpu import Counted, in_result_order, sum_in_result_order
 from polars_tadoc.kernels.sequences import expanded_documents_cpu as expanded_documents
 from polars_tadoc.kernels.sequences import owned_windows_cpu as owned_windows
 from polars_tadoc.kernels.sequences import word_pairs_cpu as word_pairs
@@ -200,6 +199,7 @@ def test_some_windows_at_a_time(strategy: str, made: Made, size: int, batch: int
     case = drawn(made, data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(owned_windows, "BATCH", batch)
+        patch.setattr(owned_windows, "DISTINCT", batch)
         patch.setattr(owned_windows, "SMALLEST", 1)
         assert case.counted("cpu", "pair_counts", size, strategy) == reference.pair_counts(case.rows, size, case.rank)
         expected = reference.sequence_counts(case.rows, size, case.rank)
@@ -224,6 +224,7 @@ def test_pairs_of_hot_words(strategy: str, made: Made, window: int, batch: int, 
             (word_pairs, "MIN_HOT", 0),
             (word_pairs, "HOT", hot),
             (owned_windows, "BATCH", batch),
+            (owned_windows, "DISTINCT", batch),
             (owned_windows, "SMALLEST", 1),
         ):
             patch.setattr(module, name, value)
@@ -356,20 +357,20 @@ def test_keys_are_counted_and_ordered(size: int, distinct: int) -> None:
     counts = np.zeros(len(keys), np.uint64)
     np.add.at(counts, inverse, np.concatenate([np.ones(size, np.uint64), weights]))
     order = np.lexsort((keys, ~counts))
-    counted = count(plain, heavy, weights)
-    assert counted.size == len(keys)
-    tally = Tally(size // 9)  # fewer than come: tables grow
-    for part in np.array_split(np.arange(len(heavy)), 3):
-        tally.add(heavy[part], weights[part])
-    for part in np.array_split(plain, 4):
-        tally.add(part)
-    for got, expected in zip(in_result_order(tally.counted()), in_result_order(counted), strict=True):
-        assert np.array_equal(got, expected)
+    parts = [(heavy[own], weights[own], None) for own in np.array_split(np.arange(len(heavy)), 3)]
+    parts += [(part, None, None) for part in np.array_split(plain, 4)]
+    spaced = np.concatenate([plain, np.full(3, (1 << 64) - 1, np.uint64), plain])
+    shares = [(0, len(plain)), (len(plain) + 3, 2 * len(plain) + 3)]
+    twice = sum_in_result_order([(spaced, None, shares), (heavy, weights, None), (heavy, weights, None)], bits=63)
+    assert np.array_equal(twice[0], keys[order])
+    assert np.array_equal(twice[1], 2 * counts[order])
+    mixed = random.permutation(len(keys))
+    counted = Counted.of(keys[mixed], counts[mixed])
     for min_count, top in ((1, None), (2, None), (65, None), (1, 0), (1, 3), (2, 2000), (1, 40_000), (1, 1 << 40)):
         kept = order[counts[order] >= min_count][:top]
-        got, sums = in_result_order(counted, min_count, top)
-        assert np.array_equal(got, keys[kept])
-        assert np.array_equal(sums, counts[kept])
+        for got, sums in (in_result_order(counted, min_count, top), sum_in_result_order(parts, min_count, top)):
+            assert np.array_equal(got, keys[kept])
+            assert np.array_equal(sums, counts[kept])
     ids, found = dense_ids(np.concatenate([plain, heavy]))
     assert np.array_equal(found, keys)
     assert np.array_equal(ids, inverse)

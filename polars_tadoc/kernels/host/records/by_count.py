@@ -13,7 +13,9 @@ SMALL = 1 << 12
 """Smaller counts are sorted by counting, the few larger ones by comparing."""
 
 
-def by_falling_count(keys: UInt64, counts: UInt64) -> tuple[UInt64, UInt64, Int64]:
+def by_falling_count(
+    keys: UInt64, counts: UInt64, stretches: list[tuple[int, int]] | None = None
+) -> tuple[UInt64, UInt64, Int64]:
     """Sort records by descending count; stable.
 
     Parameters
@@ -22,6 +24,8 @@ def by_falling_count(keys: UInt64, counts: UInt64) -> tuple[UInt64, UInt64, Int6
         uint64[limbs, records].
     counts
         uint64.
+    stretches
+        Ranges of the records, one per thread; None: all.
 
     Returns
     -------
@@ -29,12 +33,13 @@ def by_falling_count(keys: UInt64, counts: UInt64) -> tuple[UInt64, UInt64, Int6
         The keys, the distinct counts, and the offsets of each one's records.
 
     """
-    chunks = even_chunks(len(counts))
+    chunks = even_chunks(len(counts)) if stretches is None else stretches
     buckets = np.array(map_parallel(lambda chunk: _histogram(counts, chunk), chunks))[:, ::-1]
     ends = np.cumsum(buckets.T.reshape(-1)).reshape(SMALL + 1, len(chunks)).T  # of one bucket, chunk after chunk
     starts = np.ascontiguousarray((ends - buckets)[:, ::-1])
     large = int(buckets[:, 0].sum())
-    made, large_counts = np.empty_like(keys), np.empty(large, np.uint64)
+    records = sum(stop - first for first, stop in chunks)
+    made, large_counts = np.empty((len(keys), records), np.uint64), np.empty(large, np.uint64)
 
     def place(number: int) -> None:
         _place(keys, counts, starts[number], made, large_counts, *chunks[number])
@@ -54,6 +59,17 @@ def count_order(counts: UInt64) -> Int64:
     places = np.arange(len(counts), dtype=np.uint64)[None]
     order: Int64 = by_falling_count(places, counts)[0][0].view(np.int64)
     return order
+
+
+def least_of_largest(counts: UInt64, many: int) -> int:
+    """Return the least of the ``many`` largest counts."""
+    histograms = np.array(map_parallel(lambda chunk: _histogram(counts, chunk), even_chunks(len(counts))))
+    from_above = np.cumsum(histograms.sum(axis=0)[::-1])
+    bucket = SMALL - int(np.searchsorted(from_above, many))
+    if bucket < SMALL:
+        return bucket
+    large = counts[counts >= SMALL]
+    return int(np.partition(large, len(large) - many)[len(large) - many])
 
 
 def _histogram(counts: UInt64, chunk: tuple[int, int]) -> Int64:

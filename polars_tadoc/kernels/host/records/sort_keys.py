@@ -5,14 +5,15 @@ Indices are unsigned: indices that may be negative cost a comparison and a selec
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING, spread_by
+from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING, Shares, spread_by
 from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 BUCKET_BITS = 11
 """Bits of the first digit: as many write streams as the processor can track."""
@@ -20,7 +21,12 @@ BUCKET_BITS = 11
 FEW = 24
 """Buckets of at most this many keys use insertion sort."""
 
+_MAX = (1 << 64) - 1
 _0, _1, _8, _255, _FEW = (np.uint64(number) for number in (0, 1, 8, 255, FEW))
+
+
+Merged = tuple[UInt64, UInt64, list[tuple[int, int]]]
+"""Keys, counts, and the ranges of these arrays that hold results."""
 
 
 def sort_keys(limbs: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 | None]:
@@ -54,6 +60,9 @@ def _without_equal(keys: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 
     """Merge adjacent equal keys."""
     if keys.shape[1] == 0:
         return keys, counts
+    if len(keys) == 1 and counts is not None:
+        distinct, sums = sum_equal(keys[0], counts)
+        return distinct[None], sums
     new = (keys[:, 1:] != keys[:, :-1]).any(axis=0) if len(keys) > 1 else keys[0, 1:] != keys[0, :-1]
     if new.all():
         return keys, counts
@@ -62,14 +71,112 @@ def _without_equal(keys: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64 
     return np.ascontiguousarray(keys[:, firsts]), added
 
 
-def sort_with(keys: UInt64, payload: UInt64 | None) -> tuple[UInt64, UInt64]:
-    """Sort keys with a payload; stable."""
+def sum_equal(keys: UInt64, counts: UInt64 | None) -> tuple[UInt64, UInt64]:
+    """Merge adjacent equal keys and add their counts; without counts, each key counts 1."""
+    return joined_stretches(merge_sums(keys, counts))
+
+
+def joined_stretches(merged: Merged) -> tuple[UInt64, UInt64]:
+    """Concatenate the ranges."""
+    made, sums, stretches = merged
+    if len(stretches) == 1:
+        return made[slice(*stretches[0])], sums[slice(*stretches[0])]
+    own, added = ([array[slice(*stretch)] for stretch in stretches] for array in (made, sums))
+    return np.concatenate(own), np.concatenate(added)
+
+
+def merge_sums(
+    keys: UInt64, counts: UInt64 | None, others: UInt64 = NOTHING, other_counts: UInt64 = NOTHING, least: int = 0
+) -> Merged:
+    """Merge sorted keys; the counts of equal keys are added.
+
+    Parameters
+    ----------
+    keys, others
+        uint64, each ascending; keys may repeat.
+    counts, other_counts
+        uint64 by key; None: 1 for each.
+    least
+        Minimum count of a key.
+
+    Returns
+    -------
+    (uint64 array, uint64 array, list)
+        Distinct keys, ascending, their counts, and the ranges of the arrays that hold them, one per thread.
+
+    """
+    own, bound = NOTHING if counts is None else counts, np.uint64(min(least, _MAX))
+    chunks = chunks_between(keys)
+    edges = [int(np.searchsorted(others, keys[first])) for first, _ in chunks[1:]]
+    other_chunks = list(pairwise([0, *edges, len(others)]))
+    made, sums = np.empty(len(keys) + len(others), np.uint64), np.empty(len(keys) + len(others), np.uint64)
+
+    def run(k: int) -> tuple[int, int]:
+        at = chunks[k][0] + other_chunks[k][0]
+        return at, int(_sum(keys, own, *chunks[k], others, other_counts, *other_chunks[k], bound, at, made, sums))
+
+    return made, sums, map_parallel(run, range(len(chunks)))
+
+
+def chunks_between(keys: UInt64) -> list[tuple[int, int]]:
+    """Split ascending keys into one chunk per thread; no two chunks share a key."""
+    edges = [0, *(int(np.searchsorted(keys, keys[first])) for first, _ in even_chunks(len(keys))[1:]), len(keys)]
+    return list(pairwise(edges))
+
+
+@kernel
+def _sum(
+    keys: UInt64,
+    counts: UInt64,
+    first: int,
+    stop: int,
+    others: UInt64,
+    other_counts: UInt64,
+    other: int,
+    other_stop: int,
+    least: Any,
+    at: int,
+    made: UInt64,
+    sums: UInt64,
+) -> Any:
+    """Write distinct keys and their sums from ``at`` on; return where they end."""
+    i, end, j, other_end = np.uint64(first), np.uint64(stop), np.uint64(other), np.uint64(other_stop)
+    out, counted = np.uint64(at), len(counts) > 0
+    while i < end or j < other_end:
+        key = keys[i] if i < end and (j == other_end or keys[i] <= others[j]) else others[j]
+        total = _0
+        while i < end and keys[i] == key:
+            total += counts[i] if counted else _1
+            i += _1
+        while j < other_end and others[j] == key:
+            total += other_counts[j]
+            j += _1
+        made[out], sums[out] = key, total
+        out += np.uint64(total >= least)
+    return out
+
+
+def sort_with(
+    keys: UInt64, payload: UInt64 | None, bits: int | None = None, shares: Shares | None = None
+) -> tuple[UInt64, UInt64]:
+    """Sort keys with a payload; stable.
+
+    Parameters
+    ----------
+    keys, payload
+        uint64.
+    bits
+        Bits of the largest key, if known.
+    shares
+        Ranges of ``keys`` to sort; None: all.
+
+    """
     many = len(keys)
-    bits = int(keys.max()).bit_length() if many else 0
+    if bits is None:
+        bits = int(keys.max()).bit_length() if many else 0
     shift = max(0, bits - BUCKET_BITS)
     buckets = (1 << (bits - shift)) if many else 1
-    spread = spread_by(keys, NOTHING if payload is None else payload, buckets, shift)
-    made, made_payload, offsets = spread.keys, spread.weights, spread.offsets
+    made, made_payload, offsets = spread_by(keys, NOTHING if payload is None else payload, buckets, shift, shares)
     largest = int(np.diff(offsets).max(initial=0))
 
     def sort(chunk: tuple[int, int]) -> None:
