@@ -133,7 +133,7 @@ def _fastest(*calls: Callable[[], object]) -> list[float]:
 
 
 def _strategies(column: pl.Series, engine: Engine) -> Iterator[tuple[str, float, float, str]]:
-    """Measure both strategies of each family of analytics; yields only clear differences."""
+    """Measure both strategies of each family of analytics; differences within the noise are dropped."""
     (corpus,) = split(column)
     source = prepare(corpus, engine)
     for analytic in _MEASURED:
@@ -206,7 +206,7 @@ def _crossing(call: Callable[[Engine, int], object], size: int) -> float:
     (cpu_few, cpu_many), (gpu_few, gpu_many) = (
         _fastest(partial(call, engine, size // 4), partial(call, engine, size)) for engine in (CPU, GPU)
     )
-    gained = (cpu_many - gpu_many) - (cpu_few - gpu_few)  # by so many more documents
+    gained = (cpu_many - gpu_many) - (cpu_few - gpu_few)  # due to the additional documents
     if gained <= 0:
         return 1.0 if gpu_many < cpu_many else math.inf
     return max(size - (cpu_many - gpu_many) * (size - size // 4) / gained, 1.0)

@@ -184,9 +184,17 @@ class Config:
 
     @staticmethod
     def set(**options: Any) -> None:
-        """Change options for the whole process; the same names as in the constructor.
+        """Change options for the whole process.
 
-        Arguments and errors as of the constructor.
+        Parameters
+        ----------
+        **options
+            Options of the constructor, by name.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the constructor.
 
         Examples
         --------

@@ -42,8 +42,8 @@ class Dictionary:
     :func:`polars_tadoc.compress` takes a dictionary to give words the same ids in separate columns. Every grammar then
     holds the whole dictionary: see there.
 
-    Public are the methods and the attributes ``unknown`` and ``nbytes``. All others belong to the package and may
-    change in any release.
+    The public interface is the methods and the attributes ``unknown`` and ``nbytes``. All other attributes may change
+    in any release.
 
     Examples
     --------
@@ -261,7 +261,33 @@ class Dictionary:
         return words
 
     def on(self, engine: Engine) -> Any:
-        """Return the trie, resident for an engine's kernels; transferred only once."""
+        """Return the trie in an engine's memory; copied at the first call.
+
+        Parameters
+        ----------
+        engine
+            The engine whose kernels read the trie.
+
+        Returns
+        -------
+        resident trie
+            Argument of the engine's kernels on dictionaries.
+
+        Raises
+        ------
+        EngineUnavailableError
+            The device is out of memory or failed.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> from polars_tadoc.engine.choose import CPU
+        >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be"]))
+        >>> words.on(CPU).words
+        2
+
+        """
         # the key is made only if something is cached: the digest reads all of a mapped file
         return engine.keep(lambda: f"{self.digest}:trie", lambda: engine.kernels.load_trie(self.trie))
 

@@ -192,6 +192,13 @@ class Workers:
         LazyFrame
             ``tadoc.scan_packed(target)``.
 
+        Raises
+        ------
+        FileNotFoundError
+            The parent folder of ``target`` does not exist.
+        FileExistsError
+            ``target`` contains files.
+
         """
         Compression.from_arguments(**options)
         self._pool.require_open("compress")

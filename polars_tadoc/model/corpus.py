@@ -21,7 +21,7 @@ TEXT = "text "
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Rows that share one grammar.
+    """Rows that share one grammar; made by :func:`polars_tadoc.column.split`.
 
     Parameters
     ----------
@@ -38,7 +38,15 @@ class Corpus:
     gaps
         Binary series by document: the separators between words, as varint pairs.
     identity
-        Names offsets and symbols in caches, for as long as they are kept (:mod:`polars_tadoc.model.kept_columns`).
+        Key of offsets and symbols in caches while they are cached (:mod:`polars_tadoc.model.kept_columns`).
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> (corpus,) = tadoc.column.split(pl.Series(["to be", None, "or not to be"]).tadoc.compress())
+    >>> corpus.document_count, corpus.word_total(), corpus.rows.tolist()
+    (2, 6, [0, 2])
 
     """
 
@@ -52,7 +60,7 @@ class Corpus:
 
     @property
     def cache_key(self) -> str | None:
-        """The key of what caches keep of the grammar; None for plain text, which may never be asked again."""
+        """Key of the grammar in caches; None for plain text, which is not cached."""
         return None if self.key.startswith(TEXT) else self.key
 
     @property
@@ -66,7 +74,27 @@ class Corpus:
         return len(self.roots) + len(self.grammar.symbols)
 
     def some(self, first: int, stop: int) -> Corpus:
-        """Return documents ``first`` to ``stop - 1``."""
+        """Return some of the documents.
+
+        Parameters
+        ----------
+        first, stop
+            Range of document numbers, from 0; ``stop`` is exclusive.
+
+        Returns
+        -------
+        Corpus
+            Documents ``first`` to ``stop - 1``, with the same grammar.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> (corpus,) = tadoc.column.split(pl.Series(["to be", "or not", "to be"]).tadoc.compress())
+        >>> corpus.some(1, 3).rows.tolist()
+        [1, 2]
+
+        """
         start, end = self.root_offsets[first], self.root_offsets[stop]
         return replace(
             self,
@@ -83,12 +111,24 @@ class Corpus:
         return self.word_total()
 
     def word_total(self) -> int:
-        """Number of words in all documents.
+        """Count the words of all documents.
+
+        Returns
+        -------
+        int
+            Number of words.
 
         Raises
         ------
         LimitExceededError
             The number exceeds 64 bits.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> tadoc.column.split(pl.Series(["to be", "or not"]).tadoc.compress())[0].word_total()
+        4
 
         """
         require_countable([self])

@@ -74,6 +74,15 @@ class Grammar:
     tokenizer
         Name of the tokenizer that produced the words.
 
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series(["to be or not", "to be or not", "to be or not to be"]).tadoc.compress()
+    >>> grammar = tadoc.column.split(column)[0].grammar
+    >>> grammar.vocabulary.to_pylist(), grammar.rule_count, grammar.symbols.tolist()
+    (['be', 'to', 'not', 'or'], 1, [1, 0, 3, 2])
+
     """
 
     vocabulary: pa.LargeStringArray
@@ -129,7 +138,7 @@ class Grammar:
 
     @property
     def expansion(self) -> tuple[int, UInt32, UInt32, int, UInt64]:
-        """What kernels that expand rules read: words, rule offsets, symbols, levels and lengths."""
+        """Arguments of kernels that expand rules: words, rule offsets, symbols, levels and lengths."""
         return self.vocabulary_size, self.rule_offsets, self.symbols, self.level_count, self.expansion_lengths
 
     @cached_property
@@ -140,7 +149,26 @@ class Grammar:
         return lengths
 
     def require_within_limit(self) -> None:
-        """Raise ``LimitExceededError`` if a rule exceeds the current limit."""
+        """Check all rules against the current limit.
+
+        Raises
+        ------
+        LimitExceededError
+            A rule expands to more words than ``Config(expansion_limit=)``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series(["to be or not"] * 4).tadoc.compress()
+        >>> grammar = tadoc.column.split(column)[0].grammar
+        >>> with tadoc.Config(expansion_limit=2):
+        ...     grammar.require_within_limit()
+        Traceback (most recent call last):
+        polars_tadoc.errors.LimitExceededError: grammar: rule 0 expands to more than 2 words; if the data is trusted,
+        raise the limit: tadoc.Config(expansion_limit=…)
+
+        """
         limit = settings().expansion_limit
         if self.rule_count and self.longest > limit:
             raise _too_long(f"rule {int(self.expansion_lengths.argmax())}", limit)
@@ -203,12 +231,20 @@ class Grammar:
         return int(stored + strings + 41 * self.rule_count + 45 * self.vocabulary_size)
 
     def to_arrow(self) -> pa.StructArray:
-        """Return the grammar as an Arrow struct array of length 1, type ``ARROW_TYPE``.
+        """Return the grammar as an Arrow struct array.
 
         Returns
         -------
         pyarrow.StructArray
             Length 1, type ``ARROW_TYPE``; read it with :meth:`from_arrow`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> column = pl.Series(["to be or not to be"]).tadoc.compress()
+        >>> tadoc.column.split(column)[0].grammar.to_arrow().field("tokenizer").to_pylist()
+        ['words']
 
         """
         columns = [
@@ -282,7 +318,22 @@ class Grammar:
         return grammar
 
     def check(self) -> None:
-        """Check everything that kernels rely on; errors as for :meth:`from_arrow`."""
+        """Check everything that kernels rely on.
+
+        Raises
+        ------
+        InvalidGrammarError
+            An array, an offset, a level or a symbol is wrong, a word occurs twice, or a rule is cyclic.
+        LimitExceededError
+            A rule expands to more words than ``Config(expansion_limit=)``.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> tadoc.column.split(pl.Series(["to be or not to be"]).tadoc.compress())[0].grammar.check()
+
+        """
         if self.vocabulary_size + max(self.rule_count, 0) >= 1 << 32:
             raise InvalidGrammarError("grammar: more words and rules than 32-bit symbols can number")
         if self.words.series.n_unique() != self.vocabulary_size:

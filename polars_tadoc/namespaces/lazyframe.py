@@ -579,6 +579,7 @@ class TadocLazyFrame:
         checkpoint="""Local folder for postings of finished partitions of a packed scan. The same call with the same
     folder continues after them; the folder stays until you delete it. Requires a scan that raises errors
     (``on_error="raise"``).""",
+        path="The folder to create, or its address in an object store (``s3://bucket/index``).",
         overwrite="Whether to replace a saved index of that name. Processes that have loaded it keep the old one.",
         storage_options="Access to the object store, as for :func:`polars_tadoc.scan_packed`.",
         credential_provider="As for :func:`polars_tadoc.scan_packed`.",

@@ -54,6 +54,9 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
         entries |= {name: f"    {meaning}" for name, meaning in parameters.items()} | _entries(
             own.get("Parameters", "")
         )
+        if "column" in places and "column" not in entries:
+            required = inspect.signature(made).parameters["column"].default is inspect.Parameter.empty
+            entries["column"] = f"    Name of the column{'.' if required else '; by default the only one that fits.'}"
         shown = sorted((name for name in entries if _first(name) in places), key=lambda name: places[_first(name)])
         own["Parameters"] = _joined({name: entries[name] for name in shown})
         own["Raises"] = _joined(errors | _entries(own.get("Raises", "")))

@@ -115,7 +115,28 @@ class TFIDF:
             raise ValueError(f'TF-IDF: norm={self.norm!r}: use "l1", "l2" or None')
 
     def idf(self, documents: int, frequencies: Float64) -> Float64 | None:
-        """Return what counts of words are multiplied by, given how many of all documents hold each; None for 1."""
+        """Return the factor of each word's counts.
+
+        Parameters
+        ----------
+        documents
+            Number of documents.
+        frequencies
+            float64 by word: number of documents that contain it.
+
+        Returns
+        -------
+        float64 array or None
+            Inverse document frequency by word, as scikit-learn defines it; None without ``use_idf``: all factors are 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import polars_tadoc as tadoc
+        >>> tadoc.TFIDF(smooth_idf=False).idf(4, np.array([4.0, 1.0])).round(3).tolist()
+        [1.0, 2.386]
+
+        """
         if not self.use_idf:
             return None
         more = float(self.smooth_idf)
