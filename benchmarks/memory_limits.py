@@ -2,9 +2,11 @@
 
 The files are packed (``lf.tadoc.sink_packed``); results go to a Parquet file. The peak is the largest resident set
 (``VmHWM``) of the process, Python, Polars, kernels and, where it is imported, CuPy included; it should be at most the
-limit and 0.3 GB. A line says for each call: limit, engine, threads, seconds, resident before and at most, how much the
-peak is over the limit, whether that is ``under`` or ``OVER`` the 0.3 GB, whether CuPy was imported, and the rows of the
-result or why the call was refused. With an engine other than "cpu" the first line says what CuPy takes.
+limit and 0.3 GB. Each call is made on a few rows first, in another process, to compile kernels that are in no cache:
+that takes some 100 MB, and wheels have their machine code. A line says for each call: limit, engine, threads, seconds,
+resident before and at most, how much the peak is over the limit, whether that is ``under`` or ``OVER`` the 0.3 GB,
+whether CuPy was imported, and the rows of the result or why the call was refused. With an engine other than "cpu" the
+first line says what CuPy takes.
 
 Examples
 --------
@@ -98,6 +100,17 @@ def measure_cupy() -> None:
     print(f"CuPy {cupy.__version__}: {added}; peak {(peak() - sizes[0]) / 1e6:,.0f} MB")
 
 
+def compile_kernels(call: str, engine: str, environment: dict[str, str]) -> None:
+    """Make a call on a few rows in another process, under a limit so small that it spills."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "few.parquet"
+        text = [f"the file {k % 97} is not {k * 7 % 1009} to be {k * 13 % 977}" for k in range(20_000)]
+        pl.DataFrame({"text": text}).tadoc.compress("text", rows_per_grammar=2000).tadoc.write_packed(path)
+        asked = ["--measure", "call", "--calls", call, "--limits", "20MB", "--engines", engine]
+        command = [sys.executable, "-m", "benchmarks.memory_limits", str(path), *asked]
+        subprocess.run(command, env=environment, capture_output=True, check=False)
+
+
 def main() -> None:
     """Print a line for each call, limit, engine and number of threads."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -124,6 +137,7 @@ def main() -> None:
         what = f"{call:24}{limit:>8}{engine:>7}{threads:>8}"
         asked = ["--measure", "call", "--calls", call, "--limits", limit, "--engines", engine]
         environment = {**os.environ, "POLARS_MAX_THREADS": threads, "NUMBA_NUM_THREADS": threads}
+        compile_kernels(call, engine, environment)
         done = subprocess.run([*own, *asked], env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             print(f"{what}  failed: {(done.stderr.strip().splitlines() or [done.returncode])[-1]}", flush=True)

@@ -142,7 +142,8 @@ class Merging:
         words_path: Path | None = None,
     ) -> None:
         self._layout, self._runs, self._room, self._folder, self._call = layout, runs, room, folder, call
-        self._open = ExitStack()
+        self._open, self._sources = ExitStack(), list[Source]()
+        self._keys: list[KeysFile] = []
         try:
             path = words_path or folder.path / "all.words.parquet"
             numbers = [folder.path / f"{run.stem.name}.numbers" for run in runs]
@@ -172,7 +173,7 @@ class Merging:
 
     def _keys_file(self, path: Path, columns: int, counted: bool) -> KeysFile:
         file = KeysFile(path, columns, counted)
-        self._open.callback(file.close)
+        self._keys.append(file)
         return file
 
     def _in_one_numbering(self, files: Sequence[KeysFile], numbers: Sequence[Path]) -> list[Source]:
@@ -195,7 +196,9 @@ class Merging:
         """Read and merge the records."""
         mask = self.form.first_limb_mask(self._layout.group)
         room = self._room // RANGES_SHARE
-        return read_ranges(self._sources, self.form, self._layout.are_words, mask, room, self._call)
+        yield from read_ranges(self._sources, self.form, self._layout.are_words, mask, room, self._call)
+        if not self._layout.documents:
+            self._close_keys()  # their footers take up to a tenth of a small limit, and ranges may be sorted again
 
     def rows(self) -> Iterator[Range]:
         """Read and merge existing rows, with their lengths as counts."""
@@ -215,7 +218,13 @@ class Merging:
 
     def close(self) -> None:
         """Close all files."""
+        self._close_keys()
         self._open.close()
+
+    def _close_keys(self) -> None:
+        while self._keys:
+            self._keys.pop().close()
+        self._sources.clear()
 
 
 def merge_runs(layout: Layout, runs: Sequence[Run], made: Run, room: int, folder: SpillFolder, call: str) -> None:
