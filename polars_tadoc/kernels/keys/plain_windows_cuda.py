@@ -89,23 +89,21 @@ def list_plain(kind: Kind, rules: Rules, offsets: Any, words: Any, rank: Any) ->
 
 
 def _keys(kind: Kind, packing: Packing, offsets: Any, words: Any, rank: Any) -> tuple[Any, Any]:
-    """Return the keys of all windows, cupy uint64 by column, and, of runs of words, the document of each."""
+    """Return the keys of all windows, cupy uint64 by column, and the document of each run of words, or of each word."""
     import cupy
 
-    lengths = offsets[1:] - offsets[:-1]
-    distances = [kind.reach] if kind.name == "windows" else range(1, kind.reach + 1)
-    before = [primitives.exclusive_scan(cupy.maximum(lengths - distance, 0)) for distance in distances]
-    sizes = [int(own[-1]) for own in before]  # synchronize!
-    keys = cupy.empty((packing.columns, sum(sizes)), np.uint64)
-    first, owners = 0, cupy.empty(0, np.uint32)
-    for distance, own, size in zip(distances, before, sizes, strict=True):
-        owners = primitives.expand(own, size)
-        given = (words, rank, offsets, own, owners, size)
-        if kind.name == "windows":
-            layout = (kind.words, packing.bits, packing.per_column, packing.columns, packing.spare)
-            launch_each("plain_windows", "pack_windows", size, *given, *layout, keys)
-        else:
-            target = keys[0, first : first + size]
-            launch_each("plain_windows", "pack_pairs", size, *given, distance, packing.bits, packing.spare, target)
-        first += size
+    ranks = words if rank is None else rank.take(words)
+    distances = cupy.arange(kind.reach if kind.name == "windows" else 1, kind.reach + 1)
+    sizes = cupy.maximum((offsets[1:] - offsets[:-1])[None] - distances[:, None], 0)
+    before = primitives.exclusive_scan(sizes.reshape(-1))
+    total = int(before[-1])  # synchronize!
+    keys = cupy.empty((packing.columns, total), np.uint64)
+    if kind.name == "windows":
+        owners = primitives.expand(before, total)
+        layout = (kind.words, packing.bits, packing.per_column, packing.columns, packing.spare)
+        launch_each("plain_windows", "pack_windows", total, ranks, offsets, before, owners, total, *layout, keys)
+    else:
+        owners = primitives.expand(offsets, len(words))
+        given = (ranks, offsets, before, len(offsets) - 1, owners, len(words))
+        launch_each("plain_windows", "pack_pairs", len(words), *given, kind.reach, packing.bits, packing.spare, keys)
     return keys, owners
