@@ -116,27 +116,16 @@ class TadocSeries:
         """
         return token_count(self._series, **options)
 
+    @documented_by(TadocFrame.preview)
     def preview(self, rows: int = ROWS, words: int = WORDS) -> pl.Series:
         """Return the first words of the first rows, for printing.
 
         Polars prints the whole grammar in each row of a compressed column; print the preview instead.
 
-        Parameters
-        ----------
-        rows
-            Number of rows.
-        words
-            Words per row.
-
         Returns
         -------
         String series
             The first words of each row; null for null.
-
-        Raises
-        ------
-        TypeError, ValueError
-            ``rows`` or ``words`` is not an integer, or negative.
 
         Examples
         --------
@@ -408,15 +397,9 @@ class TadocSeries:
         """
         return TFIDFRequest.from_arguments(**options).run(self._series, id).to_frame()
 
-    @documented_by(to_csr_analytic.to_csr)
+    @documented_by(TadocFrame.to_csr)
     def to_csr(self, **options: Unpack[to_csr_analytic.ToCSROptions]) -> tuple[to_csr_analytic.CSR, pl.Series]:
         """Count each row's words in a sparse matrix, for scikit-learn, or weigh them.
-
-        Returns
-        -------
-        (scipy.sparse.csr_array, Series)
-            Counts, int64, or weights, float64, shape (rows, words): one column per word that occurs, or per word of the
-            dictionary, in code point order; and these words.
 
         Examples
         --------
@@ -474,14 +457,9 @@ class TadocSeries:
         """
         return CooccurrenceRequest.from_arguments(**options).run(self._series).to_frame()
 
-    @documented_by(info)
+    @documented_by(TadocFrame.info)
     def info(self) -> pl.DataFrame:
         """Describe the column in one row; columns as for :func:`polars_tadoc.info`.
-
-        Returns
-        -------
-        DataFrame
-            One row; UInt64 and Float64 columns as described there.
 
         Examples
         --------

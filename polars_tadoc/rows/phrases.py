@@ -57,11 +57,6 @@ def count_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOptions
     stopwords
         Words to drop, compared after ``normalize`` and lower-casing.
 
-    Returns
-    -------
-    UInt64 series
-        One number per row; null for null rows.
-
     Raises
     ------
     InvalidGrammarError

@@ -13,6 +13,7 @@ import numpy as np
 from polars_tadoc.errors import InvalidTwigSetError, TwigMissingError
 from polars_tadoc.runtime.arguments import require_path, require_text
 from polars_tadoc.runtime.array_types import Bools, UInt32
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.writer_thread import apart
 from polars_tadoc.twig import file, prefixes
 from polars_tadoc.twig.compiled import CompiledTwigs
@@ -148,51 +149,6 @@ class TwigSet(Mapping[str, str]):
         if queries is not None:
             self._update(queries, "TwigSet")
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> TwigSet:
-        """Load a file that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path
-            The file; ``~`` is the user's home.
-
-        Returns
-        -------
-        TwigSet
-            The set, in the order that was saved.
-
-        Raises
-        ------
-        FileNotFoundError
-            The file does not exist.
-        OSError
-            It cannot be read.
-        InvalidTwigSetError
-            It is not a file of saved twigs, has an unsupported format version, or is damaged.
-        TypeError
-            ``path`` is not a path.
-        ValueError
-            ``path`` is an address (``s3://…``).
-
-        Examples
-        --------
-        >>> import polars_tadoc as tadoc
-        >>> import tempfile
-        >>> twigs = tadoc.TwigSet({"titled": "//article[author]/title"})
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     twigs.save(f"{folder}/subscriptions.json")
-        ...     tadoc.TwigSet.load(f"{folder}/subscriptions.json") == twigs
-        True
-
-        """
-        path = require_path("path", path, "TwigSet.load")
-        queries, namespaces = file.read(path)
-        try:
-            return cls(queries, namespaces=namespaces)
-        except ValueError as error:
-            raise InvalidTwigSetError(f"TwigSet.load: {path} cannot be used: {error}") from None
-
     @apart
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the queries and namespaces as JSON; an existing file is replaced atomically.
@@ -223,6 +179,43 @@ class TwigSet(Mapping[str, str]):
 
         """
         file.write(require_path("path", path, "TwigSet.save"), self._texts(), self.namespaces)
+
+    @classmethod
+    @documented_by(save)
+    def load(cls, path: str | os.PathLike[str]) -> TwigSet:
+        """Load a file that :meth:`save` wrote.
+
+        Returns
+        -------
+        TwigSet
+            The set, in the order that was saved.
+
+        Raises
+        ------
+        FileNotFoundError
+            The file does not exist.
+        OSError
+            It cannot be read.
+        InvalidTwigSetError
+            It is not a file of saved twigs, has an unsupported format version, or is damaged.
+
+        Examples
+        --------
+        >>> import polars_tadoc as tadoc
+        >>> import tempfile
+        >>> twigs = tadoc.TwigSet({"titled": "//article[author]/title"})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     twigs.save(f"{folder}/subscriptions.json")
+        ...     tadoc.TwigSet.load(f"{folder}/subscriptions.json") == twigs
+        True
+
+        """
+        path = require_path("path", path, "TwigSet.load")
+        queries, namespaces = file.read(path)
+        try:
+            return cls(queries, namespaces=namespaces)
+        except ValueError as error:
+            raise InvalidTwigSetError(f"TwigSet.load: {path} cannot be used: {error}") from None
 
     @property
     def namespaces(self) -> dict[str, str]:
