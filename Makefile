@@ -4,8 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LEVELS ?= x86-64-v4 x86-64-v3 x86-64-v2
+PYTHONS ?= python3.11 python3.12 python3.13
+DIST ?= dist
 
-.PHONY: demo test test-all trials lint docs bench wheel clean
+.PHONY: demo test test-all trials lint docs bench wheel wheels clean
 
 $(BIN)/.package: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -14,6 +16,10 @@ $(BIN)/.package: pyproject.toml
 
 $(BIN)/.installed: $(BIN)/.package
 	$(BIN)/python -m pip install --quiet --editable ".[test,lint,docs,bench,wheel]"
+	touch $@
+
+$(BIN)/.builder: $(BIN)/.package
+	$(BIN)/python -m pip install --quiet --editable ".[wheel]"
 	touch $@
 
 demo: $(BIN)/.package
@@ -46,10 +52,14 @@ bench: $(BIN)/.installed
 
 # Machine code of all kernels for each level of processors, then a wheel for this Python, and the source distribution.
 # `make wheel LEVELS=aarch64` compiles for ARM, on any processor.
-wheel: $(BIN)/.installed
-	rm -rf build/lib build/bdist.* dist
+wheel: $(BIN)/.builder
+	rm -rf build/lib build/bdist.* $(DIST)
 	$(BIN)/python -m polars_tadoc.runtime.machine_code.build --levels $(LEVELS)
-	$(BIN)/python -m build --sdist --wheel --outdir dist
+	$(BIN)/python -m build --sdist --wheel --outdir $(DIST)
+
+# A wheel of all levels for each Python, in dist/VERSION: examples, tests and a frozen application run with it.
+wheels:
+	for python in $(PYTHONS); do PYTHON=$$python LEVELS="$(LEVELS)" .ci/check_wheel || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist polars_tadoc/runtime/_compiled *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -217,6 +217,23 @@ def test_a_processor_takes_its_level_and_those_below() -> None:
     assert len(exact) == 3
 
 
+def test_of_all_levels_in_a_wheel_the_highest_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = cache.KernelCache(twice)
+    names = {level: found._file("key", level) for level in targets.LEVELS}
+    for level, name in names.items():
+        (tmp_path / level).mkdir()
+        (tmp_path / level / name).touch()
+    monkeypatch.setattr(folders, "SHIPPED", tmp_path)
+    monkeypatch.setattr(folders, "readable", lambda: ())
+    cache._shipped.cache_clear()
+    try:
+        for level, own in zip(targets.LEVELS, ([0, 1, 2], [1, 2], [2]), strict=True):
+            places = found._places("key", ("x86_64-unknown-linux-gnu", "some", features(level)))
+            assert list(places) == [tmp_path / list(names)[k] / list(names.values())[k] for k in own]
+    finally:
+        cache._shipped.cache_clear()
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what a process that compiles for level 2 has kept."""
