@@ -36,7 +36,6 @@ BANNED = {
     r"\bone (?:behind|after) the other\b": "consecutive, concatenated",
     r"\bthat (?:is|are) there(?: already)?\b": "existing",
     r"\bfor want of\b": "for lack of",
-    r"\bin place of\b": "instead of",
     r"\btold apart\b": "distinguished, compared",
     r"\bforetells?\b|\breckon(?:s|ed)?\b": "predict, compute",
     r"\b(?:is|was|were) known of\b": "results, state, …",
