@@ -78,7 +78,8 @@ def join_postings(
         Sequences by rank, offsets of their rows, rows by descending count, then ascending, and counts.
 
     """
-    keys, order = sort_with(_keys(sequences, rank)[0], np.arange(len(sequences), dtype=np.uint64))
+    keys, packed = _keys(sequences, rank)
+    keys, order = sort_with(keys, np.arange(len(sequences), dtype=np.uint64))
     firsts = np.flatnonzero(np.append(np.ones(min(len(keys), 1), np.bool_), keys[1:] != keys[:-1]))
     starts, taken = running_sum(sizes), running_sum(sizes[order.view(np.int64)])
     offsets = taken[np.append(firsts, len(keys))]
@@ -88,11 +89,11 @@ def join_postings(
         lambda chunk: _merge_lists(order, ends, starts, taken, rows, counts, *chunk, made_rows, made_counts),
         weighted_chunks(offsets),
     )
-    places = order[firsts]
     if min_count > 1 or top is not None:
         kept, offsets, made_rows, made_counts = rank_postings(offsets, made_rows, made_counts, min_count, top)
-        places = places[kept]
-    return sequences[places], offsets, made_rows, made_counts
+        firsts = firsts[kept]
+    chosen = sequences[order[firsts]] if packed is None else unpack(keys[firsts], packed, _inverse(rank))
+    return chosen, offsets, made_rows, made_counts
 
 
 @polled

@@ -7,7 +7,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.host.records.by_count import by_falling_count
+from polars_tadoc.kernels.host.records.by_count import by_falling_count, least_of_largest
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
 from polars_tadoc.runtime.array_types import Bools, UInt32, UInt64
@@ -138,16 +138,15 @@ def select(counts: UInt64, words: RankedWords, min_count: int, top: int | None) 
         stop = len(counts) - int(np.searchsorted(counts[::-1], least))
         stop = stop if top is None else min(stop, top)
         return np.arange(stop, dtype=np.uint32), counts[:stop]
+    if top is not None and 0 < top < len(counts):  # including all ties of the last one
+        least = max(least, np.uint64(least_of_largest(counts, top)))
     ids = np.flatnonzero(counts >= least).astype(np.uint32)
     if top is None and 4 * len(ids) >= len(counts):
         ids = words.by_rank[counts[words.by_rank] >= least]
         made, each, starts = by_falling_count(ids.astype(np.uint64)[None], counts[ids])
         return made[0].astype(np.uint32), np.repeat(each, np.diff(starts))
-    if top is not None and top < len(ids):
-        if top <= 0:
-            return ids[:0], counts[:0]
-        chosen = counts[ids]
-        ids = ids[chosen >= np.partition(chosen, len(ids) - top)[len(ids) - top]]  # including all ties of the last one
+    if top is not None and top <= 0:
+        return ids[:0], counts[:0]
     chosen, rank = counts[ids], words.rank_of(ids)
     if len(ids) and chosen.max() < 1 << 32:
         order = np.argsort(((np.uint64(0xFFFFFFFF) - chosen) << np.uint64(32)) | rank)
