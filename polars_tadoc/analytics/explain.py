@@ -18,14 +18,15 @@ from polars_tadoc.analytics import (
     tfidf,
     word_count,
 )
+from polars_tadoc.engine.choose import choose
 from polars_tadoc.engine.machine_costs import described
 from polars_tadoc.execute import weights
 from polars_tadoc.model.column import split
 from polars_tadoc.model.payload import short_name
-from polars_tadoc.traversal.costs import EXPANDED_COSTS
+from polars_tadoc.traversal.costs import COMPRESS_BYTE, EXPANDED_COSTS, TEXT_BYTE
 from polars_tadoc.traversal.selector import FAMILIES, STRATEGIES, choose_strategy, is_settled, weigh
 from polars_tadoc.traversal.source import Source, sources
-from polars_tadoc.traversal.text_corpus import require_text
+from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, require_text
 
 REQUESTS: dict[str, Any] = {
     "word_count": word_count.WordCountRequest,
@@ -51,7 +52,8 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     Parameters
     ----------
     column
-        Compressed column, or plain text, which is counted without rules and so without a strategy.
+        Compressed column, or plain text: then the result says what counting it takes, and from which call on
+        compressing it first would have been faster.
     analytic
         Name of the call: "word_count", "sort", "inverted_index", "term_vector", "sequence_count",
         "ranked_inverted_index", "cooccurrence", "bm25_weights" or "tfidf".
@@ -89,7 +91,8 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     request = REQUESTS[analytic].from_arguments(**arguments)
     column = require_text(column, analytic)
     if column.dtype == pl.String:
-        return f'{analytic}: column "{column.name}" is text, counted without rules: there is no strategy to explain'
+        engine = choose(request.reading.engine, int(column.estimated_size()) // BYTES_A_WORD).name
+        return _of_text(column, analytic, engine)
     if isinstance(request, weights.WeightsRequest):
         for corpus in split(column):
             request.counting.require_tokenizer(corpus)
@@ -99,6 +102,19 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     lines = [_lines(source, analytic, n, request.options.strategy) for source in made]
     lines.append(described())
     return "\n".join(lines) if made else f"{analytic}: no rows, nothing to do"
+
+
+def _of_text(text: pl.Series, analytic: str, engine: str) -> str:
+    """Say what counting text takes, and from which call on compressing it first would have been faster."""
+    size = int(text.str.len_bytes().sum())
+    plain, packed = TEXT_BYTE[analytic]
+    repays = 1 + int(COMPRESS_BYTE / (plain - packed))
+    return (
+        f"{analytic} on {engine}: counted as text, without rules and so without a strategy\n"
+        f"  {len(text) - text.null_count():,} rows of {size:,} bytes: about {plain * size / 1e6:,.1f} ms of the CPU\n"
+        f"  compressing would repay from call {repays} on: about {COMPRESS_BYTE * size / 1e6:,.1f} ms once, then "
+        f"{packed * size / 1e6:,.1f} ms a call; less where nothing repeats"
+    )
 
 
 def _lines(source: Source, analytic: str, n: int, asked: str) -> str:

@@ -67,3 +67,21 @@ EXPANDED_COSTS: dict[str, dict[str, float]] = {
 }
 """Nanoseconds of a call on a GPU that reads expanded words, and per word (pairs: per word and word of the window);
 from ``python -m benchmarks.gpu_sequences`` (H200, 118 MB). Of other counts rules are hardly ever slower there."""
+
+COMPRESS_BYTE = 60.0
+"""Nanoseconds of processor time for each byte of text that is compressed."""
+
+TEXT_BYTE: dict[str, tuple[float, float]] = {
+    "word_count": (2.9, 0.1),
+    "sort": (2.9, 0.1),
+    "inverted_index": (6.5, 0.8),
+    "term_vector": (6.0, 1.4),
+    "sequence_count": (15.0, 3.0),
+    "ranked_inverted_index": (25.0, 6.0),
+    "cooccurrence": (30.0, 8.0),
+    "bm25_weights": (10.4, 3.4),
+    "tfidf": (10.4, 3.4),
+}
+"""Nanoseconds of processor time for each byte of text: of a call on text, and of the call on the compressed column. In
+the middle of the standard corpora (``python -m benchmarks.plain_text --processor-time``; weights: ``python -m
+benchmarks.weights``; two cores of an AMD EPYC). How much compressing saves depends on how much repeats."""

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_series_equal
 
 import polars_tadoc as tadoc
+from polars_tadoc.analytics.explain import REQUESTS
 from polars_tadoc.engine.choose import CPU
 from polars_tadoc.errors import NotCompressedError
 from polars_tadoc.rows import matching
 from polars_tadoc.traversal import text_corpus
+from polars_tadoc.traversal.costs import COMPRESS_BYTE, TEXT_BYTE
 from tests.strategies import columns
 
 WORDS = ("word_count", "sort", "sequence_count", "cooccurrence")
@@ -266,5 +268,12 @@ def test_other_types_are_refused_with_what_to_do() -> None:
         df.tadoc.word_count()
 
 
-def test_explain_says_that_text_is_counted_without_rules() -> None:
-    assert "counted without rules" in tadoc.explain(pl.Series("text", ["to be"]), "word_count")
+@pytest.mark.parametrize("call", REQUESTS)
+def test_explain_says_what_text_takes_and_when_compressing_repays(call: str) -> None:
+    told = tadoc.explain(pl.Series("text", ["to be", None, "or not"]), call, engine="cpu")
+    assert told.startswith(f"{call} on cpu: counted as text, without rules")
+    assert "2 rows of 11 bytes" in told
+    (repays,) = map(int, re.findall(r"compressing would repay from call (\d+) on", told))
+    text, packed = TEXT_BYTE[call]
+    assert repays * text > COMPRESS_BYTE + repays * packed
+    assert (repays - 1) * text <= COMPRESS_BYTE + (repays - 1) * packed
