@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_tadoc.kernels.host.rows import phrase_words as kernels
 from polars_tadoc.kernels.tokenize import characters
-from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK, SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
@@ -45,6 +45,7 @@ class PhraseWords:
             data,
             np.cumsum([0, *map(len, encoded)]),
             characters.classes(tokenizer.name),
+            np.empty(BLOCK, np.uint8),
             spans,
             offsets,
         )

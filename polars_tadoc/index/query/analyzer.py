@@ -168,7 +168,7 @@ class Analyzer:
         size = len(data)
         lowered, room, numbers = (
             np.empty(size, np.uint8),
-            np.empty(6 * size + 2, np.int64),
+            np.empty(6 * size + 10, np.int64),
             np.empty(3 * size, np.int64),
         )
         offsets = np.empty(len(ends), np.int64)

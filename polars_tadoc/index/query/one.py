@@ -35,7 +35,7 @@ class _Rooms(threading.local):
     def __init__(self) -> None:
         self.arrays = (
             np.empty(MAX_BYTES, np.uint8),
-            np.empty(12 * MAX_BYTES + 10, np.int64),
+            np.empty(12 * MAX_BYTES + 20, np.int64),
             np.empty(MAX_BYTES + 1, np.float32),
             np.empty(MAX_BYTES, np.uint32),
             np.empty(2 * MAX_K, np.uint32),

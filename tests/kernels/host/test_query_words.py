@@ -93,7 +93,7 @@ def test_analyze_words(queries: list[str], stop: set[str], maps: bool, lowers: b
     fill_keys(stops.offsets, stops.data, keys)
     classes = characters.classes("words")
     size = len(data)
-    lowered, room, words = np.empty(size, np.uint8), np.empty(6 * size + 2, np.int64), np.empty(size, np.int64)
+    lowered, room, words = np.empty(size, np.uint8), np.empty(6 * size + 10, np.int64), np.empty(size, np.int64)
     offsets, distinct = np.empty(len(ends), np.int64), np.empty(2 * size, np.int64)
     table = lower_case_table() if any_script else np.zeros(0, np.uint32)
     count, found, is_mapped = analyze_words(

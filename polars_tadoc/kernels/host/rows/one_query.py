@@ -109,7 +109,7 @@ def answer_words(
     edge
         By feature, what it takes here less what it takes on another engine (:func:`.costs.edge`); empty without one.
     lowered, room, entry_weights, lists
-        Work space: as many numbers as bytes, and twelve times as many and 10 int64.
+        Work space: as many numbers as bytes, and twelve times as many and 20 int64.
     best, block, for_lists, accumulators, marks, for_blocks
         Work space: two uint32 a result, and that of ``run_search``.
     documents, scores

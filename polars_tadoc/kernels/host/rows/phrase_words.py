@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numba as nb
-import numpy as np
 
-from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK, GAP, Classes, classify, word_end_from
+from polars_tadoc.kernels.tokenize.tokenize_cpu import GAP, Classes, classify, word_end_from
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.compiled import njit
 
@@ -14,7 +13,7 @@ UNKNOWN = 0xFFFFFFFF
 
 
 @njit
-def cut_words(data: UInt8, offsets: Int64, classes: Classes, spans: Int64, word_offsets: Int64) -> int:
+def cut_words(data: UInt8, offsets: Int64, classes: Classes, tail: UInt8, spans: Int64, word_offsets: Int64) -> int:
     """Tokenize texts as the tokenizer cuts rows.
 
     Parameters
@@ -23,6 +22,8 @@ def cut_words(data: UInt8, offsets: Int64, classes: Classes, spans: Int64, word_
         The texts' concatenated UTF-8 bytes, and their offsets.
     classes
         Character classes of the tokenizer.
+    tail
+        Work space: ``BLOCK`` bytes.
     spans
         Output: start and end of each word in the bytes; room for two numbers per byte.
     word_offsets
@@ -34,7 +35,6 @@ def cut_words(data: UInt8, offsets: Int64, classes: Classes, spans: Int64, word_
         The number of words.
 
     """
-    tail = np.empty(BLOCK, np.uint8)
     base = nb.uint64(data.ctypes.data)
     page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
     words = 0

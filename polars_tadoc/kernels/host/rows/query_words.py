@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.kernels.host.rows.phrase_words import cut_words
-from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes
+from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK, Classes
 from polars_tadoc.runtime.array_types import Float32, Float64, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 
@@ -246,7 +246,7 @@ def analyze_words(
     lowered
         Output: the bytes, lower-cased if requested.
     room
-        Work space: five times the bytes, plus 16.
+        Work space: six times the bytes, plus 10.
     words, offsets
         Output: the words' numbers, and offsets by text; room for one number per byte.
     distinct
@@ -260,7 +260,8 @@ def analyze_words(
     """
     size = len(data)
     spans, classes = room[: 2 * size], Classes(page_of, pages, np.uint32(firsts), np.uint32(widths))
-    count = cut_words(data, ends, classes, spans, offsets)
+    tail = room[2 * size : 2 * size + BLOCK // 8].view(np.uint8)
+    count = cut_words(data, ends, classes, tail, spans, offsets)
     for i in range(size):
         lowered[i] = data[i]
     if maps and lowers and not lower_words(lowered[:size], lower_case):
