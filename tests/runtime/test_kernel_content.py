@@ -213,6 +213,8 @@ def test_a_processor_takes_its_level_and_those_below() -> None:
     without = features("x86-64-v3").replace("+avx2", "-avx2")  # NUMBA_ENABLE_AVX=0, or a virtual machine
     assert targets.targets_of((triple, "haswell", without))[1] == ["x86-64-v2"]
     assert targets.targets_of(("arm64-apple-darwin", "apple-m1", "+neon,+sve"))[1] == ["aarch64"]
+    assert targets.targets_of(("aarch64-unknown-linux-gnu", "generic", "-aes,-sve"))[1] == ["aarch64"]  # in qemu
+    assert targets.targets_of(("aarch64-unknown-linux-gnu", "generic", "-neon"))[1] == []
     exact = {targets.targets_of((triple, "some", features(level)))[0] for level in targets.LEVELS}
     assert len(exact) == 3
 

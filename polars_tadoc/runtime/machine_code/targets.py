@@ -43,8 +43,9 @@ def targets_of(described: tuple[str, str, str]) -> tuple[str, list[str]]:
     uses_svml = getattr(config, "USING_SVML", False)
     exact = hashlib.sha256(repr((triple, processor, features, uses_svml)).encode()).hexdigest()[:12]
     has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
-    levels = [ARM] if is_arm and "neon" in has else [level for level, needs in LEVELS.items() if needs <= has]
-    return f"{processor}-{exact}", levels
+    if is_arm:  # emulators and some containers hide what the processor has: all of 64 bits on Linux and macOS have NEON
+        return f"{processor}-{exact}", [] if "-neon" in features.split(",") else [ARM]
+    return f"{processor}-{exact}", [level for level, needs in LEVELS.items() if needs <= has]
 
 
 def compile_for_arm() -> None:
