@@ -11,7 +11,7 @@ constexpr u32 THREADS = 256;
 
 using Key = KEY;
 
-constexpr u32 ITEMS = 8; // adjacent items per thread
+constexpr u32 ITEMS = 8;  // adjacent items per thread
 
 // sizes: of each document, its representative's, at most `top`. own_sizes: of representatives, 0 for all others. total:
 // sum of sizes, initially zero.

@@ -9,8 +9,8 @@ constexpr u32 CLASSES = 5;
 
 struct Report {
     u64 longest;  // document or rule
-    u64 bounds; // sum over all counted documents
-    u64 classes[CLASSES]; // number of documents in each
+    u64 bounds;  // sum over all counted documents
+    u64 classes[CLASSES];  // number of documents in each
 };
 
 // Computes for each document the total length of its symbols and the entries in its symbols' tables. items: adjacent
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_roots(
         return;
     u64 document = find_owner(root_offsets, u64{0}, documents, begin);
     u64 length = 0;
-    u64 entry_count = 0; // without tables, every symbol counts 1
+    u64 entry_count = 0;  // without tables, every symbol counts 1
     const auto flush = [&] {
         if (length != 0) {
             atomicAdd(lengths + document, length);

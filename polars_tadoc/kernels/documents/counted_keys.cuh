@@ -25,13 +25,13 @@ using Key = KEY;
 
 // Passed as separate arguments: positions of a terminal, its document and its count in a key.
 struct CountedKeys {
-    const u32* rank; // of a terminal, or null for its own order
+    const u32* rank;  // of a terminal, or null for its own order
     u32 terminal_shift;
     u32 document_shift;
-    u32 count_shift; // 64 if counts have an array of their own or are not requested
-    u32 count_flip; // all ones of a count's bits if high counts come first, otherwise 0
+    u32 count_shift;  // 64 if counts have an array of their own or are not requested
+    u32 count_flip;  // all ones of a count's bits if high counts come first, otherwise 0
     Key* keys;
-    u64* counts; // null if counts are in the keys or not requested
+    u64* counts;  // null if counts are in the keys or not requested
 
     __device__ __forceinline__ void write(u64 place, u32 terminal, u32 document, Count count) const
     {

@@ -8,13 +8,13 @@
 #include "traverse/terminal_table.cuh"
 #include "documents/counted_keys.cuh"
 
-constexpr u32 PROBES = 64; // probes of a table that may be too small, before giving up
+constexpr u32 PROBES = 64;  // probes of a table that may be too small, before giving up
 
 // One document's terminals: in a table if they can only be few, otherwise with one counter per terminal.
 struct Counter {
     TerminalTable table;
     Count* dense_counts;
-    u32 terminals; // 0 with a table
+    u32 terminals;  // 0 with a table
 
     __device__ __forceinline__ void clear()
     {
@@ -89,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
         waiting.clear();
     Count* rule_counts = reinterpret_cast<Count*>(shared) + table_slots;
     TerminalTable rule_table{reinterpret_cast<u32*>(rule_counts + rule_slots) + table_slots, rule_counts, rule_slots};
-    bool full = false; // a table is full
+    bool full = false;  // a table is full
     const auto add_rule = [&](u32 rule, Count amount) {
         full |= !rule_table.add_within(rule, amount, PROBES);
         const u32 bit = 1u << rule % 32;
@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_documents(
             const u32 level_first = static_cast<u32>(level_offsets[level]);
             const u32 level_stop = static_cast<u32>(level_offsets[level + 1]);
             for (u32 first = level_first / 32 + 32 * warp; 32 * first < level_stop; first += blockDim.x) {
-                const u32 word = 32 * (first + lane); // its first rule
+                const u32 word = 32 * (first + lane);  // its first rule
                 u32 bits = 0;
                 if (word < level_stop) {
                     u32 mask = 0xFFFFFFFFu;

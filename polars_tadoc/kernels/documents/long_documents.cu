@@ -9,10 +9,10 @@
 
 constexpr u32 THREADS = 512;
 
-constexpr u32 GROUP = 64; // maximum documents with a row at a time
-constexpr u32 CELLS = 8; // counters per thread
+constexpr u32 GROUP = 64;  // maximum documents with a row at a time
+constexpr u32 CELLS = 8;  // counters per thread
 constexpr u32 TILE = CELLS * THREADS;
-constexpr u32 ROW_SHIFT = 48; // a range's row is stored above its first item
+constexpr u32 ROW_SHIFT = 48;  // a range's row is stored above its first item
 
 // list, list_size   documents to count
 // arrived           the barrier's counter: zero
@@ -31,16 +31,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_long_documents(
     extern __shared__ u64 shared[];
     __shared__ LongSpans waiting;
     __shared__ u32 documents[GROUP];
-    __shared__ u64 before[GROUP + 1]; // number of the group's roots, then keys, before those of each document
+    __shared__ u64 before[GROUP + 1];  // number of the group's roots, then keys, before those of each document
 
     const CountedKeys counted{rank, terminal_shift, document_shift, count_shift, count_flip, keys, counts};
     Count* hot = reinterpret_cast<Count*>(shared);
     const u64 row_size = static_cast<u64>(terminals) + (TOP_DOWN ? rules : 0);
-    const u32 tiles = (terminals + TILE - 1) / TILE; // per row
+    const u32 tiles = (terminals + TILE - 1) / TILE;  // per row
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
     const u64 listed = *list_size;
-    u64 begun = __ldcg(cursor); // start of the group's keys
+    u64 begun = __ldcg(cursor);  // start of the group's keys
     u32 target = 0;
     if (threadIdx.x == 0)
         waiting.clear();

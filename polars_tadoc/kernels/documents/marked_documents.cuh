@@ -8,14 +8,14 @@
 
 // Zeros at the start.
 struct Report {
-    u64 total; // size of the result
-    u64 written; // entries of the documents, written or not
-    u32 failed; // whether there was no room, or a count could exceed 32 bits
-    u32 members; // documents for which classes have reserved room
-    u32 large; // documents at the front of the list
-    u32 small; // at its back
+    u64 total;  // size of the result
+    u64 written;  // entries of the documents, written or not
+    u32 failed;  // whether there was no room, or a count could exceed 32 bits
+    u32 members;  // documents for which classes have reserved room
+    u32 large;  // documents at the front of the list
+    u32 small;  // at its back
     u32 rows;
-    u32 taken; // taken from the list
+    u32 taken;  // taken from the list
 };
 
 // Rules' tables, unsorted.
@@ -34,7 +34,7 @@ __device__ __forceinline__ u32 listed_document(const u32* __restrict__ list, u32
 __device__ __forceinline__ void mark(u32* bits, u32 position)
 {
     const u32 bit = 1u << position % 32;
-    if ((bits[position / 32] & bit) == 0) // may miss concurrent marks, which only costs an atomic
+    if ((bits[position / 32] & bit) == 0)  // may miss concurrent marks, which only costs an atomic
         atomicOr(bits + position / 32, bit);
 }
 

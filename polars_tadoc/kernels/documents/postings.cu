@@ -13,7 +13,7 @@ constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
 constexpr u32 ORDER_THREADS = 128;
 constexpr u32 ORDER_WARPS = ORDER_THREADS / 32;
-constexpr u32 CHUNK = 32; // terminals of one document that are stored together
+constexpr u32 CHUNK = 32;  // terminals of one document that are stored together
 
 // Writes each listed document's terminals in chunks. pairs: room for chunks of terminals, padded with NONE; owners:
 // each chunk's document. sizes: by terminal, number of documents: zeros.
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) list_terminals(
         }
         __syncthreads();
 
-        if (TOP_DOWN && threadIdx.x == 0) // the last word may have bits of rules
+        if (TOP_DOWN && threadIdx.x == 0)  // the last word may have bits of rules
             bits[words - 1] &= last_bits;
         if (TOP_DOWN)
             __syncthreads();
@@ -187,8 +187,8 @@ extern "C" __global__ void __launch_bounds__(ORDER_THREADS) order_documents(
 {
     extern __shared__ u64 shared[];
     __shared__ u32 sums[ORDER_WARPS];
-    __shared__ i64 firsts[ORDER_WARPS]; // start of each warp's terminal if it has many documents
-    __shared__ i64 stops[ORDER_WARPS]; // 0 if it has few
+    __shared__ i64 firsts[ORDER_WARPS];  // start of each warp's terminal if it has many documents
+    __shared__ i64 stops[ORDER_WARPS];  // 0 if it has few
     u32* bits = reinterpret_cast<u32*>(shared);
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
@@ -214,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(ORDER_THREADS) order_documents(
         }
     }
     __syncthreads();
-    const u32 words = (document_words + ORDER_THREADS - 1) / ORDER_THREADS; // per thread
+    const u32 words = (document_words + ORDER_THREADS - 1) / ORDER_THREADS;  // per thread
     for (u32 turn = 0; turn < ORDER_WARPS; ++turn) {
         const i64 first = firsts[turn];
         const i64 stop = stops[turn];

@@ -13,7 +13,7 @@
 using Key = KEY;
 
 constexpr u32 THREADS = 256;
-constexpr u32 CLASSES = 6; // by length: up to 32, then by the limits, and beyond
+constexpr u32 CLASSES = 6;  // by length: up to 32, then by the limits, and beyond
 
 __device__ __forceinline__ u32 read_word(const u32* __restrict__ roots, const u32* __restrict__ rank, u64 place)
 {
@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_short(const i64* __r
     for (u32 width = 2; width <= 32; width *= 2)
         for (u32 step = width / 2; step > 0; step /= 2) {
             const u32 other = __shfl_xor_sync(ALL_LANES, word, step);
-            const bool lower = ((lane & step) == 0) == ((lane & width) == 0); // keeps the lower one
+            const bool lower = ((lane & step) == 0) == ((lane & width) == 0);  // keeps the lower one
             word = lower == (other < word) ? other : word;
         }
     const u32 before = __shfl_up_sync(ALL_LANES, word, 1);
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_in_block(const i64* __r
     const u32 warp = threadIdx.x / 32;
     const u32 lane = threadIdx.x % 32;
     const u32 warps = blockDim.x / 32;
-    const u32 pairs = filled / 2 / warps; // per warp: a power of two, at least 32
+    const u32 pairs = filled / 2 / warps;  // per warp: a power of two, at least 32
     bool apart = true;
     for (u32 width = 2; width <= filled; width *= 2)
         for (u32 step = width / 2; step > 0; step /= 2) {
@@ -146,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(1024) count_in_block(const i64* __r
     }
 }
 
-constexpr u32 ITEMS = 8; // per thread, 32 apart
+constexpr u32 ITEMS = 8;  // per thread, 32 apart
 
 // Calls visit(place, owner) for a thread's positions; a warp's are adjacent.
 template <typename Visit>

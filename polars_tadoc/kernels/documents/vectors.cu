@@ -14,8 +14,8 @@
 constexpr u32 COUNT_THREADS = 512;
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 BINS = THREADS; // counts of BINS - 1 and more share the first one
-constexpr u32 ITEMS = 8; // per thread while terminals are sorted
+constexpr u32 BINS = THREADS;  // counts of BINS - 1 and more share the first one
+constexpr u32 ITEMS = 8;  // per thread while terminals are sorted
 
 // Terminals of documents, as positions of their bits, and their counts. entry_starts, entry_sizes: of each document.
 struct Entries {
@@ -259,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_marked_documents(
     const u64* __restrict__ entry_starts, const u32* __restrict__ entry_sizes, const i64* __restrict__ offsets,
     const u32* __restrict__ by_rank, u32* result_terminals, u64* result_counts)
 {
-    __shared__ u32 places[BINS]; // of the next one with such a count
+    __shared__ u32 places[BINS];  // of the next one with such a count
     __shared__ u32 warp_counts[WARPS][BINS];
     __shared__ u32 sums[WARPS];
     const u32 warp = threadIdx.x / 32;
@@ -299,7 +299,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_marked_documents(
             start += sums[i];
         places[threadIdx.x] = start;
         __syncthreads();
-        const u32 high = places[1]; // terminals whose counts share the first bin
+        const u32 high = places[1];  // terminals whose counts share the first bin
 
         for (u32 base = 0; base < size;) {
             const u32 items = min(ITEMS, (size - base + THREADS - 1) / THREADS);
@@ -346,7 +346,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_marked_documents(
                     const u32 to = warp_counts[warp][bin] + place[i];
                     if (bin != 0) {
                         write(to, position[i], count[i]);
-                    } else { // only positions that have been read
+                    } else {  // only positions that have been read
                         own_positions[to] = position[i];
                         own_counts[to] = count[i];
                     }

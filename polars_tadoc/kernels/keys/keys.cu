@@ -3,7 +3,7 @@
 #include "primitives/scan.cuh"
 
 constexpr u32 THREADS = 256;
-constexpr u32 ROUNDS = 8; // of 32 adjacent entries that a warp sums
+constexpr u32 ROUNDS = 8;  // of 32 adjacent entries that a warp sums
 
 // Sorted entries: their columns, compared without the digits of weights.
 struct Sorted {

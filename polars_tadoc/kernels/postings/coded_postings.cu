@@ -5,7 +5,7 @@
 
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 RUN = 4; // consecutive blocks that a warp decodes
+constexpr u32 RUN = 4;  // consecutive blocks that a warp decodes
 
 // Sizes of lists; 0 for lists that do not exist.
 extern "C" __global__ void measure_lists(
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) decode_lists(
     const u64 stop = min(turn + RUN, all);
     if (turn >= all)
         return;
-    u32 i = 0; // the last list that starts at or before the first block; lists are not empty
+    u32 i = 0;  // the last list that starts at or before the first block; lists are not empty
     for (u32 high = count; high - i > 1;) {
         const u32 middle = i + (high - i) / 2;
         if (static_cast<u64>(block_starts[middle]) <= turn)

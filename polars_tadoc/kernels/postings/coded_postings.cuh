@@ -9,7 +9,7 @@ using u8 = unsigned char;
 using i64 = long long;
 
 constexpr u32 BLOCK = 128;
-constexpr u32 OWN = 4; // postings per lane
+constexpr u32 OWN = 4;  // postings per lane
 constexpr u32 SPARE_BYTES = 8;
 
 // One number per posting. Fields as in kernels/postings/coded.py, all of 8 bytes.
@@ -47,12 +47,12 @@ struct Plain {
 
 // A list, coded or plain, as blocks of postings.
 struct List {
-    const u32* heads; // first document of each block, at this stride
+    const u32* heads;  // first document of each block, at this stride
     u32 stride;
-    u32 number; // NONE for an uncoded one
+    u32 number;  // NONE for an uncoded one
     u32 size;
     u32 blocks;
-    u64 first; // first block of a coded list, first posting of an uncoded one
+    u64 first;  // first block of a coded list, first posting of an uncoded one
 
     __device__ __forceinline__ u32 head(u32 block) const
     {

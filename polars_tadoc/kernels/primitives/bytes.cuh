@@ -2,7 +2,7 @@
 #ifndef POLARS_TADOC_BYTES
 #define POLARS_TADOC_BYTES
 
-#ifndef HASH_MASK // tests make hashes collide
+#ifndef HASH_MASK  // tests make hashes collide
 #define HASH_MASK 0xFFFFFFFFFFFFFFFFull
 #endif
 

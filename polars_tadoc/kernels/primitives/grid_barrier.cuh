@@ -7,7 +7,7 @@
 __device__ __forceinline__ void grid_barrier(u32* arrived, u32& target)
 {
     target += gridDim.x;
-    __syncthreads(); // the release below covers everything this block's threads did before
+    __syncthreads();  // the release below covers everything this block's threads did before
     if (threadIdx.x == 0) {
         asm volatile("red.release.gpu.global.add.u32 [%0], 1;" : : "l"(arrived) : "memory");
         u32 count;

@@ -36,7 +36,7 @@ __device__ __forceinline__ void sort_block(
             }
         }
     }
-    for (u32 group = 2; group <= THREADS; group *= 2) { // threads whose shares are merged
+    for (u32 group = 2; group <= THREADS; group *= 2) {  // threads whose shares are merged
         __syncthreads();
 #pragma unroll
         for (u32 i = 0; i < ITEMS; ++i) {
@@ -47,8 +47,8 @@ __device__ __forceinline__ void sort_block(
         const u32 half = group / 2 * ITEMS;
         const u32 first = threadIdx.x / group * group * ITEMS;
         if (first + half >= size)
-            continue; // the second half is empty
-        const u32 before = own - first; // pairs of both halves that precede this thread's
+            continue;  // the second half is empty
+        const u32 before = own - first;  // pairs of both halves that precede this thread's
         u32 low = before > half ? before - half : 0;
         u32 high = min(before, half);
         while (low < high) {

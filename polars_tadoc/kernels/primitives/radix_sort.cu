@@ -18,11 +18,11 @@ using Value = VALUE;
 
 constexpr u32 DIGITS = 256;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 ITEMS = 16; // per thread, in registers
+constexpr u32 ITEMS = 16;  // per thread, in registers
 constexpr u32 TILE = ITEMS * THREADS;
 
-constexpr u32 OWN = 1u << 30; // a tile's count of a digit is published
-constexpr u32 ALL_BEFORE = 2u << 30; // it includes the tiles before
+constexpr u32 OWN = 1u << 30;  // a tile's count of a digit is published
+constexpr u32 ALL_BEFORE = 2u << 30;  // it includes the tiles before
 constexpr u32 COUNT = OWN - 1;
 
 template <typename A, typename B>
@@ -89,8 +89,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(
     const u32* __restrict__ counts, u32* states, u32* taken, Key* sorted_keys, Stored* sorted_values)
 {
     __shared__ u32 warp_counts[WARPS][DIGITS];
-    __shared__ u32 starts[DIGITS]; // first position of a digit in the tile
-    __shared__ u32 targets[DIGITS]; // target of its first key, minus its position in the tile
+    __shared__ u32 starts[DIGITS];  // first position of a digit in the tile
+    __shared__ u32 targets[DIGITS];  // target of its first key, minus its position in the tile
     __shared__ u64 staged[TILE];
     Key* staged_keys = reinterpret_cast<Key*>(staged);
     Stored* staged_values = reinterpret_cast<Stored*>(staged);

@@ -12,7 +12,7 @@ constexpr u32 THREADS = 256;
 
 using Value = VALUE;
 
-constexpr u32 ITEMS = 8; // adjacent items per thread
+constexpr u32 ITEMS = 8;  // adjacent items per thread
 constexpr u32 TILE = ITEMS * THREADS;
 
 // Sum over all items before this thread's; `own` is the sum of its own. tiles: all ones before the first block.
@@ -101,7 +101,7 @@ struct Sum {
     u64* sums;
     u64 owner = NOBODY;
     u64 weight = 0;
-    bool alone = true; // only the last sum was added to
+    bool alone = true;  // only the last sum was added to
 
     __device__ __forceinline__ void add(u64 item_owner, u64 item_weight)
     {
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_runs(
         head[i] = begin + i < size && (begin + i == 0 || keys[begin + i] != keys[begin + i - 1]);
         own += head[i];
     }
-    u64 run = items_before_known(tiles, blockIdx.x, own) - 1; // of the previous item
+    u64 run = items_before_known(tiles, blockIdx.x, own) - 1;  // of the previous item
     Sum sum{sums};
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {

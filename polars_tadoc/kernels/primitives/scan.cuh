@@ -6,8 +6,8 @@
 constexpr u32 ALL_LANES = 0xFFFFFFFFu;
 
 constexpr u64 SUM = (1ull << 62) - 1;
-constexpr u64 WHOLE = 1ull << 62; // the sum covers all tiles up to this one, not only this one
-constexpr u64 WAITING = 3; // flag bits of a tile without a sum: tiles start as all ones
+constexpr u64 WHOLE = 1ull << 62;  // the sum covers all tiles up to this one, not only this one
+constexpr u64 WAITING = 3;  // flag bits of a tile without a sum: tiles start as all ones
 
 __device__ __forceinline__ u64 two_sums(u32 first, u32 second)
 {

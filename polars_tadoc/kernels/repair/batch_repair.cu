@@ -15,19 +15,19 @@ constexpr u32 NO_ENTRY = 0xFFFFFFFFu;
 constexpr u64 NO_PAIR = 0xFFFFFFFFFFFFFFFFull;
 
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 WORDS = 8; // bitmap words of 32 positions per warp
+constexpr u32 WORDS = 8;  // bitmap words of 32 positions per warp
 constexpr u32 SPAN = 32 * WORDS;
 constexpr u32 TILE = WARPS * SPAN;
-constexpr u32 GROUP = 32 * 32; // positions per warp in number_rules, one bitmap word per lane
-constexpr u32 BATCH = 4; // loads in flight per lane
-constexpr u32 MAX_PROBES = 128; // more probes mean that the table is too small
+constexpr u32 GROUP = 32 * 32;  // positions per warp in number_rules, one bitmap word per lane
+constexpr u32 BATCH = 4;  // loads in flight per lane
+constexpr u32 MAX_PROBES = 128;  // more probes mean that the table is too small
 
 // Tables start as all ones. An entry fills 32 bytes, the unit of memory transactions.
 struct alignas(32) Entry {
     u64 pair;
-    u32 repeats; // occurrences, minus one
+    u32 repeats;  // occurrences, minus one
     u32 first;  // first selected position
-    u32 fate; // selected positions, minus one; then, if they are replaced, the symbol and NUMBERED
+    u32 fate;  // selected positions, minus one; then, if they are replaced, the symbol and NUMBERED
 };
 constexpr u32 NUMBERED = 0x80000000u;
 
@@ -57,7 +57,7 @@ __device__ __forceinline__ u64 hash_pair(u64 pair)
 struct Span {
     u32 first;
     u32 symbol[WORDS];
-    u32 before; // the symbol before the span, and the one after it
+    u32 before;  // the symbol before the span, and the one after it
     u32 after;
 
     __device__ __forceinline__ Span(const u32* sequence, u32 size, u32 tile)
@@ -303,7 +303,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
             edge_hash = hash_pair(pair_of(span.after, second));
         }
         u64 hash = hash_pair(pair_of(span.symbol[0], span.next(0)));
-        u64 last_hash = 0; // of the word before
+        u64 last_hash = 0;  // of the word before
 #pragma unroll
         for (u32 k = 0; k < WORDS; ++k) {
             const u32 word_first = span.first + 32 * k;
@@ -399,7 +399,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 {
     if (report->table_full != 0)
         return;
-    __shared__ unsigned short warp_places[WARPS][GROUP / 2]; // adjacent positions are never both selected
+    __shared__ unsigned short warp_places[WARPS][GROUP / 2];  // adjacent positions are never both selected
     __shared__ u32 warp_bits[WARPS][32];
     __shared__ u32 warp_made[WARPS][32];
     const u32 warp = threadIdx.x / 32;
@@ -425,7 +425,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             replace[k] = is_first[k] = false;
             if (slot[k] != NO_ENTRY) {
                 const Entry* const entry = table + slot[k];
-                const u32 fate = __ldcg(&entry->fate); // another thread may be numbering the pair
+                const u32 fate = __ldcg(&entry->fate);  // another thread may be numbering the pair
                 replace[k] = (fate & NUMBERED) != 0 || (fate > 0 && 2 * (fate + 1) > entry->repeats);
                 is_first[k] = replace[k] && entry->first == first + places[begin + 32 * k];
             }
@@ -446,7 +446,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
     }
     __syncwarp();
-    const u32 bits = warp_bits[warp][lane]; // of a word: positions to replace, and positions that make a rule
+    const u32 bits = warp_bits[warp][lane];  // of a word: positions to replace, and positions that make a rule
     const u32 made = warp_made[warp][lane];
     if (there)
         replaced[first / 32 + lane] = bits;

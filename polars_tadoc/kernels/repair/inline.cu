@@ -8,7 +8,7 @@ constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
 constexpr u32 WORDS = 8;
 constexpr u32 TILE = THREADS * WORDS;
-constexpr u32 LONG = 16; // longer inlined bodies are written by several threads
+constexpr u32 LONG = 16;  // longer inlined bodies are written by several threads
 constexpr u32 CHUNK = 256;
 
 // Numbers the kept rules in the order of their keys and computes the offsets of their bodies.

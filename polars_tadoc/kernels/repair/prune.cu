@@ -12,7 +12,7 @@ struct Totals {
     u64 body_symbols;
     u64 root_symbols;
     u32 kept;
-    u32 arrived; // number of blocks at the grid's barrier
+    u32 arrived;  // number of blocks at the grid's barrier
     u32 dropped[6];  // by pass
 };
 

@@ -20,9 +20,9 @@ struct Selection {
     u64 floor;
     int best;
     u32 held;
-    u32 bin; // the highest one that together with those above has enough keys, or NONE
+    u32 bin;  // the highest one that together with those above has enough keys, or NONE
     u32 above;  // keys above it
-    u32 inside; // keys in it
+    u32 inside;  // keys in it
 };
 
 __device__ __forceinline__ u32 bin_shift(u64 low, u64 high)
@@ -82,7 +82,7 @@ __device__ __forceinline__ u32 keep_best(
 {
     __syncthreads();
     if (threadIdx.x == 0) {
-        chosen.floor = max(1ull, *const_cast<const volatile u64*>(least_wanted)); // the same for all threads
+        chosen.floor = max(1ull, *const_cast<const volatile u64*>(least_wanted));  // the same for all threads
         chosen.best = -1;
         chosen.held = 0;
     }
@@ -117,7 +117,7 @@ __device__ __forceinline__ u32 keep_best(
         if (chosen.bin != NONE)
             low = least + (static_cast<u64>(chosen.bin) << shift);
     }
-    u32 above = 0; // keys known to be among the best
+    u32 above = 0;  // keys known to be among the best
     for (bool exact = false;; exact = true) {
         if (exact) {
             for (u64 least = low;;) {
@@ -128,7 +128,7 @@ __device__ __forceinline__ u32 keep_best(
                         atomicAdd(chosen.bins + ((key - least) >> shift), 1u);
                 });
                 find_bin(chosen, k - above);
-                if (chosen.bin == NONE) // a duplicate key: damaged
+                if (chosen.bin == NONE)  // a duplicate key: damaged
                     break;
                 low = least + (static_cast<u64>(chosen.bin) << shift);
                 if (above + chosen.above + chosen.inside <= room || shift == 0)

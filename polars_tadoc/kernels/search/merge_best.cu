@@ -9,7 +9,7 @@
 
 using i64 = long long;
 
-constexpr u32 ROOM = 2048; // maximum number of sorted keys
+constexpr u32 ROOM = 2048;  // maximum number of sorted keys
 
 // Sorts `size` keys, a power of two, in descending order: a bitonic sort. Barriers at both ends.
 __device__ __forceinline__ void sort_keys(u64* keys, u32 size)

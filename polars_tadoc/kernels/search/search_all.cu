@@ -20,7 +20,7 @@
 
 constexpr u32 WARPS = THREADS / 32;
 constexpr u32 CANDIDATES = STRETCH * BLOCK;
-constexpr u32 EACH = (CANDIDATES + THREADS - 1) / THREADS; // adjacent candidates per thread
+constexpr u32 EACH = (CANDIDATES + THREADS - 1) / THREADS;  // adjacent candidates per thread
 constexpr u32 MISSING = 0xFFFFFFFFu;
 
 static_assert(STRETCH <= WARPS, "a warp decodes one block of the stretch");
@@ -28,8 +28,8 @@ static_assert(STRETCH <= WARPS, "a warp decodes one block of the stretch");
 struct Candidates {
     u32 documents[CANDIDATES];
     float scores[CANDIDATES];
-    u32 blocks[CANDIDATES]; // of the next list, which may contain the document; MISSING if none does
-    u32 begins[CANDIDATES + 1]; // first candidate of each needed block
+    u32 blocks[CANDIDATES];  // of the next list, which may contain the document; MISSING if none does
+    u32 begins[CANDIDATES + 1];  // first candidate of each needed block
     u32 sums[WARPS];
     u32 first;
     u32 stop;
@@ -73,7 +73,7 @@ __device__ __forceinline__ u32 start_candidates(
     const u32 lane = threadIdx.x % 32;
     u32 documents[OWN];
     u32 counts[OWN];
-    u32 kept = 0; // a bit per candidate
+    u32 kept = 0;  // a bit per candidate
     const u32 block = first_block + warp;
     if (warp < STRETCH && block < list.blocks) {
         const u32 size = list.block_size(block);
@@ -117,7 +117,7 @@ __device__ __forceinline__ u32 find_blocks(Candidates& own, const List& list, u3
     __syncthreads();
     for (u32 i = threadIdx.x; i < count; i += THREADS) {
         const u32 document = own.documents[i];
-        u32 low = own.first; // blocks before this begin with the document or a lower one
+        u32 low = own.first;  // blocks before this begin with the document or a lower one
         u32 high = max(own.first, own.stop);
         while (low < high) {
             const u32 middle = low + (high - low) / 2;
@@ -129,7 +129,7 @@ __device__ __forceinline__ u32 find_blocks(Candidates& own, const List& list, u3
         own.blocks[i] = low == own.first ? MISSING : low - 1;
     }
     __syncthreads();
-    u32 begins = 0; // a bit per candidate
+    u32 begins = 0;  // a bit per candidate
 #pragma unroll
     for (u32 i = 0; i < EACH; ++i) {
         const u32 candidate = EACH * threadIdx.x + i;

@@ -15,18 +15,18 @@
 #endif
 
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 LISTS = 32; // lists looked up at once
-constexpr u32 SLOTS = 4096; // slots of a table
-constexpr u32 FEW = SLOTS / 2; // maximum postings of a query that uses a table
-constexpr u32 UNTOUCHED = 0x80000000u; // -0.0: adding a nonnegative number gives that number
+constexpr u32 LISTS = 32;  // lists looked up at once
+constexpr u32 SLOTS = 4096;  // slots of a table
+constexpr u32 FEW = SLOTS / 2;  // maximum postings of a query that uses a table
+constexpr u32 UNTOUCHED = 0x80000000u;  // -0.0: adding a nonnegative number gives that number
 
 // Parts of some lists that may overlap the tile.
 struct Parts {
     List lists[LISTS];
     float weights[LISTS];
     u32 firsts[LISTS];
-    u32 sizes[LISTS]; // blocks
-    u32 starts[LISTS + 1]; // number of blocks before it
+    u32 sizes[LISTS];  // blocks
+    u32 starts[LISTS + 1];  // number of blocks before it
 };
 
 // Looks up the parts of lists [base, base + count) of the query, and their prefix sums. Barriers at both ends.

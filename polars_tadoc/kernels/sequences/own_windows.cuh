@@ -138,7 +138,7 @@ struct Windows {
     static __device__ __forceinline__ u32 count(const Text& text, u64 position)
     {
         if (text.reach == 0)
-            return text.is_rule(position) ? 0 : 1; // a word is a window on its own
+            return text.is_rule(position) ? 0 : 1;  // a word is a window on its own
         const u32 tail = min(text.length(position), text.reach);
         const u32 after = tail == 0 ? 0 : text.words_after(position);
         return tail + after > text.reach ? tail + after - text.reach : 0;

@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rules(
     for (u64 rule = thread; rule < static_cast<u64>(level_offsets[levels]); rule += threads)
         weights[rule] = root_counts[rule];
     u32 target = 0;
-    for (u32 level = levels; level-- > 1;) { // the lowest level only has words
+    for (u32 level = levels; level-- > 1;) {  // the lowest level only has words
         grid_barrier(arrived, target);
         const u64 first = level_offsets[level];
         const u64 stop = level_offsets[level + 1];
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) keep_children(
         return;
     do
         target_offsets[owner] = static_cast<i64>(before + (markers == nullptr ? 0 : markers[owner]));
-    while (owner-- > 0 && static_cast<u64>(offsets[owner]) == position); // empty owners
+    while (owner-- > 0 && static_cast<u64>(offsets[owner]) == position);  // empty owners
 }
 
 // Writes the marker of each rule that contains windows at the start of its body.

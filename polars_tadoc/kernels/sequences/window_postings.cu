@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_postings(
             u32 window = 0;
             if (windows != 0)
                 own.visit(text, position, packing, range, column, [&](u64 first, u64 key) {
-                    const u32 place = windows_before + window - begin; // wraps around for windows already written
+                    const u32 place = windows_before + window - begin;  // wraps around for windows already written
                     if (place < STAGED) {
                         staged_first[place] = first;
                         staged_key[place] = key;

@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) intern(const unsigned char
     const u32 stride = gridDim.x * THREADS;
     for (u64 warp_first = blockIdx.x * THREADS + (threadIdx.x & ~31u); warp_first < strings; warp_first += stride) {
         if (__shfl_sync(0xFFFFFFFFu, __ldcg(state), 0) > limit)
-            break; // the whole warp or none of it
+            break;  // the whole warp or none of it
         const u64 place = warp_first + lane;
         u32 slot = NONE;
         bool taken = false;
@@ -126,7 +126,7 @@ __device__ int compare(const unsigned char* __restrict__ bytes, Span a, Span b, 
             const u32 shift = (__ffsll(part_a ^ part_b) - 1) & ~7;
             return (part_a >> shift & 0xFF) < (part_b >> shift & 0xFF) ? -1 : 1;
         }
-        if (left_a <= 8 || left_b <= 8) // the zeros were padding
+        if (left_a <= 8 || left_b <= 8)  // the zeros were padding
             return left_a < left_b ? -1 : left_a > left_b;
     }
     return 0;
@@ -141,7 +141,7 @@ extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, c
     u32* __restrict__ unfinished)
 {
     constexpr u32 MAX_TIES = 2048;
-    constexpr u32 MAX_BYTES = 1 << 17; // total bytes of ties; each is compared for at least 512 bytes
+    constexpr u32 MAX_BYTES = 1 << 17;  // total bytes of ties; each is compared for at least 512 bytes
     const u32 lane = threadIdx.x & 31;
     const u64 warp = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
     if (warp >= count)
@@ -150,7 +150,7 @@ extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, c
     const u64 key = keys[own];
     const u32 group = groups[own];
     const auto ties_with = [&](u64 other) { return keys[other] == key && groups[other] == group; };
-    u32 first = own; // first tie, and the end of ties
+    u32 first = own;  // first tie, and the end of ties
     u32 stop = own + 1;
     if ((key & 0xFF) == 8) {
         // with so many ties, finding the first and the last would take long

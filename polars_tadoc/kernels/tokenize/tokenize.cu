@@ -7,7 +7,7 @@ constexpr u32 SINGLE = 1;
 constexpr u32 WORD = 2;
 constexpr u32 MARK = 3;
 
-constexpr u32 MARKS_NEAR = 32; // marks that one thread scans backwards
+constexpr u32 MARKS_NEAR = 32;  // marks that one thread scans backwards
 
 // The rows are concatenated in one array, with 32 readable bytes after the last.
 struct Text {
@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(256) classify(const unsigned char* 
     u32 starts = 0;
     u32 stops = 0;
     u32 before = GAP;
-    u32 covered = 0; // bytes covered by characters so far
+    u32 covered = 0;  // bytes covered by characters so far
     bool valid = true;
     if (base > 0) {
         const u32 last = text.previous(base);
@@ -162,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(256) resolve_marks(const unsigned c
     const u32* __restrict__ row_bits, const u32* __restrict__ far, u32* __restrict__ start_bits,
     u32* __restrict__ stop_bits)
 {
-    __shared__ u32 base_end; // after the first byte of the last character before p that is not a mark or starts a row
+    __shared__ u32 base_end;  // after the first byte of the last character before p that is not a mark or starts a row
     const Text text = {bytes, page_of, pages};
     const u32 p = far[blockIdx.x];
     if (threadIdx.x == 0)
@@ -181,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(256) resolve_marks(const unsigned c
         }
         __syncthreads();
         const bool done = base_end != 0 || stop <= 32 * blockDim.x;
-        __syncthreads(); // all have read it before it is written again
+        __syncthreads();  // all have read it before it is written again
         if (done)
             break;
         stop -= 32 * blockDim.x;

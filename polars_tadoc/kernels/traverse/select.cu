@@ -10,7 +10,7 @@ __device__ __forceinline__ u32 bucket_of(u64 count)
     const int exponent = 63 - __clzll(count | 1);
     if (exponent < 5)
         return static_cast<u32>(count);
-    return (exponent - 4) * 32 + (static_cast<u32>(count >> (exponent - 5)) & 31); // maximum 1919
+    return (exponent - 4) * 32 + (static_cast<u32>(count >> (exponent - 5)) & 31);  // maximum 1919
 }
 
 // buckets    zero at the start
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) collect(
         __syncthreads();
     }
     const u64 through = sums[threadIdx.x];
-    if (through >= top && through - own < top) // true in at most one thread
+    if (through >= top && through - own < top)  // true in at most one thread
         lowest = through - own + upper_words >= top ? upper : upper - 1;
     __syncthreads();
     for (u64 word = blockIdx.x * THREADS + threadIdx.x; word < size; word += static_cast<u64>(gridDim.x) * THREADS) {
@@ -98,7 +98,7 @@ extern "C" __global__ void order_keys(
     for (u64 word = blockIdx.x * blockDim.x + threadIdx.x; word < size; word += threads) {
         const u32 place = rank[word];
         const u64 count = counts[word];
-        keys[place] = count >= least ? ~count : ~0ull; // least is at least 1
+        keys[place] = count >= least ? ~count : ~0ull;  // least is at least 1
         by_rank[place] = static_cast<u32>(word);
     }
 }

@@ -14,7 +14,7 @@ using Count = u64;
 using Count = u32;
 #endif
 
-constexpr u32 LONG = 1024; // longer ranges are processed by the whole block
+constexpr u32 LONG = 1024;  // longer ranges are processed by the whole block
 
 // The last lane that starts at or before a position, for lanes that start at `before`; empty lanes are followed by
 // nonempty ones. Called by a whole warp.

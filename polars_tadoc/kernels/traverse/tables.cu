@@ -10,12 +10,12 @@
 constexpr u32 THREADS = 256;
 
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 FEW = WIDE ? 160 : 256; // maximum terminals of a table made by one warp
+constexpr u32 FEW = WIDE ? 160 : 256;  // maximum terminals of a table made by one warp
 constexpr u32 WARP_SLOTS = 2 * FEW;
 constexpr u32 BLOCK_SLOTS = WARPS * WARP_SLOTS;
-constexpr u32 MANY = 1700; // maximum terminals of a table made in shared memory
+constexpr u32 MANY = 1700;  // maximum terminals of a table made in shared memory
 static_assert(MANY + MANY / 2 < BLOCK_SLOTS, "a table needs slots to spare");
-constexpr u32 BODY_LANES = 8; // lanes per rule's body while bounds are computed
+constexpr u32 BODY_LANES = 8;  // lanes per rule's body while bounds are computed
 
 // bounds: of the terminals in each rule's table, the minimum of its expansion's length, the number of terminals, and
 // the sum of its symbols' bounds. rooms: slots of its table in the arena; tables made there need spare slots. report:
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) bound_tables(
 }
 
 struct Arena {
-    const i64* starts; // start of each rule's table
+    const i64* starts;  // start of each rule's table
     u32* sizes;
     u32* terminals;
     Count* counts;
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_tables(
                     sizes[rule] = written;
                 __syncthreads();
             }
-            if (count > 0 && threadIdx.x == 0) // all threads have read it: there was a barrier since
+            if (count > 0 && threadIdx.x == 0)  // all threads have read it: there was a barrier since
                 large_count = 0;
             __syncthreads();
         }

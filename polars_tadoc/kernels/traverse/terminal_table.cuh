@@ -4,7 +4,7 @@
 
 // Open addressing. The table has more slots than it will hold terminals.
 struct TerminalTable {
-    u32* terminals; // NONE in free slots
+    u32* terminals;  // NONE in free slots
     Count* counts;
     u32 slots;
 

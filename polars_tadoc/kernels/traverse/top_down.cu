@@ -20,8 +20,8 @@
 #define HOT_SLOTS 2048
 #endif
 
-constexpr u32 RUNS = 4; // loads in flight per lane before the first is used
-constexpr u32 TILE = 32 * RUNS; // adjacent positions per warp and step
+constexpr u32 RUNS = 4;  // loads in flight per lane before the first is used
+constexpr u32 TILE = 32 * RUNS;  // adjacent positions per warp and step
 
 // The body of a position: the number of bodies that start before its word of 32 positions, and a bit per start in it. A
 // quarter of a byte per position; an array of owners takes four bytes. `x` is one less, as the first body has number 0.
@@ -48,9 +48,9 @@ __device__ __forceinline__ u64 load_weight(const u64* address)
 }
 
 struct Counters {
-    u32* words; // shared: low halves of the first `held` words' counts, for all steps
-    u32* hot_rules; // shared: rule of each slot
-    u32* hot_low; // shared: low halves of those rules' weights, for one step
+    u32* words;  // shared: low halves of the first `held` words' counts, for all steps
+    u32* hot_rules;  // shared: rule of each slot
+    u32* hot_low;  // shared: low halves of those rules' weights, for one step
     u64* counts;
     u64* weights;
     u32 held;
@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) top_down_weights(
             root[r] = next[r];
         }
     }
-    bool busy = blockIdx.x < root_tiles; // the block's first warp processes this tile
+    bool busy = blockIdx.x < root_tiles;  // the block's first warp processes this tile
 
     Tile tile = {};
     uint2 step = step_count > 0 ? __ldg(steps + step_count - 1) : make_uint2(0, 0);

@@ -5,7 +5,7 @@
 
 constexpr u32 THREADS = 256;
 constexpr u32 ALL = 0xFFFFFFFFu;
-constexpr u32 CODES = 8; // codes of a tail that a step compares
+constexpr u32 CODES = 8;  // codes of a tail that a step compares
 
 // The root's edge by first byte, and the first children of the first inner edges: near the root, blocks refer to groups
 // that are far apart.
@@ -23,10 +23,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) start_ways(
 
 // State of a walk down along a token.
 struct Walk {
-    u32 at; // position in the text
+    u32 at;  // position in the text
     u32 end;
-    u32 edge; // current edge, NONE: the root
-    u32 code; // next code of its tail, NONE: after the tail
+    u32 edge;  // current edge, NONE: the root
+    u32 code;  // next code of its tail, NONE: after the tail
     u32 last_byte;
 
     // Follows one edge or some codes of a tail. Returns NONE if there is more to do, otherwise the token's id.

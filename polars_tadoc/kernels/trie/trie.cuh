@@ -12,8 +12,8 @@ struct Trie {
     const u32* phrase_starts;
     const u64* inner_words;
     const u32* inner_words_before;
-    const u32* root_edges; // the root's edge by first byte, NONE if it has none
-    const u32* child_starts; // first child of each of the first inner edges
+    const u32* root_edges;  // the root's edge by first byte, NONE if it has none
+    const u32* child_starts;  // first child of each of the first inner edges
     u64 words;
     u64 edges;
     u64 inner;
@@ -23,9 +23,9 @@ struct Trie {
     u64 known_starts;
 };
 
-constexpr u32 BLOCK = 128; // edges
-constexpr u32 COUNTED = 512; // inner edges
-constexpr u32 WIDEST = 256; // edges of a group
+constexpr u32 BLOCK = 128;  // edges
+constexpr u32 COUNTED = 512;  // inner edges
+constexpr u32 WIDEST = 256;  // edges of a group
 constexpr u32 HALF = 0xFFFFFFFFu;
 
 enum Kind : u32 { INNER, FIRST, TAILED, DIRECTORY };
@@ -174,7 +174,7 @@ __device__ __forceinline__ u32 tail_of(const Trie& trie, u32 edge)
 struct Phrase {
     u64 bytes;
     u32 length;  // 1 to 7
-    bool ends; // the tail ends here
+    bool ends;  // the tail ends here
     bool sound;
 };
 

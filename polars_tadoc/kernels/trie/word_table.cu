@@ -4,8 +4,8 @@
 #include "primitives/bytes.cuh"
 
 constexpr u32 THREADS = 256;
-constexpr u32 ALONE = 64; // maximum bytes of a word for one thread; a warp processes each longer one
-constexpr u32 MAX_PROBES = 1024; // for a free slot: many words with one hash would take quadratic time
+constexpr u32 ALONE = 64;  // maximum bytes of a word for one thread; a warp processes each longer one
+constexpr u32 MAX_PROBES = 1024;  // for a free slot: many words with one hash would take quadratic time
 constexpr u32 ALL = 0xFFFFFFFFu;
 
 // Results for the next kernel and for the host.
@@ -15,7 +15,7 @@ struct State {
 };
 
 struct alignas(16) Slot {
-    u64 key; // the bytes of a word of up to eight, zero-padded; the hash of a longer one
+    u64 key;  // the bytes of a word of up to eight, zero-padded; the hash of a longer one
     u32 id;  // NONE: free
     u32 length;
 };

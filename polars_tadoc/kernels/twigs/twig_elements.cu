@@ -5,7 +5,7 @@
 
 constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 OPEN_LEVELS = 64; // open elements that a warp holds in shared memory
+constexpr u32 OPEN_LEVELS = 64;  // open elements that a warp holds in shared memory
 
 // Converts events to elements in the order of their end tags. An element's content comes right before it, so the nodes
 // found there are at hand. At a leaf that is not joined, the nodes found so far are pushed on a stack; the next element
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
     u32 waiting = 0;
     u32 most_waiting = 0;
     u32 count = 0;
-    u32 last = CLOSE; // the lane's events of the previous turn and of the next two
+    u32 last = CLOSE;  // the lane's events of the previous turn and of the next two
     u32 next = begin + lane < stop ? symbols[begin + lane] : CLOSE;
     u32 after_next = begin + 32 + lane < stop ? symbols[begin + 32 + lane] : CLOSE;
     for (u64 at = begin; at < stop; at += 32) {
@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_elements(
         const u32 closing = __ballot_sync(ALL_LANES, closes);
         u32 level = depth + __popc(opening & lanes_below) - __popc(closing & lanes_below) - (opens ? 0 : 1);
         if (!there)
-            level = NONE - lane; // unique to the lane
+            level = NONE - lane;  // unique to the lane
 
         // at one level, opening and closing events alternate
         u32 element = symbol << FLAGS | (after_close ? JOINED : 0);

@@ -7,21 +7,21 @@
 
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 CHUNK = 1024; // events that a block holds
+constexpr u32 CHUNK = 1024;  // events that a block holds
 
 // A thread's byte of a level:
-constexpr u32 HERE = 1; // push: the element passes the node, and its ancestors pass the node's
-constexpr u32 ABOVE = 2; // the element or one of its ancestors does
-constexpr u32 FOUND = 4; // pop: the node is satisfied at a child of the element, or below it if reached by //
+constexpr u32 HERE = 1;  // push: the element passes the node, and its ancestors pass the node's
+constexpr u32 ABOVE = 2;  // the element or one of its ancestors does
+constexpr u32 FOUND = 4;  // pop: the node is satisfied at a child of the element, or below it if reached by //
 
 // A node's description: its symbol, its parent's lane, and
 constexpr u32 SYMBOL_BITS = 24;
 constexpr u32 PARENT_BITS = 5;
-constexpr u32 DESCENDANT = 1u << 29; // reached by //;
-constexpr u32 ROOT = 1u << 30; // without a parent;
-constexpr u32 ANY = 1u << 31; // passed by any element.
+constexpr u32 DESCENDANT = 1u << 29;  // reached by //;
+constexpr u32 ROOT = 1u << 30;  // without a parent;
+constexpr u32 ANY = 1u << 31;  // passed by any element.
 
-constexpr u32 ELEMENT = 1u << 31; // flag of a held event
+constexpr u32 ELEMENT = 1u << 31;  // flag of a held event
 
 // A block processes a document and WARPS warps of nodes. personalities: by node; children: lanes of each node's
 // children. elements: by symbol. levels: bytes per thread in shared memory; more: those in spilled. found: `stride`
@@ -52,13 +52,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_nodes(
         const u32 own_children = there ? children[node] : 0;
         const u32 symbol = personality & ((1u << SYMBOL_BITS) - 1);
         const u32 parent = personality >> SYMBOL_BITS & ((1u << PARENT_BITS) - 1);
-        const u32 asked = (personality & DESCENDANT) != 0 ? ABOVE : HERE; // the bit to test in the parent's byte
+        const u32 asked = (personality & DESCENDANT) != 0 ? ABOVE : HERE;  // the bit to test in the parent's byte
         u32 level = 0;
-        u32 top = 0; // the byte of the current level
+        u32 top = 0;  // the byte of the current level
         const u64 stop = offsets[document + 1];
         for (u64 first = offsets[document]; first < stop; first += CHUNK) {
             const u32 events = static_cast<u32>(min(static_cast<u64>(CHUNK), stop - first));
-            __syncthreads(); // the previous ones have been read
+            __syncthreads();  // the previous ones have been read
             for (u32 i = threadIdx.x; i < events; i += THREADS) {
                 const u32 event = symbols[first + i];
                 held[i] = event != CLOSE && elements[event] != 0 ? event | ELEMENT : event;

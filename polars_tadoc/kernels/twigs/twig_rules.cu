@@ -12,8 +12,8 @@
 
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 OPEN_LEVELS = 64; // names of open elements that check_names holds in shared memory
-constexpr u64 MAX_EVENTS = (1ull << 31) - 1; // larger numbers are capped
+constexpr u32 OPEN_LEVELS = 64;  // names of open elements that check_names holds in shared memory
+constexpr u64 MAX_EVENTS = (1ull << 31) - 1;  // larger numbers are capped
 constexpr int MAX_LEVELS = 1 << 28;
 constexpr u32 CLOSE = 0;
 
@@ -26,9 +26,9 @@ constexpr u32 DOUBTFUL = 5;
 
 // The effect of a run of words on the elements open at its start. Runs are joined in any grouping.
 struct alignas(16) Run {
-    int net; // open elements after it, minus those before
-    int low; // minimum during the run, at most 0
-    int high; // maximum during the run, at least 0
+    int net;  // open elements after it, minus those before
+    int low;  // minimum during the run, at most 0
+    int high;  // maximum during the run, at least 0
     u32 flags;
 };
 
@@ -36,7 +36,7 @@ struct alignas(16) Run {
 // closes no more than it opens, this is the top level.
 constexpr u32 ENDED = 3;
 constexpr u32 OUTSIDE = 4;
-constexpr u32 WRONG = 8; // no document contains such a run
+constexpr u32 WRONG = 8;  // no document contains such a run
 
 __device__ __forceinline__ Run run_of(u32 kind)
 {
@@ -305,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) check_names(
         const u32 closing = __ballot_sync(ALL_LANES, closes);
         u32 level = depth + __popc(opening & lanes_below) - __popc(closing & lanes_below) - (opens ? 0 : 1);
         if (!there)
-            level = NONE - lane; // unique to the lane
+            level = NONE - lane;  // unique to the lane
         const u32 same = __match_any_sync(ALL_LANES, level);
         const u32 earlier = same & lanes_below;
         const u32 neighbour = __shfl_sync(ALL_LANES, name, earlier == 0 ? 0 : 31 - __clz(earlier));

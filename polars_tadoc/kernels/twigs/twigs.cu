@@ -5,8 +5,8 @@
 
 constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 AT_ONCE = 4; // leaves whose rows are loaded together
-constexpr u32 BATCH = 31; // elements that the lanes of a warp hold; the last lane has none
+constexpr u32 AT_ONCE = 4;  // leaves whose rows are loaded together
+constexpr u32 BATCH = 31;  // elements that the lanes of a warp hold; the last lane has none
 constexpr u32 ROW_STEPS = 2 * COLUMN * 8 / 16;
 
 // Node sets on a warp's stack: `levels` in shared memory, and the rest in global memory.
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
         const u32 column = static_cast<u32>(item / documents);
         const u64 document = item % documents;
         Masks masks[WORDS];
-        u64 now[WORDS]; // found among the children of the open element
+        u64 now[WORDS];  // found among the children of the open element
 #pragma unroll
         for (u32 j = 0; j < WORDS; ++j) {
             masks[j].load(twigs, column, 32 * j + lane);
@@ -94,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
                 const u64* const row = at_step(rows, other & ~(LEAF | JOINED));
                 u64 leaves[WORDS];
                 u64 inner[WORDS];
-                u64 elder[WORDS]; // added by its earlier siblings
+                u64 elder[WORDS];  // added by its earlier siblings
 #pragma unroll
                 for (u32 j = 0; j < WORDS; ++j) {
                     leaves[j] = __ldg(row + 32 * j);
@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_words(
                     u64 added[AT_ONCE][WORDS];
 #pragma unroll
                     for (u32 a = 0; a < AT_ONCE; ++a)
-                        each[a] = __shfl_sync(ALL_LANES, adding, min(at + a, stop)); // at the stop it adds nothing
+                        each[a] = __shfl_sync(ALL_LANES, adding, min(at + a, stop));  // at the stop it adds nothing
 #pragma unroll
                     for (u32 a = 0; a < AT_ONCE; ++a)
 #pragma unroll
@@ -155,8 +155,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_large(
         const u32 words = ranges[2 * (item / documents) + 1] - first;
         u64* now = sets;
         u64* after = sets + widest;
-        u64* top = sets + widest; // of the stack
-        __syncthreads(); // the previous document has been read
+        u64* top = sets + widest;  // of the stack
+        __syncthreads();  // the previous document has been read
         for (u32 word = threadIdx.x; word < words; word += THREADS)
             now[word] = 0;
         const u32* own = elements + offsets[document] / 2;
@@ -165,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_large(
             const bool leaf = (element & LEAF) != 0;
             const bool joined = (element & JOINED) != 0;
             if (!leaf)
-                __syncthreads(); // others' results are visible, and `after` is no longer read
+                __syncthreads();  // others' results are visible, and `after` is no longer read
             if (leaf && !joined)
                 top += widest;
             for (u32 word = threadIdx.x; word < words; word += THREADS) {
@@ -216,13 +216,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) list_matches(
     u64* tiles, i64* __restrict__ offsets, u32* __restrict__ matches)
 {
     const u32 lane = threadIdx.x % 32;
-    const u32 tile = take_tile(reinterpret_cast<u32*>(tiles + gridDim.x)) + 1; // starts at all ones
+    const u32 tile = take_tile(reinterpret_cast<u32*>(tiles + gridDim.x)) + 1;  // starts at all ones
     const u64 item = static_cast<u64>(tile) * WARPS + threadIdx.x / 32;
     const u64 document = item / chunks;
     const u64 first = item % chunks * 1024;
     const u32 turns = document < documents ? static_cast<u32>((min(twigs - first, 1024ull) + 31) / 32) : 0;
     const u64* const own = found + document * words;
-    u32 held = 0; // the matching twigs of turn `lane`
+    u32 held = 0;  // the matching twigs of turn `lane`
 #pragma unroll 4
     for (u32 turn = 0; turn < turns; ++turn) {
         const u64 twig = first + 32 * turn + lane;

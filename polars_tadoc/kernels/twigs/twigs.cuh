@@ -17,26 +17,26 @@ constexpr u32 COLUMN = 32 * WORDS;
 constexpr u32 CLOSE = 0;
 
 // An element in the order of end tags: its symbol, and
-constexpr u32 LEAF = 1; // without children;
-constexpr u32 JOINED = 2; // not the first child: its nodes are joined with those of its earlier siblings.
-constexpr u32 FLAGS = 2; // number of these bits
+constexpr u32 LEAF = 1;  // without children;
+constexpr u32 JOINED = 2;  // not the first child: its nodes are joined with those of its earlier siblings.
+constexpr u32 FLAGS = 2;  // number of these bits
 
 struct Twigs {
     // Nodes whose name test a symbol passes, by symbol and column: COLUMN words of leaves, then COLUMN words of others.
     // The rows of any element come first, one per column; the last row is empty.
     const u64* rows;
-    const u32* row_starts; // by symbol: its first row
+    const u32* row_starts;  // by symbol: its first row
     const u32* row_columns;  // by row
     const unsigned char* elements;  // by symbol
-    const u64* descendants; // by word, as are the next four
-    const u64* highest; // of a node's children
+    const u64* descendants;  // by word, as are the next four
+    const u64* highest;  // of a node's children
     const u64* lowest;
-    const u64* sides; // children whose bit is elsewhere,
-    const u64* owners; // nodes with such children,
-    const unsigned char* places; // and by column, bit and word in the column: the bit next to the siblings'
-    const u32* siblings; // by node; for twigs that do not fit in a word
+    const u64* sides;  // children whose bit is elsewhere,
+    const u64* owners;  // nodes with such children,
+    const unsigned char* places;  // and by column, bit and word in the column: the bit next to the siblings'
+    const u32* siblings;  // by node; for twigs that do not fit in a word
     u64 columns;
-    u64 row_count; // without the empty one
+    u64 row_count;  // without the empty one
 };
 
 // The row of a symbol in a column.

@@ -5,8 +5,8 @@
 #define POLARS_TADOC_BALANCED_POSTINGS
 
 constexpr u32 BALANCED_THREADS = 256;
-constexpr u32 BALANCED_ITEMS = 8; // ends and postings per thread
-constexpr u32 BALANCED_TILE = BALANCED_THREADS * BALANCED_ITEMS; // per block
+constexpr u32 BALANCED_ITEMS = 8;  // ends and postings per thread
+constexpr u32 BALANCED_TILE = BALANCED_THREADS * BALANCED_ITEMS;  // per block
 
 // The first number of [low, high) for which a monotonic predicate is false, or high. Called by a whole warp; tests 32
 // numbers at a time.
@@ -39,12 +39,12 @@ struct BalancedTile {
     u64 first_posting;
     u32 documents;
     u32 postings;
-    u16 ends[BALANCED_TILE]; // relative to the first posting
+    u16 ends[BALANCED_TILE];  // relative to the first posting
 
     // Called by the whole block.
     __device__ __forceinline__ void load(const i64* __restrict__ offsets, u64 all_documents, u64 all_postings)
     {
-        __shared__ u64 before[2]; // documents that end before the tile, and before the next one
+        __shared__ u64 before[2];  // documents that end before the tile, and before the next one
         const u64 begin = static_cast<u64>(blockIdx.x) * BALANCED_TILE;
         const u64 stop = min(begin + BALANCED_TILE, all_documents + all_postings);
         if (threadIdx.x < 64) {

@@ -14,8 +14,8 @@
 #endif
 
 constexpr u32 THREADS = 256;
-constexpr u32 ITEMS = TILE / THREADS; // per thread
-constexpr u32 WINDOW = TILE - PIECE; // positions at which pieces may begin so that a tile has room for all of them
+constexpr u32 ITEMS = TILE / THREADS;  // per thread
+constexpr u32 WINDOW = TILE - PIECE;  // positions at which pieces may begin so that a tile has room for all of them
 constexpr u32 NO_PIECE = 0xFFFF;
 
 // Ascends as weights descend; 0 and -0 are equal.
@@ -59,14 +59,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pieces(
 {
     __shared__ SharedPairs<THREADS, ITEMS> shared;
     __shared__ u32 ranks[TILE];
-    __shared__ u64 bounds[2]; // bounds of the tile
-    __shared__ u64 owners[2]; // documents that postings of the tile can belong to: the first and the last one
+    __shared__ u64 bounds[2];  // bounds of the tile
+    __shared__ u64 owners[2];  // documents that postings of the tile can belong to: the first and the last one
 
     if (threadIdx.x < 64) {
         const u64 position = (static_cast<u64>(blockIdx.x) + threadIdx.x / 32) * WINDOW;
         const u64 document = document_at(offsets, documents, position);
         u64 bound = postings;
-        if (position < postings) { // the first piece that begins here or later
+        if (position < postings) {  // the first piece that begins here or later
             const u64 start = static_cast<u64>(offsets[document]);
             bound = min(
                 start + (position - start + PIECE - 1) / PIECE * PIECE, static_cast<u64>(offsets[document + 1]));
@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge_pieces(
     const double* __restrict__ weights, const u32* __restrict__ rank, u64 length, u64 top,
     const i64* __restrict__ kept, u32* __restrict__ kept_terminals, double* __restrict__ kept_weights)
 {
-    __shared__ u64 owners[2]; // documents of the block's first and last posting
+    __shared__ u64 owners[2];  // documents of the block's first and last posting
     const u64 begin = static_cast<u64>(blockIdx.x) * THREADS;
     const u64 position = begin + threadIdx.x;
     if (threadIdx.x < 64) {

@@ -9,9 +9,9 @@
 #include "weights/balanced_postings.cuh"
 
 constexpr u32 COUNT_THREADS = 1024;
-constexpr u32 SLOTS = 1 << 12; // slots of each block's table of terminals
+constexpr u32 SLOTS = 1 << 12;  // slots of each block's table of terminals
 constexpr u32 PROBES = 8;
-constexpr u32 FEW_TILES = 16; // tiles whose sums one thread adds up for a document
+constexpr u32 FEW_TILES = 16;  // tiles whose sums one thread adds up for a document
 
 // Counts the documents of each terminal. Frequent terminals recur among a block's adjacent postings and are counted in
 // shared memory. frequencies: zeros.
@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) sum_weights(
 {
     constexpr u32 WARPS = BALANCED_THREADS / 32;
     __shared__ BalancedTile tile;
-    __shared__ double amounts[BALANCED_TILE + BALANCED_THREADS]; // one spare element per thread: avoids bank conflicts
+    __shared__ double amounts[BALANCED_TILE + BALANCED_THREADS];  // one spare element per thread: avoids bank conflicts
     __shared__ double warp_sums[WARPS];
     __shared__ u32 warp_ended[WARPS];
     const auto place_of = [](u32 place) { return place + place / BALANCED_ITEMS; };
@@ -85,8 +85,8 @@ extern "C" __global__ void __launch_bounds__(BALANCED_THREADS) sum_weights(
     }
     __syncthreads();
 
-    double sum = 0.0; // since the last document's end
-    double first_sum = 0.0; // up to the thread's first document's end
+    double sum = 0.0;  // since the last document's end
+    double first_sum = 0.0;  // up to the thread's first document's end
     u32 first = 0;
     u32 ended = 0;
     tile.walk(
