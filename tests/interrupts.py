@@ -499,7 +499,8 @@ def _moment(
     at = random.uniform(0, seconds)
     time.sleep(at)
     sent = time.monotonic()
-    os.kill(process.pid, how)
+    with contextlib.suppress(ProcessLookupError):  # it was faster than the undisturbed call
+        os.kill(process.pid, how)
     where = f"{name}, {signal.Signals(how).name} after {at:.3f} s"
     end = process.end(ENDED)
     if end is None:

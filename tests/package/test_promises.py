@@ -46,3 +46,10 @@ def test_every_sentence_about_safety_has_its_tests() -> None:
     fuzzed = {one for one in sentences("security", "How it is fuzzed") if not one.startswith("|")}
     missing = [one for one in sentences("security") if one not in PROMISES["security"] and one not in fuzzed]
     assert missing == []
+
+
+@pytest.mark.parametrize("section", ["What has to fit", "Interrupting"])
+def test_every_sentence_about_limits_and_interrupts_has_its_tests(section: str) -> None:
+    said = [one for one in sentences("beyond_memory", section) if not one.startswith("|")]
+    assert said
+    assert [one for one in said if one not in PROMISES["beyond_memory"]] == []
