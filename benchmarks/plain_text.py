@@ -24,7 +24,7 @@ from benchmarks.at_size import HAN
 from benchmarks.side_by_side import median_ms, times
 from benchmarks.word_count import with_polars
 
-CALLS = ["word_count", "inverted_index", "term_vector", "sequence_count", "cooccurrence"]
+CALLS = ["word_count", "inverted_index", "term_vector", "sequence_count", "ranked_inverted_index", "cooccurrence"]
 STANDARD = [*corpora.STANDARD, "versioned_cockroach"]
 
 

@@ -76,9 +76,9 @@ TEXT_BYTE: dict[str, tuple[float, float]] = {
     "sort": (2.9, 0.1),
     "inverted_index": (6.5, 0.8),
     "term_vector": (6.0, 1.4),
-    "sequence_count": (15.0, 3.0),
-    "ranked_inverted_index": (25.0, 6.0),
-    "cooccurrence": (30.0, 8.0),
+    "sequence_count": (27.0, 2.0),
+    "ranked_inverted_index": (23.0, 9.0),
+    "cooccurrence": (30.0, 13.0),
     "bm25_weights": (10.4, 3.4),
     "tfidf": (10.4, 3.4),
 }
