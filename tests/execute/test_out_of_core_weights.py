@@ -79,8 +79,15 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[pl.LazyFr
     }
 
 
-@pytest.mark.parametrize("on_disk", [False, True], ids=["held", "on disk"])
-@pytest.mark.parametrize("labels", [None, "id"])
+@pytest.mark.parametrize(
+    ("on_disk", "labels"),
+    [
+        pytest.param(False, None, id="held"),
+        pytest.param(True, "id", id="on disk, id"),
+        pytest.param(False, "id", id="held, id", marks=pytest.mark.slow),
+        pytest.param(True, None, id="on disk", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(("form", "call", "how"), FORMS)
 def test_windows_give_what_all_rows_in_memory_give(
     plans: dict[str, tuple[pl.LazyFrame, pl.DataFrame]],

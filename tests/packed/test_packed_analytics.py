@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -83,13 +84,19 @@ def no_payloads() -> Any:
     return patch.object(payload, "encode", side_effect=AssertionError("a payload was made"))
 
 
+@cache
+def in_memory(plan: str, call: str) -> Any:
+    """The result of a call on the rows of a plan, in memory."""
+    return asked(ROWS_AND_COLUMNS[plan](FRAME.lazy()).collect(), call)
+
+
 @pytest.mark.parametrize("memory_limit", [None, "1GB"])
 @pytest.mark.parametrize("plan", ROWS_AND_COLUMNS)
 @pytest.mark.parametrize("call", REQUESTS)
 def test_partitions_go_straight_to_the_kernels(
     call: str, plan: str, memory_limit: str | None, folder: Path, engine: str
 ) -> None:
-    expected = asked(ROWS_AND_COLUMNS[plan](FRAME.lazy()).collect(), call)
+    expected = in_memory(plan, call)
     lf = ROWS_AND_COLUMNS[plan](tadoc.scan_packed(folder))
     with no_payloads():
         lazy = asked(lf, call, engine=engine, memory_limit=memory_limit)
