@@ -75,7 +75,7 @@ def stream_weights(
 def _own_terms(request: WeightsRequest, records: Records) -> Terms:
     """Convert the records of some rows to terms, with only their own words, in code point order."""
     words, keys = own_words(request.layout.are_words, records.words, records.keys)
-    return request.transport.part(replace(records, words=words, keys=keys))
+    return request.transport.part(replace(records, words=words, keys=keys, shared=None))
 
 
 class _AllRows:
