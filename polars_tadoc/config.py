@@ -71,7 +71,17 @@ class Settings:
 
 
 _current = Settings()
+_base: dict[str, Any] = {}
+"""What ``Config.set`` has set."""
+_layers: list[dict[str, Any]] = []
+"""Options of the blocks that are entered, the latest last: each removes its own, in whatever order they end."""
 _lock = threading.Lock()
+
+
+def _apply() -> None:
+    """Make the settings anew; requires the lock."""
+    global _current
+    _current = replace(Settings(), **{name: value for layer in (_base, *_layers) for name, value in layer.items()})
 
 
 _checks: list[Callable[[], None]] = []
@@ -180,7 +190,7 @@ class Config:
         _require_known(options)
         replace(_current, **options)  # raises now, not on entry
         self._options = options
-        self._before: list[dict[str, Any]] = []
+        self._entered: list[dict[str, Any]] = []
 
     @staticmethod
     def set(**options: Any) -> None:
@@ -205,7 +215,13 @@ class Config:
         >>> tadoc.Config.reset()
 
         """
-        Config(**options).__enter__()
+        made = Config(**options)
+        with _lock:
+            _base.update(made._options)
+            for layer in _layers:  # this holds at once, and after the blocks
+                for name in made._options:
+                    layer.pop(name, None)
+            _apply()
 
     @staticmethod
     def get(option: str) -> Any:
@@ -249,18 +265,20 @@ class Config:
         'auto'
 
         """
-        global _current
         with _lock:
-            _current = Settings()
+            _base.clear()
+            _layers.clear()
+            _apply()
 
     def __enter__(self) -> Config:
-        global _current
         with _lock:
-            self._before.append({name: getattr(_current, name) for name in self._options})
-            _current = replace(_current, **self._options)
+            self._entered.append(dict(self._options))
+            _layers.append(self._entered[-1])
+            _apply()
         return self
 
     def __exit__(self, *_: object) -> None:
-        global _current
         with _lock:
-            _current = replace(_current, **self._before.pop())
+            own = self._entered.pop()
+            _layers[:] = [layer for layer in _layers if layer is not own]
+            _apply()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import importlib
 import json
 import os
@@ -305,6 +306,7 @@ def child(name: str, folder: Path, rows: int) -> None:
     Where ``old`` is there and empty, the old target is made first and put into it.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this may have it ignored
+    faulthandler.enable()
     kind, target = CALLS[name], folder / "targets" / "target"
     tadoc.Config.set(spill_folder=str(folder / "spill"))
     shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # of other rows
@@ -425,7 +427,10 @@ class Child:
 
         def kill() -> None:
             is_killed.set()
-            os.killpg(self.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGABRT)  # it writes the stacks of its threads
+                time.sleep(1)
+                os.killpg(self.pid, signal.SIGKILL)
 
         timer = threading.Timer(seconds, kill)
         timer.start()
@@ -504,7 +509,7 @@ def _moment(
     where = f"{name}, {signal.Signals(how).name} after {at:.3f} s"
     end = process.end(ENDED)
     if end is None:
-        found.violations.append(f"{where}: it had not ended after {ENDED} s")
+        found.violations.append(f"{where}: it had not ended after {ENDED} s: {warm.problems()}")
         return
     status, ended, said, problem = end
     found.moments += 1

@@ -21,10 +21,9 @@ from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
-from numba.misc.appdirs import AppDirs
-
 from polars_tadoc.config import settings
 from polars_tadoc.errors import CalibrationWarning
+from polars_tadoc.runtime.cache_folder import cache_folder
 from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
 from polars_tadoc.runtime.regular_file import open_regular
 from polars_tadoc.storage.atomic_write import atomic_file
@@ -117,7 +116,7 @@ def calibration_file() -> Path:
     named = settings().calibration_file
     if named is not None:
         return Path(named)
-    return Path(AppDirs(appname="polars_tadoc", appauthor=False).user_cache_dir) / "calibration.json"
+    return (cache_folder("polars_tadoc") or Path(__file__).parents[1]) / "calibration.json"
 
 
 @cache
@@ -162,7 +161,7 @@ def _read(name: str) -> tuple[MachineCosts, str]:
         if len(text) > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
         found = MachineCosts.from_json(text)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return SHIPPED, "shipped costs (tadoc.calibrate() measures this machine)"
     except (OSError, ValueError) as error:
         if name not in _warned:

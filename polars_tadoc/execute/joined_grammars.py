@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from polars_tadoc.config import settings
 from polars_tadoc.execute.row_order import in_row_order
@@ -22,6 +21,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import unify
 from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.arrow_arrays import strings
 from polars_tadoc.runtime.cache import ByteLRU
 
 MAX_SYMBOLS = 1 << 31
@@ -115,7 +115,7 @@ def join_grammars(grammars: Sequence[Grammar]) -> Joined:
     order[places] = np.arange(len(places))
     bodies = running_sum(np.concatenate([np.diff(one.rule_offsets) for one in grammars]))
     offsets, symbols = gather_lists(bodies, renumber([one.symbols for one in grammars], maps), order)
-    no_gaps = pa.array([], pa.large_string())
+    no_gaps = strings([])
     made = Grammar(
         words.strings,
         offsets.astype(np.uint32),

@@ -29,7 +29,7 @@ from polars_tadoc.kernels.host.grammars import payload as kernels
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import UInt8, UInt32
-from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, allocate
+from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, allocate, not_of_the_file
 from polars_tadoc.runtime.parallel import map_parallel
 
 MAGIC = "TADOC"
@@ -194,6 +194,8 @@ def decode(payload: str) -> Grammar:
         stream = _ZSTD.decompress(frame, decompressed_size=size)
         return unpack(np.frombuffer(stream, np.uint8), limit)
     except ARROW_ERRORS as error:
+        if not_of_the_file(error):
+            raise
         raise InvalidGrammarError(f"{name}: the payload cannot be read: {error}") from error
     except (InvalidGrammarError, LimitExceededError) as error:
         raise type(error)(str(error).replace("grammar", name, 1)) from error

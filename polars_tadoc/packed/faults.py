@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from polars_tadoc.errors import SkippedPartitionWarning
 from polars_tadoc.packed.files import RowGroup
+from polars_tadoc.runtime.arrow_memory import not_of_the_file
 from polars_tadoc.storage.files import File
 
 OnError = Literal["raise", "skip"]
@@ -50,7 +51,7 @@ class Faults:
 
     def _handle(self, place: str, error: Exception) -> None:
         number = getattr(error, "errno", None)
-        if number in NOT_THE_FILE_S:
+        if number in NOT_THE_FILE_S or (number is None and not_of_the_file(error)):
             raise error
         why = str(error).removeprefix(place).lstrip(":, ").rstrip(".")
         if isinstance(error, OSError) and number is not None:

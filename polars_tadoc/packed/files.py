@@ -17,7 +17,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.row_group_pruning import Bounds
-from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of
+from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of, not_of_the_file
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.storage.files import File, LocalFile, Ranges, chunk_range
 from polars_tadoc.untrusted.parquet_footer import open_parquet, without_arrow_types
@@ -58,7 +58,7 @@ class PackedFile:
             self._file = open_parquet(self._source)
             self.schema = frame_of(pa.Table.from_batches([], self._file.schema_arrow)).schema
         except (*ARROW_ERRORS, MalformedError) as error:
-            if isinstance(error, OSError) and error.errno:  # missing, or no permission
+            if not_of_the_file(error):
                 raise
             raise InvalidGrammarError(f"{path}: not a Parquet file, or damaged: {_one_line(error)}") from error
         packed = [name for name, dtype in self.schema.items() if is_packed(dtype)]
@@ -126,7 +126,7 @@ class PackedFile:
         try:
             yield
         except (*ARROW_ERRORS, MalformedError, pl.exceptions.PolarsError) as error:
-            if isinstance(error, OSError) and error.errno:
+            if not_of_the_file(error):
                 raise
             raise InvalidGrammarError(
                 f"{self.place}, row group {group}: the data is damaged: {_one_line(error)}"

@@ -96,9 +96,10 @@ def _inferred(texts: pl.Series, parse_dates: bool) -> pl.Series:
     if not known.any():
         return texts
     dates: list[pl.DataType] = [pl.Date(), pl.Datetime("us")] if parse_dates else []
-    for dtype in [pl.Int64(), pl.Float64(), pl.Boolean(), *dates]:
+    for dtype in [pl.Int64(), pl.Int128(), pl.Float64(), pl.Boolean(), *dates]:
         found = _read_as(texts, dtype)
-        if found.is_not_null().equals(known):
+        is_number = dtype != pl.Float64() or found.drop_nulls().is_finite().all()  # Polars keeps inf and nan as text
+        if is_number and found.is_not_null().equals(known):
             return found
     return texts
 

@@ -14,7 +14,7 @@ from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm
 from polars_tadoc.records.packed_records import Sorted
 from polars_tadoc.runtime.array_types import UInt64
-from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, lent, view
+from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, lent, not_of_the_file, view
 from polars_tadoc.runtime.regular_file import arrow_file, private_arrow_file
 from polars_tadoc.untrusted.parquet_footer import open_parquet
 from polars_tadoc.untrusted.parquet_seal import announce, seal
@@ -143,7 +143,7 @@ def checked(path: Path) -> Iterator[None]:
     """Add a file's name to errors; raises ``InvalidRecordsError``, or ``FileNotFoundError`` if it does not exist."""
     try:
         yield
-    except FileNotFoundError:
-        raise
     except (*ARROW_ERRORS, ValueError, TypeError, AttributeError, OverflowError) as error:
+        if not_of_the_file(error):
+            raise
         raise InvalidRecordsError(f"{path} is damaged: {error}") from error

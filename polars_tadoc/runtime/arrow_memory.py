@@ -20,6 +20,12 @@ ARROW_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 """PyArrow's errors for damaged data; the last one if names are not UTF-8."""
 
 
+def not_of_the_file(error: BaseException) -> bool:
+    """Tell errors of the system and of signal handlers (out of memory, a time limit) from those of damaged data."""
+    is_arrows = type(error) is OSError and not error.errno
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and not is_arrows)
+
+
 def allocate(count: int, dtype: npt.DTypeLike) -> tuple[pa.Buffer, npt.NDArray[Any]]:
     """Allocate an uninitialised Arrow buffer; return it and an array over it."""
     size = np.dtype(dtype).itemsize * count

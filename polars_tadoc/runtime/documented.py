@@ -40,7 +40,7 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
     known = inspect.signature(function).parameters
     _, sections = _sections(function)
     returned, annotated = sections.get("Returns"), inspect.signature(function).return_annotation
-    described, errors = _entries(sections["Parameters"]), _entries(sections.get("Raises", ""))
+    described, errors = _entries(sections.get("Parameters", "")), _entries(sections.get("Raises", ""))
 
     def document(call: Call) -> Call:
         last = list(inspect.signature(call).parameters.values())[-1:]

@@ -57,7 +57,7 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
                 tasks.submitted = k + 1
         tasks.wait()
         rest = [_checked(function, item) for item in items[tasks.submitted :]] if not tasks.errors else []
-    except BaseException:
+    except KeyboardInterrupt:  # an error of a signal's handler is for this thread only, an interrupt for all
         cancel(since)
         raise
     finally:
@@ -113,7 +113,8 @@ class _Tasks(Generic[Item, Result]):
                     self._woken.get(timeout=WAITED)
             except BaseException as error:
                 interrupt = interrupt or error
-                cancel(self._since)
+                if isinstance(error, KeyboardInterrupt):
+                    cancel(self._since)
         if interrupt is not None:
             raise interrupt
 

@@ -83,8 +83,9 @@ def _run(function: Callable[[], Result]) -> Result:
         except RuntimeError:  # when the interpreter ends, no thread can be had
             return function()
         wait()
-    except BaseException:
-        cancel(since)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            cancel(since)
         if thread.ident is not None:  # else it has not begun, and will find that it should not
             wait()
         errors.clear()  # which hold frames, and these files

@@ -302,7 +302,7 @@ def test_auto_takes_a_gpu_for_many_words(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(module, "choose", lambda *how: asked.append(how) or choose(*how))
     TO_BE.ids(pl.Series(["a"] * 7))
     TO_BE.words(pl.Series([0, None, 10, 1]), engine="cpu")
-    assert asked == [(None, 7, module.GPU_REPAYS_AT), ("cpu", 4, module.GPU_REPAYS_AT)]
+    assert asked == [(None, 7, module.GPU_REPAYS_AT, "words"), ("cpu", 4, module.GPU_REPAYS_AT, "words")]
 
 
 def test_config_decides_the_engine() -> None:

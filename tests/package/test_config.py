@@ -78,3 +78,25 @@ def test_the_largest_limit_still_limits() -> None:
     many = handmade.grammar(["a"], [[0, 0], *([k] * 100 for k in range(1, 20))]).to_arrow()
     with tadoc.Config(expansion_limit=1 << 56), pytest.raises(LimitExceededError):
         tadoc.Grammar.from_arrow(many)
+
+
+def test_blocks_end_in_any_order() -> None:
+    """Two threads, or generators, whose blocks overlap leave what was before them."""
+    before = tadoc.Config.get("expansion_limit")
+    first, second = tadoc.Config(expansion_limit=5), tadoc.Config(expansion_limit=7)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__()
+    assert tadoc.Config.get("expansion_limit") == 7
+    second.__exit__()
+    assert tadoc.Config.get("expansion_limit") == before
+
+
+def test_set_within_a_block_holds_at_once_and_after_it() -> None:
+    try:
+        with tadoc.Config(threads=3):
+            tadoc.Config.set(threads=2)
+            assert tadoc.Config.get("threads") == 2
+        assert tadoc.Config.get("threads") == 2
+    finally:
+        tadoc.Config.reset()

@@ -90,3 +90,10 @@ def test_other_names_there_are_not() -> None:
 def test_forks_are_looked_at_from_the_import_on() -> None:
     code = "import sys, polars_tadoc; print('polars_tadoc.runtime.fork' in sys.modules)"
     assert output(code).split() == ["True"]
+
+
+def test_without_docstrings() -> None:
+    """``python -OO`` drops them."""
+    program = "import polars as pl, polars_tadoc; pl.Series(['a b a']).tadoc.compress()"
+    command = [sys.executable, "-OO", "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).returncode == 0

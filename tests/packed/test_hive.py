@@ -318,3 +318,22 @@ def test_names_of_keys(tmp_path: Path, key: str) -> None:
             found = scanned.collect().tadoc.decompress("text")
             rows = zip(found.get_column(key), found.get_column("text"), strict=True)
             assert sorted(map(str, rows)) == sorted(map(str, frame.rows()))
+
+
+def test_keys_beyond_int64_stay_apart(tmp_path: Path) -> None:
+    keys = (9999999999999999998, 9999999999999999999, 7)
+    for key in keys:
+        (tmp_path / f"user={key}").mkdir()
+        pl.DataFrame({"text": [f"w{key}"]}).tadoc.compress("text").tadoc.write_packed(
+            tmp_path / f"user={key}" / "a.parquet"
+        )
+    scan = tadoc.scan_packed(tmp_path)
+    for key in keys:
+        assert scan.filter(pl.col("user") == key).tadoc.word_count("text").collect()["word"].to_list() == [f"w{key}"]
+
+
+def test_infinite_keys_are_text(tmp_path: Path) -> None:
+    for key in ("inf", "nan"):
+        (tmp_path / f"kind={key}").mkdir()
+        pl.DataFrame({"text": ["a"]}).tadoc.compress("text").tadoc.write_packed(tmp_path / f"kind={key}" / "a.parquet")
+    assert tadoc.scan_packed(tmp_path).collect_schema()["kind"] == pl.String

@@ -667,3 +667,20 @@ def test_polars_says_what_is_wrong_with_a_condition(path: Path) -> None:
         with pytest.raises(pl.exceptions.PolarsError) as found:
             tadoc.scan_packed(path).filter(predicate).collect()
         assert "bound" not in str(found.value)
+
+
+@pytest.mark.parametrize("error", [pa.ArrowMemoryError("malloc failed"), TimeoutError("time limit")])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_errors_of_the_system_are_not_damage(
+    error: Exception, on_error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Out of memory, or a time limit, skips no rows."""
+    pl.DataFrame({"text": ["a b"] * 50}).tadoc.compress("text").tadoc.write_packed(tmp_path / "a.parquet")
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", fail)
+    with pytest.raises((type(error), pl.exceptions.ComputeError), match=str(error)) as told:
+        tadoc.scan_packed(tmp_path / "a.parquet", on_error=on_error).tadoc.decompress("text").collect()
+    assert "damaged" not in str(told.value)

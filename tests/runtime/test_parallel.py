@@ -152,3 +152,43 @@ def test_an_interrupt_waits_for_what_has_begun(monkeypatch: pytest.MonkeyPatch) 
     assert finished in ([0], [])  # what has not begun is not begun any more
     time.sleep(0.3)
     assert len(finished) <= 1
+
+
+def test_an_error_of_a_signals_handler_is_not_an_interrupt_elsewhere() -> None:
+    """A time limit (``SIGALRM`` whose handler raises) ends its own call with its own error, and no other call."""
+    program = """
+import signal, threading, time
+from polars_tadoc.runtime.interrupts import check
+from polars_tadoc.runtime.parallel import map_parallel
+import polars_tadoc as tadoc
+
+def ring(*_):
+    raise TimeoutError("too long")
+
+def work(_):
+    for _ in range(10):
+        time.sleep(0.01)
+        check()
+
+others = []
+def other():
+    try:
+        map_parallel(work, range(8))
+        others.append("done")
+    except BaseException as error:
+        others.append(repr(error))
+
+tadoc.Config.set(threads=2)
+signal.signal(signal.SIGALRM, ring)
+thread = threading.Thread(target=other)
+thread.start()
+signal.setitimer(signal.ITIMER_REAL, 0.15)
+try:
+    map_parallel(work, range(8))
+except TimeoutError as error:
+    print(error)
+thread.join()
+print(others)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.splitlines() == ["too long", "['done']"]

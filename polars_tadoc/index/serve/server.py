@@ -5,14 +5,16 @@ After Ding et al., WWW 2009, section 9.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -70,6 +72,7 @@ class ServerStatistics:
 
 
 _WARM_UP = 64  # words searched before the first query
+_log = logging.getLogger(__name__)
 _FIRST = pl.Series("query", [0], pl.UInt32)
 _TICK = 1e-4  # seconds added to a thread's sleep beyond the earliest expiry
 _MAX_ADMITTED = 512  # queries tokenized at once: ``submit`` blocks meanwhile
@@ -383,7 +386,7 @@ class Server:
         try:
             batch = self._weigh([request.query for request in requests])
             predicted = self._predict(batch, self._active)
-        except Exception as error:
+        except BaseException as error:  # Polars' panics, too
             if len(requests) > 1:
                 return [ready for request in requests for ready in self._cut([request])]
             self._fail(requests[0], error)
@@ -392,23 +395,22 @@ class Server:
             request.batch, request.number = batch, number
         return list(zip(requests, predicted, strict=True))
 
-    def _fail(self, request: _Request, error: Exception) -> None:
+    def _fail(self, request: _Request, error: BaseException) -> None:
         with self._lock:
             self._failed += 1
         if request.future.running() or request.future.set_running_or_notify_cancel():
-            request.future.set_exception(error)
+            _settle(request.future.set_exception, error)
 
     def _give_up(self, request: _Request) -> None:
         with self._lock:
             self._missed += 1
         if request.future.set_running_or_notify_cancel():
             waited = time.monotonic() - request.submitted
-            request.future.set_exception(
-                DeadlineMissedError(
-                    f"serve: after {waited:.3f} s of waiting no engine could answer the query within its deadline of "
-                    f"{self._deadline:g} s; raise deadline=, or submit fewer queries at a time"
-                )
+            error = DeadlineMissedError(
+                f"serve: after {waited:.3f} s of waiting no engine could answer the query within its deadline of "
+                f"{self._deadline:g} s; raise deadline=, or submit fewer queries at a time"
             )
+            _settle(request.future.set_exception, error)
 
     def _answer(self, name: str, requests: list[_Request], stolen: int, predicted: float) -> None:
         by_batch: dict[int, list[_Request]] = {}
@@ -419,7 +421,7 @@ class Server:
         try:
             parts = [select(own[0].batch, [one.number for one in own]) for own in by_batch.values() if own[0].batch]
             results = self._find(self._engines[name], join(self._index, parts))
-        except Exception as error:
+        except BaseException as error:
             if len(requests) == 1:
                 self._fail(requests[0], error)
                 return
@@ -438,7 +440,15 @@ class Server:
             self._latencies.extend(now - request.submitted for request in requests)
         for request, (start, stop) in zip(requests, pairwise(ends), strict=True):
             request.future.rows = start, stop - start
-            request.future.set_result(results)
+            _settle(request.future.set_result, results)
+
+
+def _settle(settle: Callable[[Any], None], outcome: Any) -> None:
+    """Give a query its outcome; a callback that raises ``SystemExit`` or panics does not end the server's thread."""
+    try:
+        settle(outcome)
+    except BaseException:
+        _log.exception("serve: a callback of a query raised an exception")
 
 
 def _sample(index: Collection) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.store import storage
 from polars_tadoc.index.store.folder import HEADER, listed_sizes
@@ -102,9 +103,36 @@ def load_index(
     place = one_file(path, "load_index", access)
     if isinstance(place, Path):
         with small_arrow_memory():  # so that memory of the checks is returned to the system
-            index = Index(*storage.read(place, verify, mmap, normalize))
+            index = _read_one(place, verify, mmap, normalize)
     else:
         with downloaded_folder(place, HEADER, listed_sizes, "load_index", access) as folder:
             index = Index(*storage.read(folder, verify, False, normalize))
     give_back_memory()
     return index
+
+
+_TRIES = 10
+"""How often a folder is read that others replace meanwhile."""
+
+
+def _read_one(place: Path, verify: bool, mmap: bool, normalize: pl.Expr | None) -> Index:
+    """Read a folder; again, if ``save`` has given its name to another one meanwhile: then files of both were read."""
+    for attempt in range(_TRIES):
+        before = _identity(place)
+        try:
+            index = Index(*storage.read(place, verify, mmap, normalize))
+        except (InvalidIndexError, FileNotFoundError):
+            if _identity(place) == before or attempt + 1 == _TRIES:
+                raise
+            continue
+        if _identity(place) == before:
+            return index
+    raise InvalidIndexError(f"load_index: {place} was replaced {_TRIES} times while it was read; load it again")
+
+
+def _identity(place: Path) -> tuple[int, ...] | None:
+    try:
+        status = place.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino, status.st_ctime_ns  # numbers of inodes are used again

@@ -15,9 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from numba import config
-from numba.misc.appdirs import AppDirs
 
 from polars_tadoc.errors import KernelCacheWarning
+from polars_tadoc.runtime.cache_folder import cache_folder
 from polars_tadoc.runtime.machine_code.entries import SUFFIX
 from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
 from polars_tadoc.runtime.regular_file import is_owned
@@ -33,9 +33,8 @@ _KEPT = 30 * _DAYS
 
 def candidates() -> list[Path]:
     """Return the user's folders, the preferred one first; they may not exist."""
-    with suppress(RuntimeError):  # the home folder is unknown
-        return [Path(AppDirs(appname=NAME, appauthor=False).user_cache_dir), _BESIDE]
-    return [_BESIDE]
+    cache = cache_folder(NAME)
+    return [_BESIDE] if cache is None else [cache, _BESIDE]
 
 
 def _named() -> Path | None:
@@ -80,14 +79,15 @@ def writable() -> Path | None:
 
 
 def _is_trusted(folder: Path) -> bool:
-    """Tell whether a folder is this user's or root's, and no other user can write to it."""
+    """Tell whether a folder is this user's or root's, and others can neither write to it nor replace it."""
     try:
         status = folder.lstat()
     except OSError:
         return False
     if not stat.S_ISDIR(status.st_mode) or not hasattr(os, "geteuid"):
         return stat.S_ISDIR(status.st_mode)
-    return (is_owned(status) or status.st_uid == 0) and not status.st_mode & 0o022
+    is_own = (is_owned(status) or status.st_uid == 0) and not status.st_mode & 0o022
+    return is_own and all(map(_is_safe_parent, Path(os.path.realpath(folder)).parents))
 
 
 @lru_cache(maxsize=2)
@@ -114,6 +114,14 @@ def _is_safe(folder: Path) -> bool:
         return True
     is_trusted = status.st_uid in (0, os.geteuid())
     return is_trusted and bool(not status.st_mode & 0o022 or status.st_mode & stat.S_ISVTX)
+
+
+def _is_safe_parent(folder: Path) -> bool:
+    """Tell the same of a folder above; the user's own group may write to it, as it may where homes are made so."""
+    status = folder.stat()
+    others = 0o002 if status.st_gid == os.getegid() else 0o022
+    is_trusted = status.st_uid in (0, os.geteuid())
+    return is_trusted and bool(not status.st_mode & others or status.st_mode & stat.S_ISVTX)
 
 
 def touch(path: Path) -> None:

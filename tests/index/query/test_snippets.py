@@ -183,7 +183,7 @@ WRONG: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
     (RESULTS.lazy(), "memory", {}, TypeError, "results must be a DataFrame, not LazyFrame; collect it first"),
     (RESULTS.drop("id"), "memory", {}, ColumnMissingError, 'snippets: results: there is no column "id"'),
     (RESULTS.rename({"query": "querry"}), "memory", {}, ColumnMissingError, 'did you mean "querry"?'),
-    (RESULTS, [], {}, ValueError, "a result is of query 0, but there are 0 queries"),
+    (RESULTS, [], {}, ValueError, "a result is of query 0, of 0 queries"),
     (RESULTS.with_columns(query=-1), "memory", {}, ValueError, "a result is of query -1"),
     (RESULTS.with_columns(query=None), "memory", {}, TypeError, 'column "query" of the results must be integers'),
     (RESULTS.with_columns(query=pl.lit("a")), "memory", {}, TypeError, "must be integers, not String"),
@@ -210,5 +210,5 @@ def test_what_is_wrong_is_said(
 
 def test_an_index_without_the_text() -> None:
     index = tadoc.build_index(tadoc.compress(pl.Series([TEXT])), store=False)
-    with pytest.raises(ValueError, match="this index does not have the text: build it with store=True"):
+    with pytest.raises(ValueError, match="this index does not have the text; build it with store=True"):
         index.snippets(index.search("memory"), "memory")

@@ -488,3 +488,22 @@ def test_other_processes(saved: tuple[Path, tadoc.Index]) -> None:
         [sys.executable, "-c", SEARCH, str(path)], check=True, capture_output=True, text=True, timeout=120
     )
     assert json.loads(done.stdout) == expected
+
+
+def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = pl.DataFrame({"text": ["a a b"] * 30}).tadoc.build_index("text")
+    new = pl.DataFrame({"text": ["b c"] * 500}).tadoc.build_index("text")
+    path, read = tmp_path / "index", folder_module.Reader._read_header
+
+    def replaced(self: folder_module.Reader) -> Any:
+        found = read(self)
+        monkeypatch.setattr(folder_module.Reader, "_read_header", read)
+        new.save(path, overwrite=True)
+        return found
+
+    for verify in (True, False):
+        old.save(path, overwrite=True)
+        monkeypatch.setattr(folder_module.Reader, "_read_header", replaced)
+        assert tadoc.load_index(path, verify=verify).count("c") == 500

@@ -78,7 +78,7 @@ def test_find_terms(terms: set[str], words: list[str]) -> None:
 
 
 @given(
-    queries=st.lists(st.text(st.sampled_from("aBc zZé日_-9@[`{ÉЖⰀ𐐀ΣẞK"), max_size=20), max_size=5),
+    queries=st.lists(st.text(st.sampled_from("aBc zZé日_-9@[`{ÉЖⰀ𐐀Σẞ\u212a"), max_size=20), max_size=5),
     stop=st.sets(st.sampled_from(["", "a", "B", "b", "bc", "é", "zz"])),
     maps=st.booleans(),
     lowers=st.booleans(),
@@ -101,7 +101,7 @@ def test_analyze_words(queries: list[str], stop: set[str], maps: bool, lowers: b
         stops.offsets, stops.data, keys, table, lowered, room, words, offsets, distinct,
     )  # fmt: skip
     text = "".join(queries)
-    assert is_mapped == (maps and (not lowers or text.isascii() or (any_script and not set(text) & set("ΣẞK"))))
+    assert is_mapped == (maps and (not lowers or text.isascii() or (any_script and not set(text) & set("Σẞ\u212a"))))
     cut = [re.findall(r"日|\w+?(?=日|\W|$)", query) for query in queries]
     if is_mapped:
         cut = [[word.lower() if lowers else word for word in own] for own in cut]
