@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import threading
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -18,11 +19,15 @@ WRITING_INTRINSICS = {"move", "copy_wide", "copy_scaled", "update"}
 READING_INTRINSICS = {"prefetch", "equal_bits", "nonzero_bits"}
 """Intrinsics that take an array and write to none; all others take numbers and addresses."""
 
+_PARSING = threading.RLock()
+"""Python 3.11 fails with a ``SystemError`` if two threads make syntax trees at once."""
+
 
 @cache
 def written_parameters(function: FunctionType) -> frozenset[int]:
     """Return the positions of parameters, or of parts of them, to which a kernel or one that it calls writes."""
-    return _Reader(function).written()
+    with _PARSING:
+        return _Reader(function).written()
 
 
 class _Reader(ast.NodeVisitor):
