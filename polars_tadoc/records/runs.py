@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polars_tadoc.errors import InvalidRecordsError
+from polars_tadoc.errors import InvalidRecordsError, NotAFileError
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm
 from polars_tadoc.records.packed_records import Sorted
 from polars_tadoc.runtime.array_types import UInt64
@@ -144,6 +144,6 @@ def checked(path: Path) -> Iterator[None]:
     try:
         yield
     except (*ARROW_ERRORS, ValueError, TypeError, AttributeError, OverflowError) as error:
-        if not_of_the_file(error):
+        if not_of_the_file(error) and not isinstance(error, (NotAFileError, IsADirectoryError)):
             raise
         raise InvalidRecordsError(f"{path} is damaged: {error}") from error

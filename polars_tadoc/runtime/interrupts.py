@@ -175,6 +175,16 @@ def cancel(since: int) -> None:
         _state[0] += 1
 
 
+def cancel_where_meant_for_all(error: BaseException, since: int) -> None:
+    """End running work for an interrupt, or what a signal's handler raised to end the program (``SystemExit``).
+
+    Its other errors, such as that of a time limit, are for the waiting call only: its kernels that have begun run on to
+    their end, and no other begins.
+    """
+    if not isinstance(error, Exception):
+        cancel(since)
+
+
 class _Work(threading.local):
     """The call that a thread other than the main one works for.
 

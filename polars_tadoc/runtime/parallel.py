@@ -7,6 +7,7 @@ and its default threading layer must not be entered from Polars' worker threads.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.config import one_thread, thread_count
-from polars_tadoc.runtime.interrupts import arm, began, cancel, check, interruptible
+from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -27,7 +28,7 @@ Result = TypeVar("Result")
 
 @lru_cache(maxsize=4)
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="tadoc")
+    return ThreadPoolExecutor(threads, thread_name_prefix="tadoc", initializer=_join)
 
 
 if hasattr(os, "register_at_fork"):
@@ -43,7 +44,8 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
     """Apply ``function`` to each item on the thread pool; results in the items' order.
 
     Returns or raises only when no item is running any more: kernels read at addresses whose owners the caller holds.
-    An interrupt ends running and waiting items, also those of other threads.
+    An interrupt ends running and waiting items, also those of other threads. ``function`` may call this again: a thread
+    of the pool does what no other has begun, for all of them may wait here at once.
     """
     if len(items) <= 1 or thread_count() == 1:
         return [_checked(function, item) for item in items]
@@ -55,16 +57,31 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
             for k in range(len(items)):
                 _pool(thread_count()).submit(tasks.run, k)
                 tasks.submitted = k + 1
+        if _pools.is_member:
+            tasks.run_what_waits()
         tasks.wait()
         rest = [_checked(function, item) for item in items[tasks.submitted :]] if not tasks.errors else []
-    except KeyboardInterrupt:  # an error of a signal's handler is for this thread only, an interrupt for all
-        cancel(since)
+    except BaseException as error:
+        cancel_where_meant_for_all(error, since)
         raise
     finally:
         tasks.stop()
     if tasks.errors:
         raise tasks.first_error()
     return [tasks.results[k] for k in range(tasks.submitted)] + rest
+
+
+class _Membership(threading.local):
+    """Whether this thread is one of a pool's."""
+
+    is_member = False
+
+
+_pools = _Membership()
+
+
+def _join() -> None:
+    _pools.is_member = True
 
 
 class _Tasks(Generic[Item, Result]):
@@ -80,13 +97,16 @@ class _Tasks(Generic[Item, Result]):
         self.errors: dict[int, BaseException] = {}
         self.submitted = 0
         self._stopped = False
-        self._begun: list[int] = []
+        self._waiting = set(range(len(items)))
         self._ended: list[int] = []
         self._woken: SimpleQueue[int] = SimpleQueue()
 
     def run(self, k: int) -> None:
-        """Process an item, unless the tasks were stopped."""
-        self._begun.append(k)
+        """Process an item, unless another thread does, or the tasks were stopped."""
+        try:
+            self._waiting.remove(k)
+        except KeyError:
+            return
         try:
             if not self._stopped:
                 with interruptible(self._since):
@@ -98,6 +118,11 @@ class _Tasks(Generic[Item, Result]):
             self._ended.append(k)
             self._woken.put(k)
 
+    def run_what_waits(self) -> None:
+        """Process the submitted items that no thread has begun."""
+        for k in range(self.submitted):
+            self.run(k)
+
     def wait(self) -> None:
         """Wait until all submitted items are done."""
         while len(self._ended) < self.submitted:
@@ -107,14 +132,13 @@ class _Tasks(Generic[Item, Result]):
     def stop(self) -> None:
         """Prevent further items from starting, and wait for running ones; raises an interrupt afterwards."""
         self._stopped, interrupt = True, None
-        while len(self._ended) < len(self._begun):
+        while len(self._ended) + len(self._waiting) < len(self._items):
             try:
                 with suppress(Empty):
                     self._woken.get(timeout=WAITED)
             except BaseException as error:
                 interrupt = interrupt or error
-                if isinstance(error, KeyboardInterrupt):
-                    cancel(self._since)
+                cancel_where_meant_for_all(error, self._since)
         if interrupt is not None:
             raise interrupt
 

@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from polars_tadoc.config import own_count, own_threads
-from polars_tadoc.runtime.interrupts import arm, began, cancel, check, interruptible
+from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -84,8 +84,7 @@ def _run(function: Callable[[], Result]) -> Result:
             return function()
         wait()
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            cancel(since)
+        cancel_where_meant_for_all(error, since)
         if thread.ident is not None:  # else it has not begun, and will find that it should not
             wait()
         errors.clear()  # which hold frames, and these files

@@ -91,6 +91,30 @@ def test_nothing_runs_on_after_an_error() -> None:
         assert finished == [1]
 
 
+def test_items_that_wait_for_items_of_their_own_are_never_stuck() -> None:
+    """All threads of a pool may wait at once: none is left for what they wait for."""
+    all_wait = threading.Barrier(2)
+
+    def work(item: int) -> list[int]:
+        all_wait.wait(timeout=60)
+        return map_parallel(lambda inner: 10 * item + inner, range(5))
+
+    done: list[list[list[int]]] = []
+    with tadoc.Config(threads=2):
+        thread = threading.Thread(target=lambda: done.append(map_parallel(work, [1, 2])), daemon=True)
+        thread.start()
+        thread.join(60)
+    assert done == [[[10, 11, 12, 13, 14], [20, 21, 22, 23, 24]]]
+
+
+def test_an_error_of_an_inner_item_is_raised_by_the_outer_call() -> None:
+    def fail(inner: int) -> int:
+        raise ValueError(f"item {inner}")
+
+    with tadoc.Config(threads=2), pytest.raises(ValueError, match="item 0"):
+        map_parallel(lambda _: map_parallel(fail, range(4)), range(4))
+
+
 CHUNKS = """
 import sys
 import polars as pl
