@@ -30,6 +30,7 @@ from polars_tadoc.version import __version__ as __version__
 if TYPE_CHECKING:
     from polars_tadoc import distributed, testing
     from polars_tadoc.analytics.bm25_weights import bm25_weights
+    from polars_tadoc.analytics.calibrate import calibrate
     from polars_tadoc.analytics.cooccurrence import cooccurrence
     from polars_tadoc.analytics.explain import explain
     from polars_tadoc.analytics.info import info
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from polars_tadoc.analytics.to_csr import to_csr
     from polars_tadoc.analytics.twig_filter import twig_filter
     from polars_tadoc.analytics.word_count import word_count
-    from polars_tadoc.calibration import calibrate
     from polars_tadoc.compress.compress import compress
     from polars_tadoc.compress.decompress import decompress
     from polars_tadoc.compress.recompress import recompress
@@ -78,7 +78,7 @@ _PLACES = {
     "TwigSet": "twig.twig_set",
     "bm25": "rows.bm25",
     "bm25_weights": "analytics.bm25_weights",
-    "calibrate": "calibration",
+    "calibrate": "analytics.calibrate",
     "build_index": "index.construct.build",
     "compress": "compress.compress",
     "contains_any": "rows.phrases",

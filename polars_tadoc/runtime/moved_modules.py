@@ -17,6 +17,7 @@ _MOVED = {
     "analytics.terms": "execute.terms",
     "analytics.twig_documents": "execute.twig_documents",
     "analytics.weights": "execute.weights",
+    "calibration": "analytics.calibrate",
     "column": "model.column",
     "compress.tokenize": "kernels.tokenize.tokenizer",
     "corpus": "model.corpus",

@@ -210,7 +210,7 @@ def test_queries_are_predicted_by_the_calibration() -> None:
 
 
 def test_calibrate(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polars_tadoc import calibration
+    from polars_tadoc.analytics import calibrate as calibration
 
     monkeypatch.setattr(calibration, "DOCUMENTS", 300)
     monkeypatch.setattr(calibration, "TURNS_SECONDS", 0.0)

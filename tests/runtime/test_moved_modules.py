@@ -44,6 +44,10 @@ def test_weighting() -> None:
     assert kept("weighting") == [tadoc.BM25(k1=1.5), tadoc.TFIDF()]
 
 
+def test_functions() -> None:
+    assert pickle.loads(b"cpolars_tadoc.calibration\ncalibrate\n.") is tadoc.calibrate
+
+
 def test_requests() -> None:
     texts = pl.Series("text", TEXT).tadoc.compress()  # type: ignore[attr-defined]
     requests = kept("requests")
