@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import importlib
+import io
 import json
 import multiprocessing
 import os
+import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tokenize
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -29,7 +32,9 @@ PACKAGE = Path(tadoc.__file__).parent
 
 SOURCES = {
     "__init__": "",
-    "shapes": "from typing import NamedTuple\nclass Shape(NamedTuple):\n    width: int\n",
+    "shapes": (
+        '"""Shapes."""\nfrom typing import NamedTuple\nclass Shape(NamedTuple):\n    """One."""\n    width: int = 1\n'
+    ),
     "emit": (
         "from numba import types\nfrom numba.extending import intrinsic\n"
         "def amount():\n    return 5\n"
@@ -41,7 +46,13 @@ SOURCES = {
     "inner": (
         "import os\nfrom polars_tadoc.runtime.compiled import njit\n"
         "ADDED = int(os.environ.get('TADOC_TEST_ADDED', '1'))\nTIMES = 3\n"
-        "@njit(nogil=True)\ndef grow(number):\n    return TIMES * number + ADDED\n"
+        "def least(limit=0):\n"
+        "    def take(number, above=limit):\n        return number if number > above else above\n"
+        "    return njit(nogil=True)(take)\n"
+        "at_least = least()\n"
+        "@njit(nogil=True)\ndef grow(number):\n"
+        '    """up"""\n    side = \'up\'\n'
+        "    return at_least(TIMES * number + ADDED)\n"
     ),
     "outer": (
         "from polars_tadoc.runtime.compiled import njit\n"
@@ -93,7 +104,14 @@ def edit(name: str, old: str, new: str) -> dict[str, str]:
         ("inner", "TIMES = 3", "TIMES = 4"),
         ("inner", "nogil=True", "nogil=True, inline='always'"),
         ("emit", "return 5", "return 6"),
+        ("inner", "least()", "least(1)"),
+        ("inner", "limit=0", "limit=1"),
+        ("inner", "number > above", "number >= above"),
+        ("inner", "side = 'up'", "side = 'no'"),
+        ("inner", '"""up"""\n    side = \'up\'', '"""no"""\n    side = \'no\''),  # one constant of both
+        ("inner", "take(number, above=limit)", "take(number, *, above=limit)"),
         ("shapes", "width: int", "width: float"),
+        ("shapes", "= 1", "= 2"),
         ("outer", "+ five", "- five"),
     ],
 )
@@ -101,6 +119,118 @@ def test_an_edit_of_what_a_kernel_depends_on_is_another_key(name: str, old: str,
     before = key(write(tmp_path))
     assert key(write(tmp_path, edit(name, old, new))) != before
     assert key(write(tmp_path)) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("inner", "TIMES = 3", "# thrice\n\nTIMES = 3  # three"),
+        ("inner", "    side", "    # a comment\n    side"),
+        ("emit", "@intrinsic", "\n# numbers\n@intrinsic"),
+        ("shapes", "Shapes.", "Other\n\nshapes."),
+        ("shapes", "One.", "Several\n\n    lines."),
+        ("shapes", "class Shape", "# a class\n\nclass Shape"),
+        ("outer", "# a kernel", "# another comment"),
+    ],
+)
+def test_an_edit_for_readers_keeps_the_key(name: str, old: str, new: str, tmp_path: Path) -> None:
+    before = key(write(tmp_path))
+    assert key(write(tmp_path, edit(name, old, new))) == before
+
+
+@pytest.mark.parametrize("words", ["up, up", "down"])
+def test_a_docstring_that_code_reads_is_part_of_the_key(words: str, tmp_path: Path) -> None:
+    kept, reads = SOURCES["inner"].replace('"""up"""', '"""high"""'), "TEXT = len(grow.__doc__)\n"
+    edited = kept.replace("high", words)
+    before = key(write(tmp_path, {"inner": kept}))
+    assert key(write(tmp_path, {"inner": edited})) == before
+    before = key(write(tmp_path, {"inner": kept + reads}))
+    assert key(write(tmp_path, {"inner": edited + reads})) != before
+
+
+def test_lines_are_part_of_the_key_with_debugging_information(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.core.config.DEBUGINFO_DEFAULT", 1)
+    before = key(write(tmp_path))
+    assert key(write(tmp_path, edit("inner", "TIMES = 3", "\nTIMES = 3"))) != before
+
+
+def code_key(source: str) -> str:
+    return content._key_of_code(compile(source, "some.py", "exec", dont_inherit=True))
+
+
+def documented(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Yield the docstrings of a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            yield node.body[0].value  # type: ignore[attr-defined]
+
+
+def test_comments_and_docstrings_of_all_kernels_are_not_part_of_their_keys() -> None:
+    for text in random.Random(1).sample(kernel_texts(), 60):
+        lines, docstrings = text.splitlines(keepends=True), list(documented(ast.parse(text)))
+        for one in sorted(docstrings, key=lambda one: -one.lineno):
+            end = lines[one.end_lineno - 1].encode()[one.end_col_offset :].decode()  # type: ignore[operator]
+            lines[one.lineno - 1 : one.end_lineno] = [" " * one.col_offset + '"""Other.\n\n  words"""' + end]
+        tokens = tokenize.generate_tokens(io.StringIO("".join(lines)).readline)
+        without = [(one.type, "" if one.type == tokenize.COMMENT else one.string, *one[2:]) for one in tokens]
+        edited = tokenize.untokenize(without)
+        assert edited != text
+        assert code_key("# first\n\n" + edited) == code_key(text)
+
+
+OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.BitAnd: ast.BitOr, ast.LShift: ast.RShift}
+COMPARISONS = {ast.Lt: ast.LtE, ast.Gt: ast.GtE, ast.LtE: ast.Lt, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+
+
+def change(node: ast.AST) -> bool:
+    """Change what a node computes, in place; changed twice it need not be as before."""
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
+        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        node.value += "_"
+    elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in OPERATORS:
+        node.op = OPERATORS[type(node.op)]()
+    elif isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
+        node.ops[0] = COMPARISONS[type(node.ops[0])]()
+    elif isinstance(node, ast.Name):
+        node.id += "_"
+    elif isinstance(node, ast.Attribute):
+        node.attr += "_"
+    elif isinstance(node, ast.arg):
+        node.arg += "_"
+    elif isinstance(node, ast.If | ast.IfExp | ast.While):
+        node.test = ast.UnaryOp(ast.Not(), node.test)
+    else:
+        return False
+    return True
+
+
+def read_by_nobody(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is not compiled: texts as statements, types of local variables; and literal parts of f-strings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            yield node.value
+        elif isinstance(node, ast.AnnAssign):
+            yield from ast.walk(node.annotation)
+        elif isinstance(node, ast.JoinedStr):
+            yield from ast.walk(node)
+
+
+def test_any_change_of_a_kernel_is_another_key() -> None:
+    rng, tried = random.Random(1), 0
+    for text in rng.sample(kernel_texts(), 60):
+        before = code_key(text)
+        for _ in range(2):
+            tree = ast.parse(text)
+            passed = {*documented(tree), *read_by_nobody(tree)}
+            nodes = [one for one in ast.walk(tree) if one not in passed]
+            rng.shuffle(nodes)
+            changed = next((one for one in nodes if change(one)), None)
+            if changed is not None:
+                code = compile(ast.fix_missing_locations(tree), "some.py", "exec", dont_inherit=True)
+                assert content._key_of_code(code) != before, ast.unparse(changed)
+                tried += 1
+    assert tried > 100
 
 
 def test_neither_place_nor_time_nor_other_modules_matter(tmp_path: Path) -> None:
@@ -135,6 +265,12 @@ def test_a_closure_over_something_unknown_is_kept_nowhere() -> None:
     with pytest.raises(content.UnknownContentError, match="amount is object"):
         content.content_of(adds(object()))
 
+    def add(number: int, amount: Any = object()) -> int:  # noqa: B008 -- any value
+        return number
+
+    with pytest.raises(content.UnknownContentError, match="unknown defaults"):
+        content.content_of(add)  # type: ignore[arg-type]
+
 
 def test_an_edited_inner_kernel_is_compiled_into_its_callers(tmp_path: Path) -> None:
     assert outer(write(tmp_path))(2) == 12
@@ -147,6 +283,24 @@ def test_an_edited_inner_kernel_is_compiled_into_its_callers(tmp_path: Path) -> 
 def kernel_modules() -> list[str]:
     files = (PACKAGE / "kernels").rglob("*.py")
     return sorted(".".join(("polars_tadoc", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in files)
+
+
+def kernel_texts() -> list[str]:
+    """Return the sources of modules with code."""
+    files = [*(PACKAGE / "kernels").rglob("*.py"), *(PACKAGE / "runtime").glob("*.py")]
+    return [text for path in sorted(files) if "def " in (text := path.read_text("utf-8"))]
+
+
+def test_no_kernel_takes_a_value_from_a_docstring_elsewhere() -> None:
+    """Keys cover the docstrings of a module that reads any, but no other module's."""
+    copies = {"interrupts.py", "cached_property.py", "documented.py", "option_signature.py"}
+    found = {
+        path.name
+        for root in ("kernels", "runtime")
+        for path in (PACKAGE / root).rglob("*.py")
+        if path.parent.name != "machine_code" and content._READS_SOURCES.search(path.read_text("utf-8"))
+    }
+    assert found <= copies
 
 
 def test_imports_are_those_that_python_sees() -> None:

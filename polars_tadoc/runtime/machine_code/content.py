@@ -1,28 +1,33 @@
-"""The content key of a kernel: a hash of its source and bytecode, and those of everything that it depends on.
+"""The content key of a kernel: a hash of its bytecode, and of that of everything that it depends on.
 
 Numba decides by a file's time and size whether machine code is current, and ignores other files that a kernel calls.
 This key is equal for equal content, wherever and whenever it was written. It covers
 
-- the source of the kernel's module and of all modules of kernels that it imports, directly or not: types, intrinsics
+- the bytecode of the kernel's module and of all modules of kernels that it imports, directly or not: types, intrinsics
   and everything else made by importing a module;
-- bytecode, options, and values of globals and closures, of the kernel and of each function that it reaches by name:
-  differences between processes with the same source (a number from the environment), and modules without a source.
+- bytecode, defaults, options, and values of globals and closures, of the kernel and of each function that it reaches by
+  name: differences between processes with the same source (a number from the environment), and modules without one.
+
+Comments, docstrings and line numbers are not part of it, except with Numba's debugging information, which has lines.
 """
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import importlib.util
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import pairwise
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
+from numba import config, types
 from numba.core.dispatcher import Dispatcher
 
 ROOTS = ("polars_tadoc.kernels", "polars_tadoc.runtime")
@@ -86,6 +91,11 @@ def _part_of(function: FunctionType) -> _Part:
     names = {name for one in _nested(code) for name in one.co_names}
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     values = [f"{function.__module__}.{function.__qualname__}", _key_of_code(code)]
+    for name, given in (("defaults", function.__defaults__), ("named defaults", function.__kwdefaults__)):
+        key = _key_of(tuple(given.items()) if isinstance(given, dict) else given, found)
+        if key is None and "<locals>" in function.__qualname__:  # else the module's bytecode decides them
+            raise UnknownContentError(f"{function.__qualname__}: unknown {name}")
+        values.append(f"{name}={key}")
     known = sorted(names & function.__globals__.keys())
     values += [f"{name}={_key_of(function.__globals__[name], found)}" for name in known]
     for name in sorted(cells):
@@ -145,15 +155,57 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def _key_of_code(code: CodeType) -> str:
-    """Return a key of bytecode that leaves out file names and lines."""
-    constants = [_key_of_code(one) if isinstance(one, CodeType) else _key_of(one, []) for one in code.co_consts]
-    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags)
-    return _hash(code.co_name, code.co_code.hex(), repr(constants), repr(names))
+    """Return a key of bytecode that leaves out file names, docstrings and lines."""
+    left_out = _for_readers(code)
+    constants = [_key_of_constant(None if k in left_out else one) for k, one in enumerate(code.co_consts)]
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    numbers = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~_HAS_DOCSTRING)
+    lines = (code.co_firstlineno, code.co_linetable) if config.DEBUGINFO_DEFAULT else ()
+    bytecode = (code.co_code.hex(), code.co_exceptiontable.hex())
+    return _hash(code.co_name, *bytecode, repr(constants), repr(names), repr(numbers), repr(lines))
+
+
+def _key_of_constant(value: Any) -> str:
+    if isinstance(value, CodeType):
+        return _key_of_code(value)
+    if isinstance(value, tuple | frozenset):
+        keys = [_key_of_constant(one) for one in value]
+        return f"{type(value).__name__} {keys if isinstance(value, tuple) else sorted(keys)}"
+    if isinstance(value, slice):
+        return f"slice {_key_of_constant((value.start, value.stop, value.step))}"
+    if isinstance(value, _SIMPLE) or value is Ellipsis:
+        return f"{type(value).__name__} {value!r}"
+    raise UnknownContentError(f"a constant is {type(value).__name__}")
+
+
+_HAS_DOCSTRING = 0x4000000
+"""A flag of functions since Python 3.13."""
+_TAKES_CONSTANT = frozenset(dis.hasconst)
+_LOAD, _STORE = dis.opmap["LOAD_CONST"], dis.opmap["STORE_NAME"]
+_STORED = ("__doc__", "__firstlineno__", "__static_attributes__")
+"""What bodies of modules and classes store for readers of the code."""
+
+
+def _for_readers(code: CodeType) -> set[int]:
+    """Return the places of constants that only readers need: docstrings, lines of classes.
+
+    A function's docstring is a first constant that no instruction takes. Others are taken once, to be stored. Arguments
+    above 255 are counted by their last byte: constants may then be kept, and none is left out that another instruction
+    takes.
+    """
+    instructions = list(zip(code.co_code[::2], code.co_code[1::2], strict=True))
+    taken = Counter(place for operation, place in instructions if operation in _TAKES_CONSTANT)
+    found = {0} - taken.keys()
+    names = {code.co_names.index(name) for name in _STORED if name in code.co_names}
+    for (load, place), (store, name) in pairwise(instructions) if names else ():
+        if load == _LOAD and store == _STORE and name in names and taken[place] == 1:
+            found.add(place)
+    return found
 
 
 @cache
 def sources_of(module: str) -> dict[str, str]:
-    """Return a hash of the source of a module, and of each kernel module of the package that it imports, by name.
+    """Return a hash of the code of a module, and of each kernel module of the package that it imports, by name.
 
     A module without a source, as in frozen applications, has no hash: then only bytecode is compared.
     """
@@ -179,17 +231,24 @@ class _Source(NamedTuple):
     is_package: bool
 
 
+_READS_SOURCES = re.compile(r"__doc__|\binspect\b|linecache|getsource|lineno")
+
+
 @cache
 def _read(name: str) -> _Source | None:
-    """Return the source of a module; read once, when its kernels are first decorated."""
+    """Return the source of a module, and a hash of its bytecode; read once, when its kernels are first decorated.
+
+    The hash covers also the text of a module that may take values from docstrings or lines.
+    """
     try:
         spec = importlib.util.find_spec(name)
-        text = spec.loader.get_source(name)  # type: ignore[union-attr]
+        text, code = spec.loader.get_source(name), spec.loader.get_code(name)  # type: ignore[union-attr]
     except (ImportError, ValueError, AttributeError, OSError):  # no such module, made by hand, or run by `python -c`
         return None
-    if spec is None or text is None:  # a frozen application
+    if spec is None or text is None or code is None:  # a frozen application
         return None
-    return _Source(text, _hash(text), spec.submodule_search_locations is not None)
+    key = _hash(_key_of_code(code), text if _READS_SOURCES.search(text) else "")
+    return _Source(text, key, spec.submodule_search_locations is not None)
 
 
 @cache
