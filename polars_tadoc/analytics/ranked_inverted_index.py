@@ -104,7 +104,7 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
     """The checked arguments of a call."""
 
     name: ClassVar[str] = "ranked_inverted_index"
-    joins_grammars_on: ClassVar[tuple[str, ...]] = ("gpu",)
+    joins_grammars_on: ClassVar[tuple[str, ...]] = ("cpu", "gpu")
     schema = staticmethod(schema)
 
     def partial(self, corpus: Corpus, engine: Engine) -> Postings:

@@ -1,4 +1,4 @@
-"""Several grammars as one: a device then traverses, sorts and adds up all rows at once, and nothing is merged.
+"""Several grammars as one: an engine then traverses, sorts and adds up all rows at once, and nothing is merged.
 
 The rules of all grammars are level by level over the words of all, each word once. Numbering them takes as long as a
 few merges, so only the grammars of columns that are kept (:mod:`polars_tadoc.model.kept_columns`) are joined, once:
