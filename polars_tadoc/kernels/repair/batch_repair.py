@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,17 +32,16 @@ from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.repair import batch_repair_cpu as kernels
 from polars_tadoc.kernels.repair import pairs_cpu as counting
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
-POSITIONS_AT_A_TIME = 1 << 20
-"""Maximum positions counted between two barriers of the threads; 27 bytes each."""
-
-POSITIONS_PER_BUCKET = 1 << 14
+POSITIONS_PER_BUCKET = 1 << 15
 """Positions per additional bucket of pairs."""
 
 POSITIONS_PER_TASK = 1 << 17
 """Minimum positions per task."""
+
+Result = TypeVar("Result")
 
 
 class BinaryRules(NamedTuple):
@@ -71,16 +70,15 @@ def build(
     """
     size = len(sequence)
     state = np.zeros((size + 23) // 8 * 8, np.uint8)  # at least eight dead positions follow the last
-    slots = np.empty((size + 7) // 8 * 8, np.uint32)
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence, state, *c), even_chunks(size)))
-    rules = _Rules(vocabulary_size)
+    rules, space = _Rules(vocabulary_size), _WorkSpace.of(size, alive)
     round_number = 0
     stalled_before = False
-    counter = _Counter(alive)
     while alive > 1:
         on_round(round_number, alive)
         round_number += 1
-        pairs = counter.count(_Sequence(sequence[:size], state, slots), alive)
+        pairs = _Round(sequence[:size], state, alive, space)
+        pairs.count()
         pairs.select()
         replaced, any_selected = pairs.make_rules(rules)
         stalled = replaced == 0
@@ -88,7 +86,6 @@ def build(
             break
         stalled_before = stalled
         size, alive = pairs.rewrite(stalled)
-        del pairs  # frees its table before the next round's
         state[size : (size + 15) // 8 * 8] = counting.DEAD
     return BinaryRules(*rules.arrays(), sequence[:size].copy())
 
@@ -101,9 +98,9 @@ class _Rules:
         self.left, self.right = np.empty(1 << 10, np.uint32), np.empty(1 << 10, np.uint32)
         self.index = np.zeros(1 << 12, np.uint32)
 
-    def assign(self, table: UInt64, entries: UInt32, symbols: UInt32) -> None:
-        """Assign each listed table entry its rule's symbol."""
-        most = self.known + len(entries)
+    def assign(self, sequence: UInt32, places: UInt64, symbols: UInt32) -> None:
+        """Assign each listed table entry its rule's symbol; ``places`` as of ``list_rules``, ascending."""
+        most = self.known + len(places)
         if most > len(self.left):
             capacity = 1 << most.bit_length()
             self.left, self.right = np.resize(self.left, capacity), np.resize(self.right, capacity)
@@ -111,7 +108,7 @@ class _Rules:
             kernels.fill_index(self.left, self.right, self.known, self.index)
         self.known = int(
             kernels.assign_rules(
-                table, entries, self.vocabulary_size, self.known, symbols, self.left, self.right, self.index
+                sequence, places, self.vocabulary_size, self.known, symbols, self.left, self.right, self.index
             )
         )
 
@@ -127,157 +124,118 @@ def _tasks(positions: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Sequence:
-    """The sequence at the start of a round."""
+class _WorkSpace:
+    """Memory of all rounds: fresh pages would cost more than the work. Untouched memory is never allocated."""
 
-    symbols: UInt32
-    state: UInt8
-    slots: UInt32
-    """Each alive position's entry in the table of pairs."""
+    items: UInt64
+    """Of each alive position by bucket: its pair's hash, then the pair's count and entry."""
+    table: UInt64
+    """Entries of the pairs that occur more than once."""
+    rules: UInt32
+    """By entry: its rule's symbol."""
+    chosen: UInt32
+    """Entries of selected positions, which are at most every other position."""
 
-    @property
-    def blocks(self) -> UInt64:
-        """The state, eight positions at a time, so that dead ranges cost an eighth."""
-        return self.state.view(np.uint64)[: (len(self.symbols) + 7) // 8]
-
-    def chunks(self, count: int) -> list[tuple[int, int]]:
-        """Chunks of whole blocks, in blocks."""
-        return list(pairwise(len(self.blocks) * i // count for i in range(count + 1)))
-
-
-class _Buckets:
-    """Pairs with a common hash prefix: counted by one thread at a time, in separate tables."""
-
-    def __init__(self, first: int, size: int, positions: int, sieved: bool) -> None:
-        self.first = first
-        # four bits per position: one in twelve pairs that occur once still gets an entry
-        self.seen = np.zeros((size, 1 << max(0, positions // 32).bit_length() if sieved else 1), np.uint64)
-        self.index = np.zeros((size, 1 << (64 + positions // 16).bit_length()), np.uint32)
-        self.progress = np.zeros((size, counting.PROGRESS), np.int64)
-
-    def count(self, hashes: UInt64, filled: Int64, which: int, pairs: _Pairs) -> None:
-        """Count all shares' pairs of these buckets."""
-        self.progress[:, [counting.SHARE, counting.PLACE]] = 0
-        tables = (pairs.table, pairs.rules, pairs.free)
-        while counting.count(hashes, filled, self.first, which, self.seen, self.index, self.progress, *tables):
-            larger = np.zeros((len(self.index), 2 * self.index.shape[1]), np.uint32)
-            counting.fill_index(self.index, pairs.table, larger)
-            self.index = larger
+    @classmethod
+    def of(cls, size: int, alive: int) -> _WorkSpace:
+        """Allocate what a sequence takes."""
+        entries = alive // 2 + counting.BUCKETS
+        return cls(
+            np.empty(alive + 1, np.uint64),
+            np.empty(counting.FIELDS * entries, np.uint64),
+            np.empty(entries, np.uint32),
+            np.empty((size + 7) // 8 * 4 + counting.AHEAD, np.uint32),
+        )
 
 
-class _Counter:
-    """Counts the pairs of each round; statistics of a round determine how the next one counts."""
+class _Round:
+    """The pairs of one round, and the sequence at its start."""
 
-    def __init__(self, alive: int) -> None:
-        size = max(1 << 15, 3 * min(alive // 16, POSITIONS_AT_A_TIME))
-        self.hashes = np.empty(size, np.uint64)
-        self.bucket_of = np.empty(size, np.uint8)
-        self.worth_sieving = True
+    def __init__(self, symbols: UInt32, state: UInt8, alive: int, space: _WorkSpace) -> None:
+        self.symbols, self.state, self.space = symbols, state, space
+        # eight positions at a time, so that dead ranges cost an eighth
+        self.blocks = state.view(np.uint64)[: (len(symbols) + 7) // 8]
+        shares = min(_tasks(max(alive, len(symbols) // 4)), len(self.blocks))
+        self.shares = list(pairwise(len(self.blocks) * i // shares for i in range(shares + 1)))
+        """Ranges of blocks, one per task."""
+        self.groups = _tasks(alive)
+        self.bits = max(0, min(alive // POSITIONS_PER_BUCKET, counting.BUCKETS).bit_length() - 1)
+        self.entries = 0
 
-    def count(self, sequence: _Sequence, alive: int) -> _Pairs:
+    def _map(self, function: Callable[..., Result]) -> list[Result]:
+        """Apply a function of a share's number and its range of blocks to all shares."""
+        return map_parallel(lambda k: function(k, *self.shares[k]), range(len(self.shares)))
+
+    def count(self) -> None:
         """Count pairs exactly."""
-        bucket_count = 1 << max(0, min(alive // POSITIONS_PER_BUCKET, counting.BUCKETS).bit_length() - 1)
-        pairs = _Pairs(sequence, alive, alive + bucket_count * counting.RUN)
-        group_count = min(_tasks(alive), bucket_count)
-        groups = [
-            _Buckets(first, stop - first, alive // bucket_count, self.worth_sieving)
-            for first, stop in pairwise(bucket_count * g // group_count for g in range(group_count + 1))
-        ]
-        if self.worth_sieving:
-            self._count(sequence, alive, bucket_count, groups, pairs, counting.REPEATED)
-            self._count(sequence, alive, bucket_count, groups, pairs, counting.KNOWN)
-        else:
-            self._count(sequence, alive, bucket_count, groups, pairs, counting.ALL)
-        pairs.close()
-        # few pairs occur once: a second look costs more than their entries
-        self.worth_sieving = len(pairs.rules) > alive // 16
-        return pairs
-
-    def _count(
-        self, sequence: _Sequence, alive: int, bucket_count: int, groups: list[_Buckets], pairs: _Pairs, which: int
-    ) -> None:
-        """Count positions, or, if only ``KNOWN`` pairs count, those without an entry."""
-        waiting = which == counting.KNOWN
-        walk = (sequence.state, sequence.blocks, sequence.slots, waiting)
-        shares = _tasks(alive)
-        size = len(self.hashes) // shares
-        hashes = self.hashes[: shares * size].reshape(shares, size)
-        bucket_of = self.bucket_of[: shares * size].reshape(shares, size)
-        filled = np.zeros((shares, bucket_count), np.int64)
-        at, stops = zip(*sequence.chunks(shares), strict=True)
-
-        def scatter(t: int) -> int:
-            own = (hashes[t], filled[t], bucket_of[t])
-            return int(counting.scatter(sequence.symbols, *walk, at[t], stops[t], *own))
-
-        def gather(t: int) -> None:
-            counting.gather(*walk, at[t], stopped[t], hashes[t], bucket_count, bucket_of[t])
-
-        while at != stops:
-            stopped = tuple(map_parallel(scatter, range(shares)))
-            map_parallel(lambda group: group.count(hashes, filled, which, pairs), groups)
-            map_parallel(gather, range(shares))
-            at = stopped
-
-
-class _Pairs:
-    """The pairs of one round."""
-
-    def __init__(self, sequence: _Sequence, alive: int, most: int) -> None:
-        self.sequence, self.alive = sequence, alive
-        # untouched memory is never allocated
-        self.table = np.empty(counting.FIELDS * most, np.uint64)
-        self.rules = np.empty(most, np.uint32)  # first positions until the rules are numbered
-        self.free = np.zeros(1, np.uint64)
-
-    def close(self) -> None:
-        """Drop unused entries."""
-        taken = int(self.free[0])
-        self.table, self.rules = self.table[: counting.FIELDS * taken], self.rules[:taken]
+        walk, items = (self.symbols, self.state, self.blocks), self.space.items
+        sizes = np.zeros((len(self.shares), 1 << self.bits), np.int64)
+        self._map(lambda k, first, stop: counting.measure(*walk, first, stop, self.bits, sizes[k]))
+        ends = np.cumsum(sizes.T.reshape(-1))
+        self.starts = np.ascontiguousarray((ends - sizes.T.reshape(-1)).reshape(sizes.T.shape).T)
+        """By share and bucket."""
+        self._map(lambda k, first, stop: counting.scatter(*walk, first, stop, self.bits, self.starts[k], items))
+        edges = np.append(self.starts[0], ends[-1])
+        cuts = np.searchsorted(edges, np.arange(self.groups + 1) * ends[-1] // self.groups)
+        cuts[0], cuts[-1] = 0, len(edges) - 1
+        free = np.zeros(1, np.uint64)
+        map_parallel(
+            lambda group: counting.count(items, edges[group[0] : group[1] + 1], self.space.table, free),
+            list(pairwise(cuts.tolist())),
+        )
+        self.entries = int(free[0])
 
     def select(self) -> None:
         """Select the positions to replace."""
-        s = self.sequence
-        map_parallel(
-            lambda chunk: kernels.select(s.symbols, s.state, s.blocks, s.slots, self.table, self.rules, *chunk),
-            s.chunks(_tasks(self.alive)),
+        space = self.space
+        chosen = [space.chosen[4 * first :] for first, _ in self.shares]  # neighbours are never selected both
+        walk = (self.symbols, self.state, self.blocks)
+        counts = self._map(
+            lambda k, first, stop: kernels.select(
+                *walk, first, stop, self.bits, self.starts[k], space.items, space.table, chosen[k]
+            )
         )
+        self.chosen = [own[: count + counting.AHEAD] for own, count in zip(chosen, counts, strict=True)]
+        """By share: the selected positions' entries, and some more items."""
 
     def make_rules(self, rules: _Rules) -> tuple[int, bool]:
         """Find or make the rules of the pairs to replace; new ones are numbered by first use.
 
         Returns the number of replaced pairs, and whether any position is selected at all.
         """
-        entries, places = np.empty(len(self.rules), np.uint32), np.empty(len(self.rules), np.uint32)
-        count, any_selected = kernels.list_rules(self.table, self.rules, entries, places)
-        rules.assign(self.table, entries[:count][np.argsort(places[:count])], self.rules)
+        own = self.space.rules[: self.entries]
+        places = np.empty(len(own) + 1, np.uint64)
+        count, any_selected = kernels.list_rules(self.space.table, own, places)
+        rules.assign(self.symbols, np.sort(places[:count]), own)
         return count, any_selected
 
     def rewrite(self, stalled: bool) -> tuple[int, int]:
-        """Rewrite every chunk in place, then close the gaps; return the new size and the number of alive positions."""
-        s, rules = self.sequence, self.rules
-        chunks = [(8 * first, min(8 * stop, len(s.symbols))) for first, stop in s.chunks(_tasks(len(s.symbols) // 4))]
-        consumed = [
-            first > 0 and s.state[first - 1] == counting.SELECTED and rules[s.slots[first - 1]] != counting.NONE
-            for first, _ in chunks
+        """Rewrite every share in place, then close the gaps; return the new size and the number of alive positions."""
+        symbols, state, rules = self.symbols, self.state, self.space.rules
+        chunks = [(8 * first, min(8 * stop, len(symbols))) for first, stop in self.shares]
+        consumed = [False] + [
+            stop > 0 and state[stop - 1] == counting.SELECTED and rules[own[-1 - counting.AHEAD]] != counting.NONE
+            for (_, stop), own in zip(chunks[:-1], self.chosen, strict=False)
         ]
         written = map_parallel(
-            lambda k: kernels.rewrite(s.symbols, s.state, s.blocks, s.slots, rules, *chunks[k], consumed[k], stalled),
+            lambda k: kernels.rewrite(
+                symbols, state, self.blocks, self.chosen[k], rules, *chunks[k], consumed[k], stalled
+            ),
             range(len(chunks)),
         )
         size = alive = 0
-        for (first, _), (symbols, alive_here, starts_new) in zip(chunks, written, strict=True):
-            if size > 0 and symbols > 0:  # the pair across the seam
+        for (first, _), (kept, alive_here, starts_new) in zip(chunks, written, strict=True):
+            if size > 0 and kept > 0:  # the pair across the seam
                 last = size - 1
-                if s.symbols[first] == SEPARATOR:
-                    alive -= int(s.state[last] != counting.DEAD)
-                    s.state[last] = counting.DEAD
-                elif starts_new and s.symbols[last] != SEPARATOR and s.state[last] == counting.DEAD:
-                    s.state[last] = counting.ALIVE
+                if symbols[first] == SEPARATOR:
+                    alive -= int(state[last] != counting.DEAD)
+                    state[last] = counting.DEAD
+                elif starts_new and symbols[last] != SEPARATOR and state[last] == counting.DEAD:
+                    state[last] = counting.ALIVE
                     alive += 1
             if size != first:
-                s.symbols[size : size + symbols] = s.symbols[first : first + symbols]
-                s.state[size : size + symbols] = s.state[first : first + symbols]
-            size += symbols
+                symbols[size : size + kept] = symbols[first : first + kept]
+                state[size : size + kept] = state[first : first + kept]
+            size += kept
             alive += alive_here
         return size, alive

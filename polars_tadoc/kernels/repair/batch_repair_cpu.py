@@ -1,4 +1,4 @@
-"""The passes of one round of batch RePair over a sequence of symbols; :mod:`.pairs` counts its pairs.
+"""The passes of one round of batch RePair over a sequence of symbols; :mod:`.pairs_cpu` counts its pairs.
 
 Every pass is split by position. Threads share the table of pairs: during selection they add to its tallies atomically.
 The result depends neither on the order nor on the number of threads.
@@ -11,15 +11,30 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.repair.pairs_cpu import ALIVE, DEAD, FIELDS, HASH, NONE, SELECTED, TALLY, hash_pair, pair_of
+from polars_tadoc.kernels.repair.pairs_cpu import (
+    AHEAD,
+    ALIVE,
+    DEAD,
+    FIELDS,
+    NONE,
+    PLACE,
+    SELECTED,
+    TALLY,
+    bucket_of,
+    hash_pair,
+    list_alive,
+)
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetch
-from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
 PENDING = 1 << 10
 """Entries whose selections a thread sums locally: hot cache lines would bounce between cores."""
+
+WAITING = 1 << 8
+"""Selected positions that a thread collects before it counts them, so that their entries are fetched ahead."""
 
 LOOK = 1 << 16
 """Positions between polls for interrupts."""
@@ -52,108 +67,139 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
     return hash_pair(sequence[i], sequence[i + 1]) > hash_pair(sequence[neighbour], sequence[neighbour + 1])
 
 
+@njit
+def _tally(table: Any, entries: Any, places: Any, count: int, pending: Any, times: Any, chosen: Any) -> None:
+    """Count selected positions in the table, and copy their entries to ``chosen``."""
+    for k in range(count):
+        prefetch(table, FIELDS * nb.int64(entries[min(k + AHEAD, count - 1)]))
+        entry = nb.int64(entries[k])
+        chosen[k] = entry
+        at = ((entry * _SPREAD) & NONE) >> 22
+        if pending[at] != entry:
+            if pending[at] >= 0:
+                atomic_add(table, FIELDS * pending[at] + TALLY, times[at] << _32)
+            pending[at], times[at] = entry, 0
+            if places[k] < table[FIELDS * entry + PLACE]:
+                atomic_min(table, FIELDS * entry + PLACE, places[k])
+        times[at] += nb.uint64(1)
+
+
 @polled
 @njit
 def select(
     sequence: UInt32,
     state: UInt8,
     blocks: UInt64,
-    slots: UInt32,
-    table: UInt64,
-    first_place: UInt32,
     first_block: int,
     stop_block: int,
-) -> None:
+    bits: int,
+    starts: Int64,
+    items: UInt64,
+    table: UInt64,
+    chosen: UInt32,
+) -> int:
     """Select the positions whose pair has priority over both adjacent ones; count them and find each pair's first.
 
     Positions whose pair occurs once become dead. Priority is (count, hash of the pair); only the upper 32 bits of the
-    hash are compared unless they tie.
+    hash are compared unless they tie. ``items``, from ``starts`` on by bucket, has the pairs' counts and entries; the
+    selected positions' entries are written to ``chosen``. Returns their number.
     """
     began = interrupts()
     zero = nb.uint64(0)
-    before = here = after = zero
+    start, stop = 8 * first_block, 8 * stop_block
+    following = starts.copy()
+    before = here = zero  # priorities of an alive position, which is decided when the next is known, and the one before
+    entry = nb.uint32(0)
+    at = nb.int64(-2)
     run_start = tied = nb.int64(-1)
+    count = waiting = 0
+    alive = np.empty(8, np.int64)
+    entries, places = np.empty(WAITING + 8, np.uint32), np.empty(WAITING + 8, np.uint64)
     pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.uint64)
-    for block in range(first_block, stop_block):
+    if 0 < start < stop and state[start - 1] != DEAD:  # the last position of the previous share
+        h = hash_pair(sequence[start - 1], sequence[start])
+        item = items[following[bucket_of(h, bits)] - 1]
+        here = ((item & ~_LOW) | (h >> _32)) * nb.uint64(item != zero)
+        at = start - 1
+    for block in range(first_block, stop_block + 1):
         if block & 0x3FFF == 0 and interrupts() != began:
-            return
-        if blocks[block] == 0:
-            continue
-        if 8 * block + 72 <= len(slots):
-            for i in range(8 * block + 64, 8 * block + 72):
-                # a dead position's slot may be out of bounds, and even prefetching it is slow
-                prefetch(table, FIELDS * nb.int64(slots[i]) * nb.int64(state[i] != DEAD))
-        here = zero
-        for i in range(8 * block - 2, 8 * block + 8):  # the first two only fetch ahead
-            after = zero
-            if i >= -1 and state[i + 1] != DEAD:
-                at = FIELDS * nb.int64(slots[i + 1])
-                occurrences = table[at + TALLY] & _LOW
-                if occurrences >= 2:
-                    after = (occurrences << _32) | (table[at + HASH] >> _32)
-                else:
-                    state[i + 1] = DEAD
-            if i >= 8 * block and here != zero and here >= before and here >= after:
-                wins = True
-                if here in (before, after):
-                    if tied < 0 or tied != i - 1 or sequence[i] != sequence[i - 1]:
-                        run_start = i
-                        while run_start > 0 and sequence[run_start - 1] == sequence[i]:
+            return count
+        alive[0], many = stop, 1  # the first position of the next share
+        if block < stop_block:
+            if blocks[block] == 0:
+                continue
+            many = list_alive(state, block, alive)
+        for k in range(many):
+            i = alive[k]
+            priority = zero
+            next_entry = nb.uint32(0)
+            if state[i] != DEAD:
+                h = hash_pair(sequence[i], sequence[i + 1])
+                bucket = bucket_of(h, bits)
+                place = following[bucket]
+                prefetch(items, place + AHEAD)  # more streams than the hardware prefetches
+                following[bucket] = place + 1
+                item = items[place]
+                next_entry = nb.uint32(item & _LOW)
+                priority = ((item & ~_LOW) | (h >> _32)) * nb.uint64(item != zero)
+            after = priority * nb.uint64(i == at + 1)
+            if at >= start:
+                wins = (here != zero) & (here >= before) & (here >= after)
+                if wins & ((here == before) | (here == after)):
+                    if tied < 0 or tied != at - 1 or sequence[at] != sequence[at - 1]:
+                        run_start = at
+                        while run_start > 0 and sequence[run_start - 1] == sequence[at]:
                             run_start -= 1
-                    tied = i
+                    tied = at
                     if here == before:
-                        wins = _wins_tie(sequence, i, i - 1, run_start)
+                        wins = _wins_tie(sequence, at, at - 1, run_start)
                     if here == after:
-                        wins = wins and _wins_tie(sequence, i, i + 1, run_start)
-                if wins:
-                    state[i] = SELECTED
-                    entry = nb.int64(slots[i])
-                    at = ((entry * _SPREAD) & NONE) >> 22
-                    if pending[at] != entry:
-                        if pending[at] >= 0:
-                            atomic_add(table, FIELDS * pending[at] + TALLY, times[at] << _32)
-                        pending[at], times[at] = entry, zero
-                        if i < first_place[entry]:
-                            atomic_min(first_place, entry, nb.uint32(i))
-                    times[at] += nb.uint64(1)
-            before = here
-            here = after
-    for at in range(PENDING):
-        if pending[at] >= 0:
-            atomic_add(table, FIELDS * pending[at] + TALLY, times[at] << _32)
+                        wins = wins and _wins_tie(sequence, at, at + 1, run_start)
+                # branches would be unpredictable
+                state[at] = nb.uint8(here != zero) + nb.uint8(wins)
+                entries[waiting] = entry
+                places[waiting] = at
+                waiting += wins
+            before = here * nb.uint64(i == at + 1)
+            at, here, entry = i, priority, next_entry
+        if waiting >= WAITING:
+            _tally(table, entries, places, waiting, pending, times, chosen[count : count + waiting])
+            count += waiting
+            waiting = 0
+    _tally(table, entries, places, waiting, pending, times, chosen[count : count + waiting])
+    for slot in range(PENDING):
+        if pending[slot] >= 0:
+            atomic_add(table, FIELDS * pending[slot] + TALLY, times[slot] << _32)
+    return count + waiting
 
 
 @polled
 @njit
-def list_rules(table: UInt64, first_place: UInt32, entries: UInt32, places: UInt32) -> Any:
-    """List the table entries whose pair is replaced, with the first position of each.
+def list_rules(table: UInt64, rules: UInt32, places: UInt64) -> Any:
+    """List ``first position << 32 | entry`` of the table entries whose pair is replaced; ``rules`` becomes ``NONE``.
 
-    Returns their number, and whether any position is selected at all. Entries that are not replaced get ``NONE`` as
-    first position.
+    Returns their number, and whether any position is selected at all.
     """
     began = interrupts()
     out = 0
     any_selected = False
-    for entry in range(len(first_place)):
+    for entry in range(len(rules)):
         if entry & 0xFFFF == 0 and interrupts() != began:
             return out, any_selected
         tally = table[FIELDS * entry + TALLY]
         selected = tally >> _32
-        if selected >= 2 and nb.uint64(2) * selected >= tally & _LOW:
-            entries[out] = entry
-            places[out] = first_place[entry]
-            out += 1
-        else:
-            any_selected |= selected > 0
-            first_place[entry] = NONE
-    return out, any_selected or out > 0
+        any_selected |= selected > 0
+        places[out] = (table[FIELDS * entry + PLACE] << _32) | nb.uint64(entry)
+        rules[entry] = NONE
+        out += (selected >= 2) & (nb.uint64(2) * selected >= tally & _LOW)
+    return out, any_selected
 
 
 @polled
 @njit
 def assign_rules(
-    table: UInt64,
-    entries: UInt32,
+    sequence: UInt32,
+    places: UInt64,
     vocabulary_size: int,
     known: int,
     rules: UInt32,
@@ -161,20 +207,20 @@ def assign_rules(
     right: UInt32,
     index: UInt32,
 ) -> int:
-    """Assign the listed entries their rules' symbols; return the new number of rules.
+    """Assign the entries listed by :func:`list_rules` their rules' symbols; return the new number of rules.
 
     A pair that already is a rule keeps its symbol. New rules are numbered in the given order and appended to ``left``
     and ``right``; ``index``, a hash table of rule numbers + 1, finds rules by pair.
     """
     began = interrupts()
     mask = nb.uint64(len(index) - 1)
-    for k in range(len(entries)):
+    for k in range(len(places)):
         if k & 0xFFFF == 0 and interrupts() != began:
             return known
-        entry = nb.int64(entries[k])
-        h = table[FIELDS * entry + HASH]
-        first, second = pair_of(h)
-        s = nb.int64(h & mask)
+        entry = nb.int64(places[k] & _LOW)
+        place = nb.int64(places[k] >> _32)
+        first, second = sequence[place], sequence[place + 1]
+        s = nb.int64(hash_pair(first, second) & mask)
         while True:
             rule = nb.int64(index[s]) - 1
             if rule < 0:
@@ -208,7 +254,7 @@ def rewrite(
     sequence: UInt32,
     state: UInt8,
     blocks: UInt64,
-    slots: UInt32,
+    chosen: UInt32,
     rules: UInt32,
     first: int,
     stop: int,
@@ -217,12 +263,14 @@ def rewrite(
 ) -> Any:
     """Replace and compact in place from ``first``; positions next to new symbols become alive.
 
-    ``consumed``: the symbol at ``first`` is part of a rule at ``first - 1``. ``stalled``: no rule was made in this
-    round, and selected positions become dead, so that adjacent ones can be selected. Returns the number of symbols
-    written, the number of alive ones, and whether the first one is new.
+    ``chosen`` has the selected positions' entries, then ``AHEAD`` items of any value. ``consumed``: the symbol at
+    ``first`` is part of a rule at ``first - 1``. ``stalled``: no rule was made in this round, and selected positions
+    become dead, so that adjacent ones can be selected. Returns the number of symbols written, the number of alive ones,
+    and whether the first one is new.
     """
     began, look = interrupts(), first
     out = first
+    taken = 0
     alive = 0
     starts_new = False
     i = first + 1 if consumed else first
@@ -231,10 +279,6 @@ def rewrite(
             if interrupts() != began:
                 break
             look = i + LOOK
-        if i & 7 == 0 and i + 72 <= stop and blocks[(i >> 3) + 8] != 0:
-            for j in range(i + 64, i + 72):
-                if state[j] == SELECTED:
-                    prefetch(rules, nb.int64(slots[j]))
         if i & 7 == 0 and i + 8 <= stop and blocks[i >> 3] == 0:
             # nothing starts here: a dead range is copied unchanged
             if out > first and state[out - 1] != DEAD and sequence[i] == SEPARATOR:
@@ -260,13 +304,18 @@ def rewrite(
             out += 1
             i += 1
             continue
-        if was == SELECTED and rules[slots[i]] != NONE:
+        rule = nb.uint32(NONE)
+        if was == SELECTED:
+            rule = rules[chosen[taken]]
+            prefetch(rules, nb.int64(chosen[taken + AHEAD]))
+            taken += 1
+        if rule != NONE:
             if out == first:
                 starts_new = True
             elif sequence[out - 1] != SEPARATOR and state[out - 1] == DEAD:
                 state[out - 1] = ALIVE
                 alive += 1
-            sequence[out] = rules[slots[i]]
+            sequence[out] = rule
             state[out] = ALIVE
             alive += 1
             i += 2

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.repair import batch_repair
+from polars_tadoc.kernels.repair import batch_repair, pairs_cpu
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.kernels.traverse import reference
 from tests.handmade import flatten, unflatten
@@ -46,11 +46,11 @@ def test_matches_reference(threads: int, given_rows: tuple[list[list[int]], int]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
-@pytest.mark.parametrize("at_a_time", [64, 1 << 20])
+@pytest.mark.parametrize("buckets", [1, 1 << 10])
 @pytest.mark.usefixtures("tiny_chunks")
-def test_matches_reference_in_many_steps(threads: int, at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Buckets fill up, their tables grow, threads meet often."""
-    monkeypatch.setattr(batch_repair, "POSITIONS_AT_A_TIME", at_a_time)
+def test_matches_reference_in_few_or_many_buckets(threads: int, buckets: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buckets' tables grow, threads meet often."""
+    monkeypatch.setattr(pairs_cpu, "BUCKETS", buckets)
     random = np.random.default_rng(7)
     rows = [random.zipf(1.4, 60).clip(max=300).tolist() for _ in range(500)]
     rows = [[word - 1 for word in row] for row in rows] + rows[:30] + rows[:30]
