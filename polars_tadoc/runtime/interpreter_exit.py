@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from weakref import WeakSet
 
 from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.runtime.threads import Task
 
 WAITED = 60.0
 """Maximum seconds by which the interpreter's end is delayed."""
@@ -53,9 +54,10 @@ class Running:
     def forget(self) -> None:
         """Reset to no working threads."""
         self._lock = threading.RLock()  # a dropped generator may be closed at any time
-        self._count = 0
+        self._working: dict[object, int] = {}
+        """The thread of each piece of work."""
         self._work = _Work()
-        self._queries: WeakSet[threading.Thread] = WeakSet()
+        self._queries: WeakSet[Task[None]] = WeakSet()
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -82,21 +84,19 @@ class Running:
 
     @contextmanager
     def _counted(self, is_old: bool) -> Iterator[None]:
-        work, depth, is_counted = self._work, self._work.depth, False
+        work, depth, piece = self._work, self._work.depth, object()
         try:
             if not depth:
                 work.is_old = is_old
             work.depth = depth + 1
-            self._add(1)
-            is_counted = True
+            self._working[piece] = threading.get_ident()
             self.go_on()
             yield
         finally:
             work.depth = depth
-            if is_counted:
-                self._add(-1)
+            self._working.pop(piece, None)
 
-    def start(self, query: threading.Thread) -> None:
+    def start(self, query: Task[None]) -> None:
         """Start a thread that waits for Polars; the interpreter's end waits briefly for it.
 
         It is not counted, because Polars may wait for a sleeping thread.
@@ -115,15 +115,15 @@ class Running:
         self._ended_by = threading.get_ident()
         now = time.monotonic()
         stop, quiet = now + WAITED, now + SETTLED
-        while now < stop and (self._count > 0 or now < quiet):
-            if self._count > 0:
+        while now < stop and (self._is_busy or now < quiet):
+            if self._is_busy:
                 quiet = now + SETTLED
             time.sleep(SETTLED / 10)
             now = time.monotonic()
         with self._lock:
             queries = list(self._queries)
         for query in queries:
-            query.join(max(0.0, now + LINGERED - time.monotonic()))
+            query.wait(max(0.0, now + LINGERED - time.monotonic()))
         self.has_ended = True
         if getattr(sys, "last_type", None) is KeyboardInterrupt:
             _spare_garbage()
@@ -133,9 +133,10 @@ class Running:
         """Tell whether the interpreter ends in another thread."""
         return self._ended_by not in (None, threading.get_ident())
 
-    def _add(self, count: int) -> None:
-        with self._lock:
-            self._count += count
+    @property
+    def _is_busy(self) -> bool:
+        """Tell whether another thread is working; an interrupt may leave work of this one counted."""
+        return any(thread != self._ended_by for thread in list(self._working.values()))
 
 
 def _spare_garbage() -> None:

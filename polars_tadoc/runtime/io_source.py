@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from queue import Empty, Full, Queue
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 import polars as pl
@@ -14,6 +13,7 @@ from polars.io.plugins import register_io_source
 
 from polars_tadoc.runtime.interpreter_exit import at_work, go_on, running
 from polars_tadoc.runtime.interrupts import began, check, count, interruptible
+from polars_tadoc.runtime.threads import Task
 
 __all__ = ["at_work", "batches", "go_on", "register", "source_of", "sources_of"]
 
@@ -126,7 +126,7 @@ def batches(plan: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         raise
     except BaseException:
         query.stop()
-        query.thread.join(STOPPED)
+        query.task.wait(STOPPED)
         raise
     finally:
         query.stop()
@@ -140,13 +140,15 @@ class _Query:
 
     def __init__(self, plan: pl.LazyFrame) -> None:
         self._plan, self._since, self._is_old = plan, began(), not running.has_ended
-        self._given: Queue[Any] = Queue(1)
+        self._given: SimpleQueue[Any] = SimpleQueue()
+        self._room: SimpleQueue[None] = SimpleQueue()
+        self._room.put(None)
         self._is_stopped = False
-        self.thread = threading.Thread(target=self._run, name="tadoc-query", daemon=True)
+        self.task = Task(self._run)
 
     def start(self) -> None:
         """Start the thread."""
-        running.start(self.thread)
+        running.start(self.task)
 
     def next(self) -> pl.DataFrame | None:
         """Return the next rows; None after the last ones. Raises errors of the query."""
@@ -154,6 +156,7 @@ class _Query:
         while given is None:
             try:
                 given = self._given.get(timeout=POLLED)
+                self._room.put(None)
             except Empty:
                 go_on()
                 check()
@@ -189,9 +192,10 @@ class _Query:
     def _give(self, item: Any) -> bool:
         while not self._is_stopped:
             try:
-                self._given.put(item, timeout=POLLED)
-            except Full:
+                self._room.get(timeout=POLLED)
+            except Empty:
                 go_on()
             else:
+                self._given.put(item)
                 return False
         return True

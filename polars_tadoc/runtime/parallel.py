@@ -6,15 +6,17 @@ and its default threading layer must not be entered from Polars' worker threads.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +28,54 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@lru_cache(maxsize=4)
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="tadoc", initializer=_join)
+class _Pool:
+    """Threads that call what is put into a queue (see :mod:`polars_tadoc.runtime.threads`)."""
+
+    is_closed = False
+
+    def __init__(self, threads: int) -> None:
+        self._threads, self._started = threads, 0
+        self._given: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        finalize(self, self._given.put, None).atexit = False
+
+    def submit(self, call: Callable[[], None]) -> None:
+        """Let a thread make a call; raises ``RuntimeError`` if there can be none, as when the interpreter ends."""
+        if self.is_closed:
+            raise RuntimeError("the interpreter ends")
+        if self._started < self._threads:
+            try:
+                start_new_thread(_serve, (self._given,))
+                self._started += 1
+            except RuntimeError:
+                if not self._started:
+                    raise
+        self._given.put(call)
+
+
+class _Membership(threading.local):
+    """Whether this thread is one of a pool's."""
+
+    is_member = False
+
+
+_membership = _Membership()
+
+
+def _serve(given: SimpleQueue[Callable[[], None] | None]) -> None:
+    _membership.is_member = True
+    while (call := given.get()) is not None:
+        call()
+        del call  # before the next one comes
+    given.put(None)  # for the other threads
+
+
+_pool = lru_cache(maxsize=4)(_Pool)
+
+
+@atexit.register
+def _close() -> None:
+    """Let later calls use their own thread: the interpreter stops the others."""
+    _Pool.is_closed = True
 
 
 if hasattr(os, "register_at_fork"):
@@ -53,11 +100,12 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
     since = began()
     tasks = _Tasks(function, items, since)
     try:
+        pool = _pool(thread_count())
         with suppress(RuntimeError):  # pools accept nothing more when the interpreter ends
             for k in range(len(items)):
-                _pool(thread_count()).submit(tasks.run, k)
+                pool.submit(partial(tasks.run, k))
                 tasks.submitted = k + 1
-        if _pools.is_member:
+        if _membership.is_member:
             tasks.run_what_waits()
         tasks.wait()
         rest = [_checked(function, item) for item in items[tasks.submitted :]] if not tasks.errors else []
@@ -71,24 +119,10 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
     return [tasks.results[k] for k in range(tasks.submitted)] + rest
 
 
-class _Membership(threading.local):
-    """Whether this thread is one of a pool's."""
-
-    is_member = False
-
-
-_pools = _Membership()
-
-
-def _join() -> None:
-    _pools.is_member = True
-
-
 class _Tasks(Generic[Item, Result]):
     """Items processed by threads of a pool, for one waiting thread.
 
-    It waits for queues in machine code, not for futures: an interrupt within their conditions, which are Python, would
-    leave locks held that the threads need.
+    It waits for queues in machine code: an interrupt cannot leave them locked.
     """
 
     def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], since: int) -> None:

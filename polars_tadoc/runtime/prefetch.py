@@ -11,9 +11,11 @@ benchmarks.gpu_streaming``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar
+
+from polars_tadoc.runtime.threads import Task
 
 Item = TypeVar("Item")
 
@@ -27,13 +29,19 @@ def read_ahead(items: Iterable[Item], has_room: Callable[[Item], bool] = lambda 
     waits for the item that is being made, and starts no other.
     """
     source = iter(items)
-    with ThreadPoolExecutor(1, thread_name_prefix="tadoc-read-ahead") as reader:
+    coming: Task[Any] | None = None
+    try:
         item: Any = next(source, _END)
         while item is not _END:
             coming = None
             if has_room(item):
+                ahead = Task(partial(next, source, _END))
                 with suppress(RuntimeError):  # no thread can be started when the interpreter ends
-                    coming = reader.submit(next, source, _END)
+                    ahead.start()
+                    coming = ahead
             yield item
             del item  # before another one is made
             item = next(source, _END) if coming is None else coming.result()
+    finally:
+        if coming is not None:
+            coming.stop()

@@ -24,18 +24,16 @@ from weakref import WeakSet
 
 from polars_tadoc.config import own_count, own_threads
 from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
+from polars_tadoc.runtime.threads import NOTICED, Task
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-NOTICED = 0.1
-"""Seconds after which the main thread sees to signals at the latest: Polars' handler does not end its waits."""
-
 LINGERED = 1.0
 """Seconds for which the interpreter's end waits for a call that was interrupted twice."""
 
-_calls: WeakSet[threading.Thread] = WeakSet()
-"""Threads that calls which write run in."""
+_calls: WeakSet[Task[Any]] = WeakSet()
+"""Calls that write."""
 
 
 def apart(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -43,7 +41,7 @@ def apart(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
     @wraps(function)
     def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
-        if threading.current_thread() is not threading.main_thread():
+        if threading.get_ident() != threading.main_thread().ident:
             return function(*arguments, **named)
         return _run(lambda: function(*arguments, **named))
 
@@ -51,62 +49,41 @@ def apart(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
 
 def _run(function: Callable[[], Result]) -> Result:
-    since, done = began(), threading.Lock()
+    since = began()
     arm()
     threads, device, context = own_count(), _device(), contextvars.copy_context()
-    results: list[Result] = []
-    ended: list[bool] = []
-    errors: list[BaseException] = []
 
-    def work() -> None:
-        try:
-            with interruptible(since), own_threads(threads), device:
-                check()
-                results.append(context.run(function))
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.append(True)
-            done.release()
+    def work() -> Result:
+        with interruptible(since), own_threads(threads), device:
+            check()
+            return context.run(function)
 
-    thread = threading.Thread(target=work, name="tadoc-call", daemon=True)
-
-    def wait() -> None:
-        while not ended and not done.acquire(timeout=NOTICED):  # an interrupt may come with the lock: ask for it once
-            pass
-
-    done.acquire()
-    _calls.add(thread)
+    task = Task(work)
+    _calls.add(task)
     try:
         try:
-            thread.start()
+            task.start()
         except RuntimeError:  # when the interpreter ends, no thread can be had
             return function()
-        wait()
+        task.join()
     except BaseException as error:
         cancel_where_meant_for_all(error, since)
-        if thread.ident is not None:  # else it has not begun, and will find that it should not
-            wait()
-        errors.clear()  # which hold frames, and these files
+        task.stop()
+        task.errors.clear()  # which hold frames, and these files
         raise
-    if not errors:
-        return results[0]
-    if isinstance(errors[0], KeyboardInterrupt):  # Polars was faster, and Python has the same signal still to tell
-        with suppress(KeyboardInterrupt):
+    if task.errors and isinstance(task.errors[0], KeyboardInterrupt):
+        with suppress(KeyboardInterrupt):  # Polars was faster, and Python has the same signal still to tell
             time.sleep(NOTICED / 2)
-    try:
-        raise errors[0]
-    finally:
-        errors.clear()
+    return task.result()
 
 
 @atexit.register
 def _linger() -> None:
     """Let calls end that were told to."""
     until = time.monotonic() + LINGERED
-    for thread in list(_calls):
-        if thread.is_alive():
-            thread.join(max(0.0, until - time.monotonic()))
+    for task in list(_calls):
+        if task.has_begun:
+            task.wait(max(0.0, until - time.monotonic()))
 
 
 def _device() -> AbstractContextManager[Any]:

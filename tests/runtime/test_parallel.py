@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.config import thread_count
+from polars_tadoc.runtime import parallel
 from polars_tadoc.runtime.parallel import even_chunks, map_apart, map_parallel, weighted_chunks
 
 
@@ -143,29 +143,30 @@ def test_what_runs_in_threads_does_not_wait_for_polars(how: str) -> None:
 
 def test_what_cannot_be_submitted_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pools take nothing more when the interpreter ends."""
-    submit, calls = ThreadPoolExecutor.submit, []
+    submit, calls = parallel._Pool.submit, []
 
-    def refuses(self: Any, *given: Any) -> Any:
-        calls.append(given)
+    def refuses(pool: Any, call: Any) -> None:
+        calls.append(call)
         if len(calls) > 2:
-            raise RuntimeError("cannot schedule new futures after shutdown")
-        return submit(self, *given)
+            raise RuntimeError("the interpreter ends")
+        submit(pool, call)
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuses)
+    monkeypatch.setattr(parallel._Pool, "submit", refuses)
     with tadoc.Config(threads=2):
         assert map_parallel(lambda item: 2 * item, range(5)) == [0, 2, 4, 6, 8]
     assert len(calls) == 3
 
 
 def test_an_interrupt_waits_for_what_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    submit, finished = ThreadPoolExecutor.submit, []
+    submit, finished, submitted = parallel._Pool.submit, [], []
 
-    def interrupted(self: Any, function: Any, item: int) -> Any:
-        if item == 1:
+    def interrupted(pool: Any, call: Any) -> None:
+        if submitted:
             raise KeyboardInterrupt
-        return submit(self, function, item)
+        submitted.append(call)
+        submit(pool, call)
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    monkeypatch.setattr(parallel._Pool, "submit", interrupted)
 
     def slow(item: int) -> None:
         time.sleep(0.2)

@@ -79,13 +79,21 @@ def test_an_error_comes_where_its_item_would() -> None:
     assert found == [1, 2]
 
 
-def test_stopping_early_ends_the_thread() -> None:
-    def ahead() -> list[str]:
-        return [thread.name for thread in threading.enumerate() if "read-ahead" in thread.name]
+def test_stopping_early_waits_for_what_is_being_made() -> None:
+    begun, made = threading.Event(), [0]
 
-    before = ahead()
-    reader = read_ahead(iter(range(10**9)))
+    def source() -> Iterator[int]:
+        yield 0
+        for number in range(1, 10**9):
+            begun.set()
+            time.sleep(0.1)
+            made.append(number)
+            yield number
+
+    reader = read_ahead(source())
     assert next(reader) == 0
-    assert len(ahead()) > len(before)
+    assert begun.wait(10)
     reader.close()  # type: ignore[attr-defined]  # a generator
-    assert ahead() == before
+    assert made == [0, 1]
+    time.sleep(0.15)
+    assert made == [0, 1]

@@ -16,6 +16,7 @@ import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.compress import progress_bar as bar
+from polars_tadoc.runtime.interpreter_exit import running
 from polars_tadoc.runtime.io_source import batches, register
 from polars_tadoc.runtime.writer_thread import apart
 
@@ -298,9 +299,8 @@ def test_a_plan_is_read_to_its_end_or_raises() -> None:
     reader = batches(lf)
     assert next(reader)["a"].to_list() == [0]
     reader.close()  # type: ignore[attr-defined]  # a generator
-    for thread in [one for one in threading.enumerate() if one.name == "tadoc-query"]:
-        thread.join(60)
-        assert not thread.is_alive()
+    for query in list(running._queries):
+        assert query.wait(60)
     assert len(made) < 20
 
 

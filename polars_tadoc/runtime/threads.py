@@ -1,0 +1,72 @@
+"""Threads that an interrupt in the main thread cannot leave waiting forever.
+
+Python raises ``KeyboardInterrupt`` after any call or return in the main thread. ``Thread.start``, executors, futures,
+events and queues hold locks in Python code: after an interrupt there the lock stays held, and threads that need it wait
+forever. So our threads are started and awaited in machine code only, which an interrupt does not divide.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Result = TypeVar("Result")
+
+NOTICED = 0.1
+"""Maximum seconds until the main thread sees to signals: Polars' handler does not end its waits."""
+
+
+class Task(Generic[Result]):
+    """A function that runs in a thread of its own, which the interpreter's end does not await."""
+
+    def __init__(self, function: Callable[[], Result]) -> None:
+        self._function = function
+        self._is_stopped = False
+        self._running = allocate_lock()
+        self._running.acquire()
+        self.has_begun = self.has_ended = False
+        self.results: list[Result] = []
+        self.errors: list[BaseException] = []
+
+    def start(self) -> None:
+        """Start the thread; raises ``RuntimeError`` if there can be none, as when the interpreter ends."""
+        start_new_thread(self._run, ())
+
+    def _run(self) -> None:
+        self.has_begun = True
+        try:
+            if not self._is_stopped:
+                self.results.append(self._function())
+        except BaseException as error:
+            self.errors.append(error)
+        finally:
+            self.has_ended = True
+            self._running.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end; returns whether it has come."""
+        if not self.has_ended and self._running.acquire(timeout=seconds):
+            self._running.release()
+        return self.has_ended
+
+    def join(self) -> None:
+        """Wait for its end."""
+        while not self.wait(NOTICED):
+            pass
+
+    def stop(self) -> None:
+        """Wait for its end if it has begun; otherwise it does not begin any more."""
+        self._is_stopped = True
+        if self.has_begun:
+            self.join()
+
+    def result(self) -> Result:
+        """Wait for its end; returns its result or raises its error."""
+        self.join()
+        if not self.errors:
+            return self.results.pop()
+        try:
+            raise self.errors[0]
+        finally:
+            self.errors.clear()  # they hold frames

@@ -1,0 +1,67 @@
+"""An interrupt at any place of a call leaves nothing waiting: not the call, not its threads, not the next call."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import faulthandler, sys
+import polars as pl
+from polars_tadoc.config import Config
+from polars_tadoc.runtime import parallel
+from polars_tadoc.runtime.interpreter_exit import at_work
+from polars_tadoc.runtime.io_source import batches
+from polars_tadoc.runtime.parallel import map_parallel
+from polars_tadoc.runtime.prefetch import read_ahead
+from polars_tadoc.runtime.writer_thread import apart
+
+frame = pl.LazyFrame({"a": range(3)})
+calls = {
+    "map_parallel": (lambda: map_parallel(abs, range(-3, 3)), [3, 2, 1, 0, 1, 2]),
+    "nested": (lambda: map_parallel(lambda i: map_parallel(abs, [i, i]), range(-2, 0)), [[2, 2], [1, 1]]),
+    "apart": (apart(lambda: "done"), "done"),
+    "read_ahead": (lambda: list(read_ahead(range(3))), [0, 1, 2]),
+    "at_work": (lambda: at_work()(lambda: "done")(), "done"),
+    "batches": (lambda: [row for part in batches(frame) for row in part["a"]], [0, 1, 2]),
+}
+
+def interrupted(work, place):
+    # at the events at which Python itself looks for interrupts: calls begun, and calls of C returned from
+    seen = 0
+    def look(_, event, __):
+        nonlocal seen
+        seen += event in ("call", "c_return")
+        if seen == place and event in ("call", "c_return"):
+            raise KeyboardInterrupt
+    sys.setprofile(look)
+    try:
+        assert work() == expected  # Python drops what is raised in a callback of a weak reference
+    except KeyboardInterrupt as error:
+        kept.append(error)  # as Python keeps one that nothing caught
+    finally:
+        sys.setprofile(None)
+    return seen >= place
+
+faulthandler.dump_traceback_later(25, exit=True)
+Config.set(threads=3)
+work, expected = calls[sys.argv[1]]
+assert work() == expected
+place, kept = 1, []
+while interrupted(work, place):
+    place += 1
+    assert work() == expected
+    parallel._pool.cache_clear()  # so that threads are started
+print(len(kept))
+"""
+
+
+@pytest.mark.parametrize("call", ["map_parallel", "nested", "apart", "read_ahead", "at_work", "batches"])
+def test_an_interrupt_at_any_place_leaves_nothing_waiting(call: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, call], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10
