@@ -12,6 +12,7 @@ import pyarrow as pa
 from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
+from polars_tadoc.kernels.sequences.text_sequences_cpu import count_text_sequences
 from polars_tadoc.records.labelled_results import numbers, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import (
@@ -47,6 +48,8 @@ class SequenceCountRequest(RunRequest, CountsSequences[Sequences]):
     def size(self) -> int:
         """Words of a sequence."""
         return self.n
+
+    text_kernel = staticmethod(count_text_sequences)
 
     @staticmethod
     def kernel(kernels: Kernels) -> Callable[..., tuple[Any, Any]]:

@@ -12,6 +12,7 @@ import polars as pl
 from polars_tadoc.engine.choose import GPU_REPAYS_AT, Engine, choose
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import NotCompressedError
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.traversal.options import Options
 
@@ -61,6 +62,10 @@ class Aggregation(ABC, Generic[Part]):
     def text_partials(self, text: pl.Series, first: int, batches: DeviceBatches) -> Iterator[Part]:
         """Count in a String column, block by block; ``first`` is the number of its first row."""
         raise NotCompressedError.for_column(text.name, text.dtype, self.name)
+
+    def text_part(self, text: pl.Series, tokenizer: Tokenizer, engine: Engine) -> Part | None:
+        """Count in a String column without holding its words on the CPU; None where that is not possible."""
+        return None
 
     def on_host(self, part: Part) -> Part:
         """Return a partial result in host memory, copied if necessary."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+import polars as pl
 
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.engine.kernels import Kernels
@@ -16,6 +17,8 @@ from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.by_count import count_order
 from polars_tadoc.kernels.host.records.merge_counts import joined, renumber
 from polars_tadoc.kernels.keys.merge_cpu import sum_sequences
+from polars_tadoc.kernels.sequences.text_sequences_cpu import Sequences
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels
@@ -90,6 +93,13 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
     def kernel(kernels: Kernels) -> Callable[..., tuple[Any, Any]]:
         """Return the kernel that counts the sequences of one corpus."""
 
+    @staticmethod
+    @abstractmethod
+    def text_kernel(
+        text: pl.Series, tokenizer: Tokenizer, span: int, min_count: int, top: int | None
+    ) -> Sequences | None:
+        """Count the sequences of a String column; None where the kernel does not support the span or the words."""
+
     def partial(self, corpus: Corpus, engine: Engine) -> Counts:
         """Count one corpus' sequences."""
         source, to_host = prepare(corpus, engine, self.options.morphism), engine.kernels.to_host
@@ -98,6 +108,17 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
             count = self.kernel(engine.kernels)
             ids, counts = count(rules, offsets, roots, self.span, rank, strategy, self.min_count, self.top)
         made: Counts = self.made(source.words, to_host(ids), to_host(counts))  # takes the same time by any strategy
+        return made
+
+    def text_part(self, text: pl.Series, tokenizer: Tokenizer, engine: Engine) -> Counts | None:
+        """Count the sequences of a String column block by block, on the CPU; raises ``ValueError`` if not UTF-8."""
+        if engine.name != "cpu" or self.options.morphism is not None:
+            return None
+        found = self.text_kernel(text, tokenizer, self.span, self.min_count, self.top)
+        if found is None:
+            return None
+        strings, ids, counts = found
+        made: Counts = self.made(Vocabulary(strings), ids, counts)
         return made
 
     def merge(self, partials: Sequence[Counts]) -> Counts:

@@ -16,7 +16,7 @@ from polars_tadoc.execute.joined_grammars import joined
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import naming_normalize
-from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, WORDS, corpora_of, require_text, text_corpora
+from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, WORDS, corpora_of, naming_rows, require_text, text_corpora
 
 
 class Stages(Generic[Part]):
@@ -64,9 +64,13 @@ class Stages(Generic[Part]):
                 return self.all_of(corpora_of(column, call, tokenizer, kept_for))
             if self.limited.takes_text:
                 return self.limited.merge(list(self.limited.text_partials(column, 0, self.batches)))
-            return self._all_of_text(column, text_corpora(column, tokenizer or WORDS))
+            return self._all_of_text(column, tokenizer or WORDS)
 
-    def _all_of_text(self, column: pl.Series, blocks: Iterator[Corpus]) -> Part:
+    def _all_of_text(self, column: pl.Series, tokenizer: Tokenizer) -> Part:
+        part = self._text_part(self.limited, column, tokenizer, 0)
+        if part is not None:
+            return part
+        blocks = text_corpora(column, tokenizer)
         first, second = next(blocks, None), next(blocks, None)
         if first is None or second is None:
             return self.all_of([] if first is None else [first])
@@ -78,6 +82,13 @@ class Stages(Generic[Part]):
                 raise LimitExceededError(f"{self.limited.name}: more than 64 bits can count; split the column")
             parts.append(self.find_on(corpus, engine))
         return self.limited.merge(parts)
+
+    def _text_part(
+        self, aggregation: Aggregation[Part], text: pl.Series, tokenizer: Tokenizer, first: int
+    ) -> Part | None:
+        with naming_rows(text, first):
+            engine = aggregation.choose_engine(int(text.estimated_size()) // BYTES_A_WORD)
+            return aggregation.text_part(text, tokenizer, engine)
 
     def all_of(self, corpora: Sequence[Corpus]) -> Part:
         """Count in corpora in memory, all on one engine; raises as :meth:`all`."""
@@ -106,6 +117,10 @@ class Stages(Generic[Part]):
                     yield from map(self.every.on_host, self.every.text_partials(documents, first, self.batches))
                 return
             tokenizer = self._tokenizer or self.every.options.tokenizer or WORDS
+            part = self._text_part(self.every, documents, tokenizer, first)
+            if part is not None:
+                yield part
+                return
             for corpus in text_corpora(documents, tokenizer, first):
                 yield from self.find(corpus)
             return

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -49,6 +51,9 @@ from polars_tadoc.runtime.parallel import map_parallel
 MATCHED_BYTES = 1 << 26
 """Text that a regex is matched in, or XML is cut in, at a time: where its words are is kept meanwhile."""
 
+NO_IDS = np.zeros(0, np.uint32)
+"""Words are only counted."""
+
 
 @njit
 def tally_words(
@@ -59,12 +64,14 @@ def tally_words(
     matches: Matches,
     words: Table,
     distinct: int,
+    ids: UInt32,
     tail: UInt8,
-) -> tuple[int, int, int, bool]:
+) -> tuple[int, int, int, int, bool]:
     """Count the words of a piece in a table; arguments as for :func:`tokenize_cpu.scan`.
 
-    Returns how many strings the table has then; and where the counted text ends, row and byte, and whether that is the
-    end of the piece. If not, the table is too full for the next ``BATCH_WORDS``.
+    Writes ids if there is room for them, and ``SEPARATOR_ID`` at the end of each row that ends in the piece. Returns
+    the numbers of strings in the table and of ids; and where the counted text ends, row and byte, and whether that is
+    the end of the piece. If not, the table is too full for the next ``BATCH_WORDS``.
     """
     by_class = len(matches.ends) == 0
     match = nb.int64(matches.ends[piece.first_row - 1]) if not by_class and piece.first_row > 0 else 0
@@ -73,6 +80,7 @@ def tally_words(
     edges = np.empty(EDGES, np.int64)
     edges_at, batch_at = nb.uint64(edges.ctypes.data), nb.uint64(tail.ctypes.data) + nb.uint64(BLOCK)
     many, last_row, last_byte = 0, nb.int64(piece.first_row), nb.int64(piece.first_byte)
+    ids_at, written, keeps = nb.uint64(ids.ctypes.data), 0, len(ids) > 0
     done_row, done_byte = last_row, last_byte
     final_row = piece.last_row if piece.last_byte > 0 else piece.last_row - 1
     for row in range(piece.first_row, final_row + 1):
@@ -98,22 +106,28 @@ def tally_words(
                     count += 2
                     match += 1
                 more = match < matches.ends[row]
+            ends_here = keeps and not more and row < piece.last_row
+            if ends_here:  # the row's end counts as an empty word, the separator
+                edges[count] = edges[count + 1] = stop
+                count += 2
             for k in range(0, count - 1, 2):
                 start = edges[nb.uint64(k)]
                 length = edges[nb.uint64(k + 1)] - start
                 add_to_batch(batch_at, many, base + nb.uint64(start), length, stop - start, slots, mask)
                 many += 1
             if count > 1:
-                last_row, last_byte = row, edges[(count & ~1) - 1]
+                last_row, last_byte = (row + 1, 0) if ends_here else (row, edges[(count & ~1) - 1])
             if count & 1:
                 edges[0] = edges[count - 1]
             count &= 1
             if many >= BATCH or (row == final_row and not more):
                 if 6 * (distinct + many) >= len(words.slots):
-                    return distinct, done_row, done_byte, False
-                distinct = intern_batch(batch_at, many, slots, mask, strings, distinct, nb.uint64(0), False)
+                    return distinct, written, done_row, done_byte, False
+                to = ids_at + nb.uint64(4 * written)
+                distinct = intern_batch(batch_at, many, slots, mask, strings, distinct, to, keeps)
+                written += many
                 done_row, done_byte, many = last_row, last_byte, 0
-    return distinct, piece.last_row, piece.last_byte, True
+    return distinct, written, piece.last_row, piece.last_byte, True
 
 
 def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStringArray, UInt64]:
@@ -131,11 +145,36 @@ def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStr
 
     """
     require_utf8(text)
-    threads = thread_count()
-    tables, owners = [Interned.of([]) for _ in range(threads)], []
+    tables, owners = ThreadTables([]), []
+    for block in text_blocks(text, tokenizer):
+        owners.append(block.owner)  # the tables' addresses point into it
+
+        def tally(piece: Piece) -> None:
+            with tables.one() as own:
+                scan_piece(block, piece, tables.tables[own], NO_IDS)  # noqa: B023 - all are done before the next block
+
+        map_parallel(tally, block.pieces)
+    merged, _ = merge_tables(tables.tables)
+    order, tallies = merged.ordered(by_count=False)
+    return merged.strings_of(order), tallies[order]
+
+
+class TextBlock(NamedTuple):
+    """Rows of text to be scanned, in pieces; arguments as for :func:`tokenize_cpu.scan`."""
+
+    addresses: UInt64
+    lengths: UInt32
+    pieces: list[Piece]
+    classes: Classes
+    matches: Matches
+    owner: object
+    """Owner of the bytes at the addresses."""
+
+
+def text_blocks(text: pl.Series, tokenizer: Tokenizer) -> Iterator[TextBlock]:
+    """Cut valid text into pieces: all at once, or ``MATCHED_BYTES`` at a time where matches are found first."""
     for block in _blocks(text, tokenizer):
         addresses, lengths, views = binary_views(block)
-        owners.append(views)  # the tables' addresses point into it
         before = running_sum(lengths)
         if tokenizer.has_classes:
             classes, matches = characters.classes(tokenizer.name), NO_MATCHES
@@ -143,21 +182,26 @@ def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStr
         else:
             classes, matches = NO_CLASSES, found_words(block, tokenizer)
             pieces = cut_pieces(addresses, lengths, before, None)
-        idle: SimpleQueue[int] = SimpleQueue()
-        for i in range(threads):
-            idle.put(i)
+        yield TextBlock(addresses, lengths, pieces, classes, matches, views)
 
-        def tally(piece: Piece) -> None:
-            own = idle.get()  # noqa: B023 - all are done before the next block
-            try:
-                _tally(addresses, lengths, piece, classes, matches, tables[own])  # noqa: B023
-            finally:
-                idle.put(own)  # noqa: B023
 
-        map_parallel(tally, pieces)
-    merged, _ = merge_tables(tables)
-    order, tallies = merged.ordered(by_count=False)
-    return merged.strings_of(order), tallies[order]
+class ThreadTables:
+    """A table of strings for each thread, at most one user at a time."""
+
+    def __init__(self, strings: list[bytes]) -> None:
+        self.tables = [Interned.of(strings) for _ in range(thread_count())]
+        self._idle: SimpleQueue[int] = SimpleQueue()
+        for i in range(len(self.tables)):
+            self._idle.put(i)
+
+    @contextmanager
+    def one(self) -> Iterator[int]:
+        """Give the number of a table that no other thread uses meanwhile."""
+        own = self._idle.get()
+        try:
+            yield own
+        finally:
+            self._idle.put(own)
 
 
 def _blocks(text: pl.Series, tokenizer: Tokenizer) -> Iterator[pl.Series]:
@@ -171,19 +215,35 @@ def _blocks(text: pl.Series, tokenizer: Tokenizer) -> Iterator[pl.Series]:
         first = stop
 
 
-def _tally(
-    addresses: UInt64, lengths: UInt32, piece: Piece, classes: Classes, matches: Matches, table: Interned
-) -> None:
-    """Count the words of a piece in a thread's table, which grows as it fills up: it is small while words repeat."""
-    tail, is_done = np.empty(WORK_BYTES, np.uint8), False
-    if len(matches.ends):  # matches are numbered, so there is no going on within a row
-        first = int(matches.ends[piece.first_row - 1]) if piece.first_row else 0
-        table.reserve(int(matches.ends[piece.last_row - 1]) - first if piece.last_row else 0)
+def most_ids(block: TextBlock, piece: Piece) -> int:
+    """Return an upper bound of the words of a piece and the rows that end in it."""
+    rows = slice(piece.first_row, piece.last_row)
+    ended = piece.last_row - piece.first_row
+    if len(block.matches.ends):
+        return ended + _matches_in(block.matches, piece)
+    text = int(block.lengths[rows].sum(dtype=np.int64)) - piece.first_byte + piece.last_byte
+    return 2 * ended + text // 2 + 1  # words have a byte at least, and one between them or two bytes
+
+
+def _matches_in(matches: Matches, piece: Piece) -> int:
+    first = int(matches.ends[piece.first_row - 1]) if piece.first_row else 0
+    return int(matches.ends[piece.last_row - 1]) - first if piece.last_row else 0
+
+
+def scan_piece(block: TextBlock, piece: Piece, table: Interned, ids: UInt32) -> int:
+    """Count the words of a piece in a thread's table, which grows as it fills up: it is small while words repeat.
+
+    Writes ids if there is room for them, :func:`most_ids` many; the table then has ``SEPARATOR_ID``. Returns how many.
+    """
+    tail, written, is_done = np.empty(WORK_BYTES, np.uint8), 0, False
+    if len(block.matches.ends):  # matches are numbered, so there is no going on within a row
+        table.reserve(_matches_in(block.matches, piece) + BATCH_WORDS)
     while not is_done:
         table.reserve(BATCH_WORDS)
-        table.distinct, row, byte, is_done = tally_words(
-            addresses, lengths, piece, classes, matches, table.arrays, table.distinct, tail
-        )
+        read = (block.addresses, block.lengths, piece, block.classes, block.matches)
+        table.distinct, many, row, byte, is_done = tally_words(*read, table.arrays, table.distinct, ids[written:], tail)
+        written += many
         if not is_done:
             piece = piece._replace(first_row=row, first_byte=byte)
             table.reserve(table.distinct + 2 * BATCH_WORDS)
+    return written
