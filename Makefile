@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 LEVELS ?= x86-64-v4 x86-64-v3 x86-64-v2
 PYTHONS ?= python3.11 python3.12 python3.13
 DIST ?= dist
+# Tests start many processes: each takes 2 seconds where it compiles every module again, 1 where bytecode is kept.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-all trials lint docs bench wheel wheels clean
 

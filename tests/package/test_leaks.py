@@ -42,7 +42,6 @@ NOT_ON_THIS_COLUMN = {"unpack", "write_packed", "sink_packed", "twig_filter"}
 
 @pytest.fixture(autouse=True)
 def _no_collection() -> Iterator[None]:
-    gc.collect()
     gc.disable()
     yield
     gc.enable()

@@ -41,16 +41,18 @@ FORMS: dict[str, Index] = {
 }
 
 
-def check(index: Index, query: str, k: int = 10, **how: Any) -> None:
-    expected = index.search(query, k, **how)
-    ids, scores = index.top(query, k, **how)
-    assert ids.tolist() == expected["id"].to_list()
-    assert ids.dtype == index.ids.to_numpy().dtype
-    assert scores.dtype == np.float32
-    assert scores.tobytes() == expected["score"].to_numpy().tobytes()
-    batch = index.search(["cat", query, None, query], k, **how)
-    for number in (1, 3):
-        assert batch.filter(query=number).drop("query").equals(expected.drop("query"))
+def check(index: Index, *queries: str, k: int = 10, **how: Any) -> None:
+    batch = index.search(["cat", *queries, None, *queries], k, **how).partition_by("query", as_dict=True)
+    for number, query in enumerate(queries, 1):
+        expected = index.search(query, k, **how)
+        ids, scores = index.top(query, k, **how)
+        assert ids.tolist() == expected["id"].to_list()
+        assert ids.dtype == index.ids.to_numpy().dtype
+        assert scores.dtype == np.float32
+        assert scores.tobytes() == expected["score"].to_numpy().tobytes()
+        for place in (number, number + len(queries) + 1):
+            found = batch[place,] if (place,) in batch else expected.clear()
+            assert found.drop("query").equals(expected.drop("query"))
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
@@ -59,9 +61,8 @@ def check(index: Index, query: str, k: int = 10, **how: Any) -> None:
 def test_top_is_what_search_finds(engine: str, form: str, mode: str, scoring: str) -> None:
     index = FORMS[form]
     others = ["THE Cat", "dog Ünknown 日本 cat", "ΣΑΣ THE", "cat " * 40, *([] if form == "no text" else PHRASES)]
-    for query in [*QUERIES, *others]:
-        for k in (0, 1, 2, 100):
-            check(index, query, k, mode=mode, scoring=scoring, engine=engine)
+    for k in (0, 1, 2, 100):
+        check(index, *QUERIES, *others, k=k, mode=mode, scoring=scoring, engine=engine)
 
 
 @pytest.mark.parametrize("form", ["one segment", "deleted", "compacted", "lower case, stop words", "whitespace"])
@@ -87,8 +88,8 @@ def test_what_takes_the_long_way() -> None:
         assert find_one(FORMS[form], "the dog", request, allowed, "cpu") is None
     many = tadoc.build_index(tadoc.compress(pl.Series(["a b"] * (MAX_K + 1))))
     assert find_one(many, "a", request, [None], "cpu") is None
-    check(many, "a b", 2000)
-    check(many, "a b", MAX_K)
+    check(many, "a b", k=2000)
+    check(many, "a b", k=MAX_K)
 
 
 def test_a_gpu_that_is_faster_takes_the_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,8 +117,7 @@ def test_many_threads() -> None:
 def test_any_texts(searched: Any, k: int, mode: str, scoring: str) -> None:
     case, queries = searched
     index = tadoc.build_index(case.column)
-    for words in queries:
-        check(index, " ".join(words), k, mode=mode, scoring=scoring)
+    check(index, *(" ".join(words) for words in queries), k=k, mode=mode, scoring=scoring)
 
 
 @pytest.mark.parametrize("name", [*LABELS, "floats", "Booleans", "wide"])
