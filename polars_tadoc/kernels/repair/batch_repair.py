@@ -172,10 +172,10 @@ class _Round:
         sizes = np.zeros((len(self.shares), 1 << self.bits), np.int64)
         self._map(lambda k, first, stop: counting.measure(*walk, first, stop, self.bits, sizes[k]))
         ends = np.cumsum(sizes.T.reshape(-1))
-        self.starts = np.ascontiguousarray((ends - sizes.T.reshape(-1)).reshape(sizes.T.shape).T)
+        self.starts = np.ascontiguousarray((ends - sizes.T.reshape(-1)).reshape(sizes.T.shape).T.astype(np.uint64))
         """By share and bucket."""
         self._map(lambda k, first, stop: counting.scatter(*walk, first, stop, self.bits, self.starts[k], items))
-        edges = np.append(self.starts[0], ends[-1])
+        edges = np.append(self.starts[0].astype(np.int64), ends[-1])
         cuts = np.searchsorted(edges, np.arange(self.groups + 1) * ends[-1] // self.groups)
         cuts[0], cuts[-1] = 0, len(edges) - 1
         free = np.zeros(1, np.uint64)

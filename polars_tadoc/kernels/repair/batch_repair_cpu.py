@@ -39,7 +39,7 @@ WAITING = 1 << 8
 LOOK = 1 << 16
 """Positions between polls for interrupts."""
 
-_32 = np.uint64(32)
+_1, _32 = np.uint64(1), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _SPREAD = 0x9E3779B1
 
@@ -64,7 +64,7 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
     """
     if sequence[i] == sequence[neighbour] and sequence[i + 1] == sequence[neighbour + 1]:
         return (i - run_start) & 1 == 0
-    return hash_pair(sequence[i], sequence[i + 1]) > hash_pair(sequence[neighbour], sequence[neighbour + 1])
+    return hash_pair(sequence[i], sequence[i + _1]) > hash_pair(sequence[neighbour], sequence[neighbour + 1])
 
 
 @njit
@@ -93,7 +93,7 @@ def select(
     first_block: int,
     stop_block: int,
     bits: int,
-    starts: Int64,
+    starts: UInt64,
     items: UInt64,
     table: UInt64,
     chosen: UInt32,
@@ -110,17 +110,19 @@ def select(
     following = starts.copy()
     before = here = zero  # priorities of an alive position, which is decided when the next is known, and the one before
     entry = nb.uint32(0)
-    at = nb.int64(-2)
+    at = nb.uint64(0)
+    own = False  # whether the position before is in this share
     run_start = tied = nb.int64(-1)
-    count = waiting = 0
-    alive = np.empty(8, np.int64)
+    count = 0
+    waiting = nb.uint64(0)
+    alive = np.empty(8, np.uint64)
     entries, places = np.empty(WAITING + 8, np.uint32), np.empty(WAITING + 8, np.uint64)
     pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.uint64)
     if 0 < start < stop and state[start - 1] != DEAD:  # the last position of the previous share
         h = hash_pair(sequence[start - 1], sequence[start])
         item = items[following[bucket_of(h, bits)] - 1]
         here = ((item & ~_LOW) | (h >> _32)) * nb.uint64(item != zero)
-        at = start - 1
+        at = nb.uint64(start - 1)
     for block in range(first_block, stop_block + 1):
         if block & 0x3FFF == 0 and interrupts() != began:
             return count
@@ -134,43 +136,43 @@ def select(
             priority = zero
             next_entry = nb.uint32(0)
             if state[i] != DEAD:
-                h = hash_pair(sequence[i], sequence[i + 1])
+                h = hash_pair(sequence[i], sequence[i + _1])
                 bucket = bucket_of(h, bits)
                 place = following[bucket]
-                prefetch(items, place + AHEAD)  # more streams than the hardware prefetches
-                following[bucket] = place + 1
+                prefetch(items, nb.int64(place) + AHEAD)  # more streams than the hardware prefetches
+                following[bucket] = place + _1
                 item = items[place]
                 next_entry = nb.uint32(item & _LOW)
                 priority = ((item & ~_LOW) | (h >> _32)) * nb.uint64(item != zero)
-            after = priority * nb.uint64(i == at + 1)
-            if at >= start:
+            after = priority * nb.uint64(i == at + _1)
+            if own:
                 wins = (here != zero) & (here >= before) & (here >= after)
-                if wins & ((here == before) | (here == after)):
-                    if tied < 0 or tied != at - 1 or sequence[at] != sequence[at - 1]:
-                        run_start = at
+                if False:
+                    if tied < 0 or tied != nb.int64(at) - 1 or sequence[at] != sequence[at - _1]:
+                        run_start = nb.int64(at)
                         while run_start > 0 and sequence[run_start - 1] == sequence[at]:
                             run_start -= 1
-                    tied = at
+                    tied = nb.int64(at)
                     if here == before:
-                        wins = _wins_tie(sequence, at, at - 1, run_start)
+                        wins = _wins_tie(sequence, nb.int64(at), nb.int64(at) - 1, run_start)
                     if here == after:
-                        wins = wins and _wins_tie(sequence, at, at + 1, run_start)
+                        wins = wins and _wins_tie(sequence, nb.int64(at), nb.int64(at) + 1, run_start)
                 # branches would be unpredictable
                 state[at] = nb.uint8(here != zero) + nb.uint8(wins)
                 entries[waiting] = entry
                 places[waiting] = at
-                waiting += wins
-            before = here * nb.uint64(i == at + 1)
-            at, here, entry = i, priority, next_entry
+                waiting += nb.uint64(wins)
+            before = here * nb.uint64(i == at + _1)
+            at, here, entry, own = i, priority, next_entry, True
         if waiting >= WAITING:
-            _tally(table, entries, places, waiting, pending, times, chosen[count : count + waiting])
-            count += waiting
-            waiting = 0
-    _tally(table, entries, places, waiting, pending, times, chosen[count : count + waiting])
+            _tally(table, entries, places, nb.int64(waiting), pending, times, chosen[count : count + nb.int64(waiting)])
+            count += nb.int64(waiting)
+            waiting = nb.uint64(0)
+    _tally(table, entries, places, nb.int64(waiting), pending, times, chosen[count : count + nb.int64(waiting)])
     for slot in range(PENDING):
         if pending[slot] >= 0:
             atomic_add(table, FIELDS * pending[slot] + TALLY, times[slot] << _32)
-    return count + waiting
+    return count + nb.int64(waiting)
 
 
 @polled

@@ -15,7 +15,10 @@ from polars_tadoc.kernels.repair import gaps_cpu as kernels
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokens
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+GAPS_PER_BUCKET = 1 << 16
+"""Gaps that one thread counts by key at a time, in its core's cache."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,30 @@ class GapKeys:
             totals = np.zeros(self.size, np.uint32)
             seen = np.empty(int(offsets[-1] - offsets[0]) // 2, np.uint64)
             count = kernels.list_seen(self.keys, self.starts[own], self.row_words[own], offsets, gap_data, totals, seen)
-            return totals, np.sort(seen[:count])
+            return totals, seen[:count]
 
         parts = map_parallel(list_seen, weighted_chunks(self.starts))
         totals = parts[0][0]
         for part in parts[1:]:
             totals += part[0]
-        # a stable sort merges sorted runs
-        seen = parts[0][1] if len(parts) == 1 else np.sort(np.concatenate([part[1] for part in parts]), kind="stable")
+        lists = [seen for _, seen in parts]
+        bits = (sum(map(len, lists)) // GAPS_PER_BUCKET).bit_length()
+        places = np.zeros((len(lists), 1 << bits), np.int64)
+        nowhere = np.zeros(0, np.uint64)
+        mask = len(places[0]) - 1
+        highest = max(map_parallel(lambda k: kernels.partition(lists[k], mask, places[k], nowhere), range(len(lists))))
+        ends = np.cumsum(places.T.reshape(-1)).reshape(-1, len(lists))
+        places = np.ascontiguousarray((ends - places.T).T)
+        edges = np.append(0, ends[:, -1])
+        seen = np.empty(int(edges[-1]), np.uint64)
+        map_parallel(lambda k: kernels.partition(lists[k], mask, places[k], seen), range(len(lists)))
         codes = np.zeros(self.size, np.uint32)
-        kernels.decide(seen, totals, codes)
+
+        def decide(buckets: tuple[int, int]) -> None:
+            first, stop = buckets
+            kernels.decide(seen, edges[first : stop + 1], first, bits, highest, totals, codes)
+
+        map_parallel(decide, even_chunks(1 << bits, 1, 4))
         return codes
 
     def encode(self, codes: UInt32, gap_offsets: Int64, gap_data: UInt8) -> tuple[Int64, UInt8]:

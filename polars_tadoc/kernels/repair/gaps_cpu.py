@@ -128,27 +128,71 @@ def list_seen(
     return count
 
 
+@polled
 @njit
-def decide(seen: UInt64, totals: UInt32, codes: UInt32) -> None:
-    """Set each key's most frequent code; ``seen`` ascends, ``codes`` is initially zero.
+def partition(seen: UInt64, mask: int, starts: Int64, out: UInt64) -> int:
+    """Count the items by bucket, the key's lower bits, in ``starts``, or, given ``out``, copy each to its bucket.
 
-    A code seen only once does not count; ties go to the smaller one.
+    Returns the highest code. ``starts`` has the buckets' first places in ``out``, and is advanced.
     """
-    i = 0
-    while i < len(seen):
-        key = seen[i] >> nb.uint64(32)
-        spaces = nb.int64(totals[key])
-        most = nb.int64(1)
-        best = nb.uint32(0)
-        while i < len(seen) and seen[i] >> nb.uint64(32) == key:
-            first = i
-            while i < len(seen) and seen[i] == seen[first]:
-                i += 1
-            spaces -= i - first
-            if i - first > most:
-                most = i - first
-                best = nb.uint32(seen[first] & nb.uint64(0xFFFFFFFF))
-        codes[key] = best if most > spaces else nb.uint32(0)
+    began = interrupts()
+    highest = nb.uint64(0)
+    for k in range(len(seen)):
+        if k & 0xFFFF == 0 and interrupts() != began:
+            break
+        bucket = nb.int64(seen[k] >> nb.uint64(32)) & mask
+        if len(out) > 0:
+            out[starts[bucket]] = seen[k]
+        starts[bucket] += 1
+        highest = max(highest, seen[k] & nb.uint64(0xFFFFFFFF))
+    return nb.int64(highest)
+
+
+@polled
+@njit
+def decide(
+    seen: UInt64, edges: Int64, first_bucket: int, bits: int, highest: int, totals: UInt32, codes: UInt32
+) -> None:
+    """Set the most frequent code of the keys of some buckets; ``codes`` is initially zero.
+
+    A code seen only once does not count; ties go to the smaller one. The items from ``edges[b]`` to ``edges[b + 1]``
+    are those of bucket ``first_bucket + b``.
+    """
+    began = interrupts()
+    ends = np.empty((len(totals) >> bits) + 2, np.int64)
+    by_key = np.empty(np.diff(edges).max(), np.uint32)
+    times = np.zeros(highest + 1, np.uint32)
+    for b in range(len(edges) - 1):
+        if interrupts() != began:
+            return
+        own = seen[edges[b] : edges[b + 1]]
+        ends[:] = 0
+        for item in own:
+            ends[nb.int64(item >> nb.uint64(32 + bits)) + 1] += 1
+        for k in range(1, len(ends)):
+            ends[k] += ends[k - 1]
+        for item in own:
+            k = nb.int64(item >> nb.uint64(32 + bits))
+            by_key[ends[k]] = item & nb.uint64(0xFFFFFFFF)
+            ends[k] += 1
+        first = 0
+        for k in range(len(ends) - 1):
+            group = by_key[first : ends[k]]
+            first = ends[k]
+            if len(group) < 2:
+                continue
+            key = (k << bits) + first_bucket + b
+            for code in group:
+                times[code] += nb.uint32(1)
+            most, best = nb.int64(1), nb.uint32(0)
+            for code in group:
+                seen_here = nb.int64(times[code])
+                if seen_here > most or (seen_here == most and code < best):
+                    most, best = seen_here, code
+            for code in group:
+                times[code] = 0
+            if most > nb.int64(totals[key]) - len(group):
+                codes[key] = best
 
 
 @polled

@@ -41,7 +41,7 @@ AHEAD = 16
 """Prefetch distance in items of a stream."""
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-_32 = np.uint64(32)
+_1, _32 = np.uint64(1), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _UNUSED = np.uint64(0x1F9B169DEF102DCA)
 """Hash of a pair of two separators, which is never counted; XORed with it, no hash is 0."""
@@ -58,7 +58,7 @@ def hash_pair(left: int, right: int) -> Any:
 @njit(inline="always")
 def bucket_of(h: int, bits: int) -> Any:
     """Return the bucket of a hash, its upper ``bits`` bits, at most 32."""
-    return nb.int64((h >> _32) >> nb.uint64(32 - bits))
+    return (h >> _32) >> nb.uint64(32 - bits)
 
 
 @inner
@@ -76,7 +76,7 @@ def list_alive(state: UInt8, block: int, places: Any) -> Any:
 def measure(sequence: UInt32, state: UInt8, blocks: UInt64, first: int, stop: int, bits: int, sizes: Int64) -> None:
     """Count the alive positions of blocks by bucket of their pair; ``sizes``, by bucket, is initially zero."""
     began = interrupts()
-    places = np.empty(8, np.int64)
+    places = np.empty(8, np.uint64)
     for block in range(first, stop):
         if block & 0x3FFF == 0 and interrupts() != began:
             return
@@ -84,7 +84,7 @@ def measure(sequence: UInt32, state: UInt8, blocks: UInt64, first: int, stop: in
             continue
         for k in range(list_alive(state, block, places)):
             i = places[k]
-            sizes[bucket_of(hash_pair(sequence[i], sequence[i + 1]), bits)] += 1
+            sizes[bucket_of(hash_pair(sequence[i], sequence[i + _1]), bits)] += 1
 
 
 @polled
@@ -96,12 +96,12 @@ def scatter(
     first: int,
     stop: int,
     bits: int,
-    starts: Int64,
+    starts: UInt64,
     items: UInt64,
 ) -> None:
     """Write the hashes of blocks' pairs to ``items``, those of each bucket from its start on, in order of position."""
     began = interrupts()
-    places = np.empty(8, np.int64)
+    places = np.empty(8, np.uint64)
     free = starts.copy()
     for block in range(first, stop):
         if block & 0x3FFF == 0 and interrupts() != began:
@@ -110,10 +110,10 @@ def scatter(
             continue
         for k in range(list_alive(state, block, places)):
             i = places[k]
-            h = hash_pair(sequence[i], sequence[i + 1])
+            h = hash_pair(sequence[i], sequence[i + _1])
             bucket = bucket_of(h, bits)
             items[free[bucket]] = h
-            free[bucket] += 1
+            free[bucket] += _1
 
 
 @polled

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.kernels.repair import gaps
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokens
@@ -67,6 +69,11 @@ def listed(codes: list[list[int]]) -> tuple[Any, Any]:
                 passed = 0
         ends.append(len(data))
     return np.array(ends), np.frombuffer(bytes(data), np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def many_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gaps, "GAPS_PER_BUCKET", 4)
 
 
 def predict(vocabulary_size: int, rules: LevelledRules, codes: list[list[int]], threads: int) -> tuple[Any, Any, Any]:
