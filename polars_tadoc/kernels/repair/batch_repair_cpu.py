@@ -26,7 +26,7 @@ from polars_tadoc.kernels.repair.pairs_cpu import (
 )
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetch
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
@@ -120,7 +120,7 @@ def select(
     pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.uint64)
     if 0 < start < stop and state[start - 1] != DEAD:  # the last position of the previous share
         h = hash_pair(sequence[start - 1], sequence[start])
-        item = items[following[bucket_of(h, bits)] - 1]
+        item = items[following[bucket_of(h, bits)] - _1]
         here = ((item & ~_LOW) | (h >> _32)) * nb.uint64(item != zero)
         at = nb.uint64(start - 1)
     for block in range(first_block, stop_block + 1):
@@ -147,7 +147,7 @@ def select(
             after = priority * nb.uint64(i == at + _1)
             if own:
                 wins = (here != zero) & (here >= before) & (here >= after)
-                if False:
+                if wins & ((here == before) | (here == after)):
                     if tied < 0 or tied != nb.int64(at) - 1 or sequence[at] != sequence[at - _1]:
                         run_start = nb.int64(at)
                         while run_start > 0 and sequence[run_start - 1] == sequence[at]:
