@@ -97,7 +97,7 @@ def select(
     items: UInt64,
     table: UInt64,
     chosen: UInt32,
-) -> int:
+) -> Any:
     """Select the positions whose pair has priority over both adjacent ones; count them and find each pair's first.
 
     Positions whose pair occurs once become dead. Priority is (count, hash of the pair); only the upper 32 bits of the

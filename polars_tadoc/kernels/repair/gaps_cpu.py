@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 
@@ -130,7 +132,7 @@ def list_seen(
 
 @polled
 @njit
-def partition(seen: UInt64, mask: int, starts: Int64, out: UInt64) -> int:
+def partition(seen: UInt64, mask: int, starts: Int64, out: UInt64) -> Any:
     """Count the items by bucket, the key's lower bits, in ``starts``, or, given ``out``, copy each to its bucket.
 
     Returns the highest code. ``starts`` has the buckets' first places in ``out``, and is advanced.
