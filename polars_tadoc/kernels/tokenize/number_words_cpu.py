@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.kernels.tokenize.text_words_cpu import keep_words
-from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, cut, number
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.tokenize.count_words_cpu import ThreadTables, most_ids, scan_piece, text_blocks
+from polars_tadoc.kernels.tokenize.text_words_cpu import keep_words, place_words
+from polars_tadoc.kernels.tokenize.tokenize_cpu import Piece
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, forget_separator, number, require_utf8
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.parallel import map_parallel
+
+CHUNK = 1 << 21
+"""Ids of a thread that are kept in one array."""
 
 
 class Known(NamedTuple):
@@ -67,31 +72,79 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice) -> Numbe
         A row is not UTF-8.
 
     """
-    found = cut(text, tokenizer, lossless=False)
-    strings, own_ids = number(found.words, by_count=False)
+    require_utf8(text)
+    tables, size = ThreadTables([b""]), int(text.estimated_size())  # SEPARATOR_ID
+    stores = [_Store(min(max(size // 8, 1 << 10), CHUNK)) for _ in tables.tables]
+    found: list[tuple[int, UInt32, slice]] = []
+    owners, first = [], 0
+    for block in text_blocks(text, tokenizer):
+        owners.append(block.owner)  # the tables' addresses point into it
+
+        def scan(piece: Piece) -> tuple[int, UInt32, slice]:
+            with tables.one() as own:
+                ids = stores[own].scratch(most_ids(block, piece) + 1)  # noqa: B023 - done before the next block
+                kept = stores[own].keep(ids[: scan_piece(block, piece, tables.tables[own], ids)])  # noqa: B023
+                return own, kept, slice(1 + first + piece.first_row, 1 + first + piece.last_row)  # noqa: B023
+
+        found += map_parallel(scan, block.pieces)
+        first += len(block.lengths)
+    for table in tables.tables:
+        forget_separator(table)
+    strings, own_ids = number(tables.tables, by_count=False)
     words, numbers = choice.choose(strings)
-    finals = own_ids if numbers is None else [_chosen(numbers, own) for own in own_ids]
-    ends, length_ends = np.zeros(len(text) + 1, np.int64), np.zeros(len(text) + 1, np.int64)
-    sequences = [found.sequence[a:b] for a, b in pairwise(found.places.tolist())]
+    ends = np.zeros(len(text) + 1, np.int64)
+    if numbers is None:
+        before = running_sum(np.array([len(ids) - (rows.stop - rows.start) for _, ids, rows in found], np.int64))
+        ids = np.empty(before[-1], np.uint32)
+
+        def place(i: int) -> None:
+            thread, own, rows = found[i]
+            place_words(own, own_ids[thread], int(before[i]), ids, ends[rows])
+
+        map_parallel(place, range(len(found)))
+        return NumberedWords(words, ends, ids, np.diff(ends).astype(np.uint64))
+    finals = [_chosen(numbers, own) for own in own_ids]
+    length_ends = np.zeros(len(text) + 1, np.int64)
 
     def keep(i: int) -> tuple[int, int]:
-        rows = slice(1 + found.pieces[i].first_row, 1 + found.pieces[i].last_row)
-        kept: tuple[int, int] = keep_words(sequences[i], finals[found.scanned[i].thread], ends[rows], length_ends[rows])
+        thread, own, rows = found[i]
+        kept: tuple[int, int] = keep_words(own, finals[thread], ends[rows], length_ends[rows])
         return kept
 
-    kept = np.zeros((len(sequences) + 1, 2), np.int64)
-    kept[1:] = np.array(map_parallel(keep, range(len(sequences)))).reshape(-1, 2)
-    before = np.cumsum(kept, axis=0)
-    ids = np.empty(before[-1, 0], np.uint32)
+    kept = np.zeros((len(found) + 1, 2), np.int64)
+    kept[1:] = np.array(map_parallel(keep, range(len(found)))).reshape(-1, 2)
+    starts = np.cumsum(kept, axis=0)
+    ids = np.empty(starts[-1, 0], np.uint32)
 
-    def place(i: int) -> None:
-        rows = slice(1 + found.pieces[i].first_row, 1 + found.pieces[i].last_row)
-        ends[rows] += before[i, 0]
-        length_ends[rows] += before[i, 1]
-        ids[before[i, 0] : before[i + 1, 0]] = sequences[i][: kept[i + 1, 0]]
+    def copy(i: int) -> None:
+        _, own, rows = found[i]
+        ends[rows] += starts[i, 0]
+        length_ends[rows] += starts[i, 1]
+        ids[starts[i, 0] : starts[i + 1, 0]] = own[: kept[i + 1, 0]]
 
-    map_parallel(place, range(len(sequences)))
+    map_parallel(copy, range(len(found)))
     return NumberedWords(words, ends, ids, np.diff(length_ends).astype(np.uint64))
+
+
+class _Store:
+    """Ids of a thread's pieces, in large arrays, which take few pages."""
+
+    def __init__(self, chunk: int) -> None:
+        self._chunk, self._free, self._scratch = chunk, np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+
+    def scratch(self, size: int) -> UInt32:
+        """Return room for the ids of one piece, until the next one."""
+        if len(self._scratch) < size:
+            self._scratch = np.empty(size, np.uint32)
+        return self._scratch
+
+    def keep(self, ids: UInt32) -> UInt32:
+        """Copy ids."""
+        if len(self._free) < len(ids):
+            self._free = np.empty(max(self._chunk, len(ids)), np.uint32)
+        kept, self._free = self._free[: len(ids)], self._free[len(ids) :]
+        kept[:] = ids
+        return kept
 
 
 def _chosen(numbers: UInt32, own: UInt32) -> UInt32:

@@ -26,3 +26,17 @@ def keep_words(sequence: UInt32, numbers: UInt32, ends: Int64, length_ends: Int6
         kept += number < UNKNOWN
         counted += number != DELETED
     return kept, counted
+
+
+@njit
+def place_words(sequence: UInt32, numbers: UInt32, at: int, ids: UInt32, ends: Int64) -> None:
+    """Write ``numbers[id]`` of a piece's ids without separators from ``ids[at]`` on; fill the ``ends`` of its rows."""
+    to, row = at, 0
+    for i in range(len(sequence)):
+        own = sequence[i]
+        if own == SEPARATOR_ID:
+            ends[row] = to
+            row += 1
+        else:
+            ids[to] = numbers[own]
+            to += 1

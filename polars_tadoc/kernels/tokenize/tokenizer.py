@@ -287,9 +287,14 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
 
     scanned = map_parallel(scan, range(len(pieces)))
     words, gaps = [thread.words for thread in threads], [thread.gaps for thread in threads]
-    for table in words:  # the separator is not a word
-        table.arrays.slots[3 + 4 * int(np.flatnonzero(table.arrays.slots[2::4] == kernels.SEPARATOR_ID + 1)[0])] = 0
+    for table in words:
+        forget_separator(table)
     return Cut(pieces, places, sequence, scanned, words, gaps, gap_offsets, views)
+
+
+def forget_separator(table: Interned) -> None:
+    """Set the tally of the separator to 0: it is not a word."""
+    table.arrays.slots[3 + 4 * int(np.flatnonzero(table.arrays.slots[2::4] == kernels.SEPARATOR_ID + 1)[0])] = 0
 
 
 def require_utf8(text: pl.Series, first: int = 0) -> None:
