@@ -126,7 +126,7 @@ class CountsWords(Analytic[WordCounts, Selection]):
             found = WordCounts(words, counts, engine)
             return found if stop - start == len(text) else self.on_host(found)
 
-        sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+        sizes = text.alias("text").str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
         engine = self.choose_engine(int(sizes.sum()) // BYTES_A_WORD)
         before = running_sum(sizes)
         with naming_rows(text, first):

@@ -41,7 +41,7 @@ class RecentGrammar:
     @classmethod
     def of(cls, column: pl.Series) -> RecentGrammar | None:
         """Find it (of equally frequent ones, the last used); None if no row has a grammar."""
-        column = storage(column)
+        column = storage(column).alias("text")  # Polars reads some names as patterns
         found = cls._of_last(column.tail(RECENT_ROWS))
         return cls._of_last(column) if found is None and len(column) > RECENT_ROWS else found
 

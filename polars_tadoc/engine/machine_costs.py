@@ -26,7 +26,7 @@ from polars_tadoc.errors import CalibrationWarning
 from polars_tadoc.runtime.cache_folder import cache_folder
 from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
 from polars_tadoc.runtime.regular_file import open_regular
-from polars_tadoc.storage.atomic_write import atomic_file
+from polars_tadoc.storage.atomic_write import atomic_file, target
 
 FORMAT = "polars_tadoc calibration 1"
 
@@ -189,7 +189,7 @@ def save(measured: MachineCosts) -> Path:
     """
     path = calibration_file()
     path.parent.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
-    with atomic_file(path, "calibrate") as temporary:
+    with atomic_file(target(path, "calibrate"), "calibrate") as temporary:
         temporary.write_text(measured.to_json(), "utf-8")
     forget()
     return path

@@ -113,9 +113,13 @@ def flags(matches: Matches, names: Sequence[str], column: str, rows: int) -> pl.
         cells[matches.twigs[own] - np.uint32(first), documents[own]] = True
         fields += _bits(cells)
     made = pa.StructArray.from_buffers(
-        pa.struct([pa.field(name, pa.bool_()) for name in names]), rows, [_valid(matches, rows)], children=fields
+        pa.struct([pa.field(str(k), pa.bool_()) for k in range(len(names))]),
+        rows,
+        [_valid(matches, rows)],
+        children=fields,
     )
-    return from_arrow(column, made)
+    # Polars reads some names as patterns, and Arrow ends names at a NUL
+    return from_arrow("twigs", made).struct.rename_fields(names).alias(column)
 
 
 def _bits(cells: Bools) -> list[pa.Array]:

@@ -198,5 +198,6 @@ def _without_gaps(column: pl.Series) -> pl.Series:
 
 def _nbytes(column: pl.Series) -> int:
     """Bytes of rows."""
+    column = column.alias("text")  # Polars reads some names as patterns
     gaps = int(column.struct.field("gaps").bin.size().sum())
     return 4 * int(column.struct.field("symbols").list.len().sum()) + gaps + 40 * len(column)

@@ -129,7 +129,8 @@ def build(
 def gather_or_null(values: pl.Series, places: Int64) -> pl.Series:
     """Gather the values at the given places; null if a place is negative."""
     index = pl.Series("place", places)
-    return values.gather(index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series())
+    places_or_null = index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series()
+    return values.alias("value").gather(places_or_null).alias(values.name)  # Polars reads some names as patterns
 
 
 def scatter_to_rows(values: pl.Series, corpora: Sequence[Corpus], rows: int) -> pl.Series:
@@ -139,7 +140,7 @@ def scatter_to_rows(values: pl.Series, corpora: Sequence[Corpus], rows: int) -> 
     places = np.full(rows, -1, np.int64)
     stands = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)])
     places[stands] = np.arange(len(stands))
-    return gather_or_null(values, places).alias(values.name)
+    return gather_or_null(values, places)
 
 
 def split(column: pl.Series) -> list[Corpus]:

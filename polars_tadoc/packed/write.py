@@ -52,9 +52,13 @@ def write_packed(
         The path is a folder or device, or its folder does not exist; raised before any row is read.
     TypeError
         A column has a type that Parquet lacks.
+    ValueError
+        A column's name has a NUL, which Arrow cannot store.
 
     """
     for name, dtype in schema.items():
+        if "\0" in name:
+            raise ValueError(f"{call}: column name {name!r} has a NUL, which no Arrow schema can; rename the column")
         if _holds_wide_integers(dtype):
             raise TypeError(f'{call}: column "{name}" is {dtype}; Parquet has no 128-bit integers; cast it')
     with writing(place, call, access or Access()) as temporary:

@@ -101,11 +101,12 @@ class EqualsRequest:
         require_text(a, self.call)
         require_text(b, self.call)
         rows = common_rows(self.call, a=len(a), b=len(b))
+        name, a, b = a.name, a.alias("a"), b.alias("b")  # Polars reads some names as patterns
         equal = _equal(a, b, rows) if is_tadoc(a.dtype) or is_tadoc(b.dtype) else _spread(a == b, rows)
         if self.nulls_equal:
             both_null = _spread(a.is_null(), rows) & _spread(b.is_null(), rows)
             equal = equal.fill_null(value=False) | both_null
-        return equal.alias(a.name)
+        return equal.alias(name)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def preview(data: Eager, rows: int = ROWS, words: int = WORDS) -> Eager:
 
     """
     rows, words = require_integer("rows", rows, 0), require_integer("words", words, 0)
-    first = data.head(rows)
+    first = data.head(min(rows, len(data)))
     if isinstance(first, pl.Series):
         if not is_tadoc(first.dtype):
             raise NotCompressedError.for_column(first.name, first.dtype, "preview")

@@ -101,6 +101,7 @@ def binary_views(
         length 0.
 
     """
+    series = series.alias("text")  # Polars reads some names as patterns, and Arrow none with a NUL
     nothing: Any = "" if series.dtype == pl.String else b""
     filled = series.fill_null(nothing) if series.null_count() else series  # it copies, needed or not
     array: Any = filled.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())

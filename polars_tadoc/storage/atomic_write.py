@@ -43,6 +43,9 @@ except ImportError:  # Windows: an open file cannot be removed, which serves as 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Error numbers for a full disk: no space, quota exceeded, file too large."""
 
+LONGEST = 255 - len("..01234567.tmp")
+"""Bytes of a name beside which a temporary file has room, where names may have 255."""
+
 OwnFiles = Callable[[Path], Sequence[Path]]
 """Lists everything in a folder, files before their folders; raises if anything in it must not be deleted."""
 
@@ -59,7 +62,9 @@ def target(path: Path, call: str) -> Path:
 
     """
     path = Path(os.path.realpath(path.expanduser()))
-    if path.is_dir():
+    with naming_long_name(path, call):
+        is_folder = path.is_dir()
+    if is_folder:
         raise IsADirectoryError(f"{call}: {path} is a folder; give the path of a file in it")
     if path.exists() and not path.is_file():
         raise OSError(f"{call}: {path} is not a regular file, so a file cannot replace it; choose another path")
@@ -247,12 +252,24 @@ def naming_place(path: Path, call: str) -> Iterator[None]:
     """Name the path in errors raised while a file or folder is written; errors as for :func:`atomic_file`."""
     mend = f"{path} is unchanged; free some space, or write elsewhere"
     try:
-        with naming_full_disk(path.parent, call, mend):
+        with naming_full_disk(path.parent, call, mend), naming_long_name(path, call):
             yield
     except OSError as error:
         if isinstance(error, DiskFullError) or path.parent.is_dir():
             raise
         raise FileNotFoundError(f"{call}: folder {path.parent} was removed while {path.name} was written") from error
+
+
+@contextmanager
+def naming_long_name(path: Path, call: str) -> Iterator[None]:
+    """Say in the system's error about a long name how long it may be."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        why = f"{call}: a name of {len(os.fsencode(path.name))} bytes is too long: {path} is written under a longer one"
+        raise OSError(error.errno, f"{why} first; most systems allow {LONGEST}") from error
 
 
 @contextmanager

@@ -84,6 +84,14 @@ def test_without_a_file(file: Path) -> None:
     assert not file.parent.exists()
 
 
+def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:
+    file.parent.mkdir()
+    file.symlink_to(tmp_path / "kept elsewhere")
+    save(SHIPPED)
+    assert file.is_symlink()
+    assert MachineCosts.from_json((tmp_path / "kept elsewhere").read_bytes()) == SHIPPED
+
+
 BROKEN: dict[str, bytes] = {
     "empty": b"",
     "no JSON": b"{",

@@ -90,6 +90,19 @@ def test_a_temporary_folder_is_taken(site: Path, tmp_path: Path) -> None:
     assert len(list(folder.rglob(f"*{entries.SUFFIX}"))) == 1
 
 
+@pytest.mark.slow
+def test_a_named_folder_that_is_refused_is_named(tmp_path: Path) -> None:
+    needs_a_private_path(tmp_path)
+    for mode, refused in (0o700, False), (0o777, True):
+        named = tmp_path / str(mode)
+        named.mkdir()
+        named.chmod(mode)  # others may replace the folder in it
+        given = {**os.environ, "NUMBA_CACHE_DIR": str(named)}
+        done = subprocess.run([sys.executable, "-c", IMPORT], env=given, capture_output=True, text=True, check=True)
+        told = [line for line in done.stdout.splitlines() if line.startswith("NUMBA_CACHE_DIR=")]
+        assert [line.split(" ")[0] for line in told] == [f"NUMBA_CACHE_DIR={named}"] * refused
+
+
 def planted_link(path: Path, other: Path) -> None:
     path.symlink_to(other)
 

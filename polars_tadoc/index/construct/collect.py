@@ -165,7 +165,7 @@ def documents_of(
         places = from_arrow("place", to_arrow(rows))
         ids = ids if id is None else ids.gather(places)
         metadata = None if metadata is None else metadata[places]
-        text = column.gather(places) if store else None
+        text = column.alias("text").gather(places) if store else None  # Polars reads some names as patterns
     return Documents(ids, id is not None, len(column), metadata, None if text is None else StoredText.of(text))
 
 

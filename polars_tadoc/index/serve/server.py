@@ -471,6 +471,10 @@ def _sums(predicted: list[dict[str, float]]) -> dict[str, float]:
     return {name: math.fsum(own[name] for own in predicted) for name in (predicted[0] if predicted else ())}
 
 
+MAX_SECONDS = 1e18
+"""Longer deadlines are none."""
+
+
 def _seconds(deadline: float | None) -> float:
     if deadline is None:
         return math.inf
@@ -478,7 +482,7 @@ def _seconds(deadline: float | None) -> float:
         raise TypeError(f"deadline={deadline!r} must be a number of seconds, or None")
     if not deadline > 0:
         raise ValueError(f"deadline={deadline!r} must be above 0 seconds")
-    return float(deadline)
+    return float(deadline) if deadline < MAX_SECONDS else math.inf
 
 
 def _engines(asked: str) -> dict[str, Engine]:

@@ -31,7 +31,7 @@ from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of
 from polars_tadoc.runtime.interrupts import check
 from polars_tadoc.runtime.regular_file import open_regular, read_json_text
-from polars_tadoc.storage.atomic_write import atomic_folder
+from polars_tadoc.storage.atomic_write import atomic_folder, naming_long_name
 from polars_tadoc.untrusted import arrow_sizes, parquet_sizes
 from polars_tadoc.untrusted.parquet_footer import open_parquet
 
@@ -463,7 +463,8 @@ def new_folder(path: Path, overwrite: bool, call: str) -> Iterator[Path]:
 
     """
     path = Path(os.path.realpath(path.expanduser()))
-    _own_files(path, overwrite, call)
+    with naming_long_name(path, call):
+        _own_files(path, overwrite, call)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{call}: {path.parent} does not exist")
     with atomic_folder(path, call, lambda old: _own_files(old, overwrite, call)) as temporary:

@@ -44,7 +44,20 @@ def _named() -> Path | None:
     folder = Path(config.CACHE_DIR) / NAME
     with suppress(OSError):
         folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
-    return folder if _is_trusted(folder) else None
+    if _is_trusted(folder):
+        return folder
+    if not _refused:
+        _refused.append(folder)
+        warnings.warn(
+            f"NUMBA_CACHE_DIR={config.CACHE_DIR} is not used for the machine code of polars_tadoc: it must be a folder "
+            "that you can write to, and others can neither write to nor replace",
+            KernelCacheWarning,
+            stacklevel=2,
+        )
+    return None
+
+
+_refused: list[Path] = []
 
 
 @lru_cache(maxsize=1)
