@@ -81,7 +81,8 @@ class DocumentsWriter:
                 for corpus in window.corpora:
                     self._text.append_corpus(corpus)
             else:
-                self._text.append(window.column if kept is None else window.column.gather(kept))
+                column = window.column.alias("text")  # Polars reads some names as patterns
+                self._text.append(column if kept is None else column.gather(kept))
         self._rows += height
         self._documents += len(rows)
         if len(rows):
