@@ -9,7 +9,7 @@ DIST ?= dist
 # Tests start many processes: each takes 2 seconds where it compiles every module again, 1 where bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all trials lint docs bench wheel wheels clean
+.PHONY: demo test test-all trials lint cuda docs bench wheel wheels clean
 
 $(BIN)/.package: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +44,10 @@ lint: $(BIN)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# Every CUDA source, with NVRTC; no GPU is needed.
+cuda:
+	.ci/compile_cuda
 
 docs: $(BIN)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -73,6 +73,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@cache
+def scanned(folder: Path) -> pl.LazyFrame:
+    return tadoc.scan_packed(folder)
+
+
 def asked(lf: Any, call: str, **arguments: Any) -> Any:
     labelled = {"id": "number"} if call in LABELLED else {}
     return getattr(lf.tadoc, call)("text", **labelled, **arguments)
@@ -97,7 +102,7 @@ def test_partitions_go_straight_to_the_kernels(
     call: str, plan: str, memory_limit: str | None, folder: Path, engine: str
 ) -> None:
     expected = in_memory(plan, call)
-    lf = ROWS_AND_COLUMNS[plan](tadoc.scan_packed(folder))
+    lf = ROWS_AND_COLUMNS[plan](scanned(folder))
     with no_payloads():
         lazy = asked(lf, call, engine=engine, memory_limit=memory_limit)
         assert lazy.collect_schema() == expected.schema
