@@ -1,0 +1,155 @@
+"""Packed files by field beside Parquet of the text: ``python -m benchmarks.file_sizes``.
+
+By corpus: Parquet files as Polars writes them, relative to the text at zstd 9: all texts under ``zstd -19 --long=27``
+(with ``--long``; joined by line ends), the column row by row at zstd 9, the packed file as it is written (version 2),
+and with coded symbols (``polars_tadoc.packed.coded``, called 3; no call writes it). Then speeds in MB of text a second
+of this process' processor time, the best of the rounds: writing either file, reading the first (Parquet to arrays,
+checked, without cached grammars), and decoding the symbols of the second, which reading would take besides.
+With ``--fields``, bytes of each field in both files, as a share of the text's Parquet, and beside the symbols the
+zero-order entropy and the bits for each.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import polars_tadoc as tadoc
+from benchmarks import corpora
+from benchmarks.size import FAMILIES, parquet
+from polars_tadoc.packed import coded
+from polars_tadoc.packed.files import PackedFile
+from polars_tadoc.packed.partition import NAMES, partition_at
+from polars_tadoc.packed.write import write_rows
+
+
+def file_of(rows: pl.DataFrame, is_coded: bool) -> bytes:
+    """Bytes of a packed file."""
+    if is_coded:
+        rows = rows.with_columns(coded.coded(rows["text"]))
+    file = io.BytesIO()
+    write_rows([rows[at : at + 1] for at in range(rows.height)], rows.schema, "text", file)
+    return file.getvalue()
+
+
+def read(data: bytes) -> int:
+    """Read a packed file to checked arrays; return its documents."""
+    with PackedFile(Path("packed"), pa.py_buffer(data)) as file:
+        column = [file.read(group, ["text"])["text"] for group in range(file.group_count)]
+    partitions = [partition_at(one, row, cached=False) for one in column for row in range(len(one))]
+    return sum(0 if partition is None else partition.document_count for partition in partitions)
+
+
+def cells(packed: pl.Series) -> list[dict[str, Any]]:
+    """The fields of each packed row."""
+    return [{name: packed.struct.field(name)[row] for name in NAMES} for row in range(len(packed))]
+
+
+def require_equal(rows: pl.Series, made: pl.Series) -> None:
+    """Compare the fields of packed rows with those that coded rows decode to."""
+    for plain, one in zip(cells(rows), cells(made), strict=True):
+        back = coded.decoded(one) if one["version"] == coded.VERSION else one
+        if not all(back[name].equals(plain[name]) for name in coded.CODED):
+            raise SystemExit("coded rows differ from packed ones")
+
+
+def fields(data: bytes) -> Counter[str]:
+    """Compressed bytes of each field."""
+    sizes: Counter[str] = Counter()
+    metadata = pq.ParquetFile(pa.py_buffer(data)).metadata
+    for group in range(metadata.num_row_groups):
+        for at in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(at)
+            sizes[chunk.path_in_schema.split(".")[1]] += chunk.total_compressed_size
+    return sizes
+
+
+def entropy(symbols: Any) -> float:
+    """Zero-order entropy in bytes."""
+    _, counts = np.unique(symbols, return_counts=True)
+    return float((counts * np.log2(len(symbols) / counts)).sum() / 8) if len(symbols) else 0.0
+
+
+def long_zstd(text: pl.Series) -> int | None:
+    """Bytes of all texts under zstd 19 with a window of 128 MB; None without the command."""
+    if shutil.which("zstd") is None:
+        return None
+    command = ["zstd", "-19", "--long=27", "-c", "-T1"]
+    return len(subprocess.run(command, input="\n".join(text).encode(), capture_output=True, check=True).stdout)
+
+
+def speed(megabytes: float, repeat: int, call: Callable[[], object]) -> float:
+    """Megabytes a second of processor time."""
+    taken = []
+    for _ in range(repeat):
+        start = time.process_time()
+        call()
+        taken.append(time.process_time() - start)
+    return megabytes / min(taken)
+
+
+def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool) -> list[str]:
+    """Cells of one corpus' line, then lines of its fields."""
+    plain, _ = parquet(text.to_frame("text"))
+    megabytes = int(text.str.len_bytes().sum()) / 1e6
+    frame = tadoc.compress(text).to_frame("text")
+    rows = frame.tadoc.pack()
+    either = {version: file_of(rows, version == 3) for version in (2, 3)}
+    made = coded.coded(rows["text"])
+    require_equal(rows["text"], made)
+    decodable = [one for one in cells(made) if one["version"] == coded.VERSION]
+    long = long_zstd(text) if with_long else None
+    sizes = [long, parquet(frame)[0], *map(len, either.values())]
+    line = [f"{megabytes:.1f}", f"{plain:,}", *("-" if size is None else f"{size / plain:.3f}" for size in sizes)]
+    speeds = [speed(megabytes, repeat, lambda is_coded=is_coded: file_of(rows, is_coded)) for is_coded in (False, True)]
+    speeds.append(speed(megabytes, repeat, lambda: read(either[2])))
+    speeds.append(speed(megabytes, repeat, lambda: [coded.decoded(one) for one in decodable]))
+    line += [f"{one:.0f}" for one in speeds]
+    lines = [" | ".join(line)]
+    if by_field:
+        before, after = (fields(data) for data in either.values())
+        lines += [f"  {name} | {before[name] / plain:.4f} | {after[name] / plain:.4f}" for name in before]
+        symbols = np.concatenate([one.grammar.symbols for one in tadoc.column.split(frame["text"])])
+        roots = np.concatenate([one.roots for one in tadoc.column.split(frame["text"])])
+        together = sum(after[name] for name in ("symbols", "roots", "rule_offsets"))
+        apart = {"rules": symbols, "rows": roots, "rules and rows": np.concatenate([symbols, roots])}
+        for name, values in apart.items():
+            bits = 8 * entropy(values) / max(len(values), 1)
+            lines.append(f"  {name}: {len(values):,} symbols, zero-order entropy {bits:.2f} bits a symbol")
+        lines.append(f"  coded: {8 * together / max(len(symbols) + len(roots), 1):.2f} bits a symbol")
+    return lines
+
+
+def main() -> None:
+    """Print the table."""
+    parser = corpora.arguments("packed files by field")
+    parser.add_argument("--fields", action="store_true", help="bytes by field")
+    parser.add_argument("--long", action="store_true", help="also zstd -19 --long=27, which takes minutes")
+    given = parser.parse_args()
+    print(f"machine: {corpora.machine()}, PyArrow {pa.__version__}")
+    print(
+        "corpus | text MB | Parquet zstd 9, bytes | relative to it: zstd -19 --long | rows | packed 2 | packed 3 | "
+        "MB/s: write 2 | write 3 | read 2 | decode symbols of 3"
+    )
+    names = given.corpora
+    if not names and corpora.SHARED.is_dir():
+        names = [str(path) for family in FAMILIES for path in sorted(Path(corpora.SHARED).glob(f"{family}_*.parquet"))]
+    for one in corpora.names(names):
+        name, text = corpora.load(one)
+        first, *others = measure(text, given.repeat, given.fields, given.long)
+        print("\n".join([f"{name} | {first}", *others]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

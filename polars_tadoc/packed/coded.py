@@ -1,0 +1,252 @@
+"""Packed rows with entropy-coded symbols, in the fields of plain ones: a candidate for version 3 of packed files.
+
+No file is written in it yet: ``benchmarks.file_sizes`` compares its sizes and speeds with version 2.
+
+A grammar whose words and rules have the order that compression gives them, and whose rows use all of them, is coded;
+others (rows that were filtered, grammars of dictionaries or of ``compress(like=)``, few symbols) stay as they are. The
+fields of version 3 that differ from version 2:
+
+- ``vocabulary``: the words by shape (digits and length), then in the order of their first use. Their ids follow from
+  how often each occurs in the rows, most frequent first, then code points.
+- ``rule_offsets``: the header: number of rules, of bodies' symbols (two numbers, lower 32 bits first), of rows' symbols
+  (likewise), and 1 if the streams use predictions; then the words of each shape, the symbols of each class, and the
+  frequencies of each table. See :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`.
+- ``symbols``, ``roots``: the streams of kinds and of places.
+- ``level_offsets``: empty; levels follow from the bodies.
+- ``document_offsets``: one number, the symbols of bodies and rows, so that statistics in a file's footer could tell it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.config import settings
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
+from polars_tadoc.kernels.host.grammars import coded_symbols as kernels
+from polars_tadoc.kernels.host.records.sort_words import code_point_order
+from polars_tadoc.kernels.tokenize.tokenize_cpu import sort_stably
+from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import owned
+
+VERSION = 3
+HEADER = 6
+"""Numbers before the classes' sizes."""
+
+LENGTH = HEADER + kernels.SHAPES + kernels.CLASSES + 256 * kernels.TABLES
+
+MIN_EVENTS = 1 << 12
+"""Symbols and rows from which a row is coded: the header takes up to 1 KB."""
+
+PREDICTS_FROM = 0.07
+"""Share of events predicted from which predictions are used: below it they save little and halve the speed."""
+
+MASK_BITS = (8, 18)
+"""Least and most bits of places in the tables of predictions."""
+
+CODED = ("vocabulary", "rule_offsets", "symbols", "level_offsets", "document_offsets", "roots")
+
+_WRONG = {
+    kernels.TRUNCATED: "a stream of symbols is truncated",
+    kernels.WRONG_COUNT: "its symbols do not match its counts",
+    kernels.WRONG_PLACE: "a place is beyond the symbols of its class",
+    kernels.OPEN_RULE: "a rule contains itself or the end of a row",
+    kernels.WRONG_TABLE: "a code is not in its table",
+    kernels.WRONG_END: "a stream of symbols does not end where it should",
+}
+
+
+def numbers(array: npt.NDArray[Any]) -> pl.Series:
+    """Copy an array into memory that Polars can own."""
+    kind = pa.from_numpy_dtype(array.dtype)
+    return cast(pl.Series, pl.from_arrow(pa.Array.from_buffers(kind, len(array), [None, owned(array)])))
+
+
+def coded(packed: pl.Series) -> pl.Series:
+    """Return a packed column with each row coded, if it can be; rows are trusted to be what ``pack`` makes."""
+    rows = [_coded_row(packed.slice(row, 1).alias("packed")) for row in range(len(packed))]
+    return pl.concat([packed.clear().alias("packed"), *rows]).alias(packed.name)
+
+
+def _coded_row(cell: pl.Series) -> pl.Series:
+    if cell.null_count():
+        return cell
+    fields = cell.struct.unnest()
+    made = encode({name: fields[name][0] for name in CODED})
+    if made is None:
+        return cell
+    changes = [_cell(values, fields.schema[name]).alias(name) for name, values in made.items()]
+    changes.append(pl.Series("version", [VERSION], pl.UInt32))
+    return fields.with_columns(changes).to_struct("packed")
+
+
+def _cell(values: pl.Series, dtype: Any) -> pl.Series:
+    return values.alias("values").implode().cast(dtype)
+
+
+def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
+    """Code a packed row's fields; None if it is small, its words or rules have another order, or are not all used."""
+    words, rule_offsets, symbols = fields["vocabulary"], fields["rule_offsets"].to_numpy(), fields["symbols"].to_numpy()
+    level_offsets, roots = fields["level_offsets"].to_numpy(), fields["roots"].to_numpy()
+    root_offsets: Int64 = fields["document_offsets"].to_numpy()
+    events = len(symbols) + len(roots) + len(root_offsets) - 1
+    if events < MIN_EVENTS:
+        return None
+    count, rules = len(words), len(rule_offsets) - 1
+    grammar = count, rule_offsets, symbols
+    shapes = np.empty(count, np.uint8)
+    vocabulary = Vocabulary(words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()))
+    kernels.shapes_of(vocabulary.offsets, vocabulary.data, shapes)
+    order_of, uses = np.empty(count + rules, np.uint32), np.empty(count + rules, np.uint32)
+    rows = *grammar, root_offsets, roots, shapes
+    used = kernels.order_of_first_use(*rows, order_of, uses)
+    if used != (count, rules) or not kernels.have_levels(*grammar, level_offsets):
+        return None
+    weights = np.zeros(count + rules, np.uint64)
+    kernels.weigh(count, np.arange(rules, dtype=np.uint32), rule_offsets, symbols, roots, weights)
+    if not _are_ordered(words, weights[:count]):
+        return None
+    most = 3 * events + count + 2 * rules
+    kinds, places = np.empty(most, np.uint32), np.empty(events + 3 * rules, np.uint64)
+    predicts = True
+    while True:
+        tallies = np.zeros(256 * kernels.TABLES, np.uint32)
+        sizes = np.zeros(kernels.CLASSES, np.uint32)
+        planned = kinds, places, tallies, sizes
+        coded_count, placed, hits = kernels.plan(*rows, order_of, uses, predicts, _mask(events), *planned)
+        if not predicts or hits >= PREDICTS_FROM * events:
+            break
+        predicts = False
+    if sizes[1:].max() > kernels.MAX_MEMBERS:
+        return None
+    steps = np.empty(rules, np.int64)
+    kernels.steps_between_rules(count, level_offsets, order_of, steps)
+    placed += kernels.plan_steps(steps, kinds[coded_count:], places[placed:], tallies)
+    frequencies = _frequencies(tallies)
+    starts, _ = _looked_up(frequencies)
+    kind_words = np.empty(coded_count + rules + 2, np.uint32)
+    kind_words = kind_words[kernels.write_kinds(kinds[: coded_count + rules], starts, frequencies, kind_words) :]
+    place_words = np.empty(2 * placed + 2, np.uint32)
+    place_words = place_words[kernels.write_places(places[:placed], place_words) :]
+    order = np.empty(count, np.uint32)
+    order[order_of[:count]] = np.arange(count, dtype=np.uint32)
+    shape_sizes = np.bincount(shapes, minlength=kernels.SHAPES).astype(np.uint32)
+    header = np.array([rules, *_halves(len(symbols)), *_halves(len(roots)), predicts], np.uint32)
+    return {
+        "vocabulary": words.gather(order),
+        "rule_offsets": numbers(np.concatenate([header, shape_sizes, sizes, frequencies])),
+        "symbols": numbers(kind_words),
+        "level_offsets": fields["level_offsets"].clear(),
+        "document_offsets": numbers(np.array([len(symbols) + len(roots)])),
+        "roots": numbers(place_words),
+    }
+
+
+def _are_ordered(words: pl.Series, tallies: UInt64) -> bool:
+    """Tell whether words descend by tally, then ascend."""
+    falls = tallies[1:] < tallies[:-1]
+    rises = tallies[1:] > tallies[:-1]
+    follows = (words.slice(1) > words.head(max(len(words) - 1, 0))).to_numpy()
+    return bool(not rises.any() and (falls | follows).all())
+
+
+def _mask(events: int) -> int:
+    low, high = MASK_BITS
+    return (1 << min(max(events.bit_length() - 1, low), high)) - 1
+
+
+def _halves(number: int) -> tuple[int, int]:
+    return number & 0xFFFFFFFF, number >> 32
+
+
+def _frequencies(tallies: UInt32) -> UInt32:
+    """Scale each table's tallies to the sum that rANS needs; codes that occur keep at least 1."""
+    made = np.zeros((kernels.TABLES, 256), np.int64)
+    for own, scaled in zip(tallies.reshape(kernels.TABLES, 256).astype(np.int64), made, strict=True):
+        if own.any():
+            scaled[:] = np.maximum((own << kernels.SCALE) // own.sum(), own > 0)
+            while (excess := scaled.sum() - (1 << kernels.SCALE)) > 0:
+                scaled[scaled.argmax()] -= min(excess, scaled.max() // 2)
+            scaled[scaled.argmax()] -= excess
+    return made.ravel().astype(np.uint32)
+
+
+def _looked_up(frequencies: UInt32) -> tuple[UInt32, UInt32]:
+    starts = np.zeros(256 * kernels.TABLES, np.uint32)
+    entries = np.zeros(kernels.TABLES << kernels.SCALE, np.uint32)
+    if not kernels.look_up(frequencies, starts, entries):
+        raise InvalidGrammarError("grammar: a table of frequencies has a wrong sum")
+    return starts, entries
+
+
+def decoded(fields: dict[str, Any]) -> dict[str, Any]:
+    """Decode the fields of a row of version 3 to those of version 2.
+
+    Raises
+    ------
+    InvalidGrammarError
+        The streams do not match the counts, or are damaged.
+    LimitExceededError
+        The counts claim more than ``Config(payload_limit_bytes=)``; raised before anything is allocated for them.
+
+    """
+    header, words = fields["rule_offsets"].to_numpy(), fields["vocabulary"]
+    if len(header) != LENGTH:
+        raise InvalidGrammarError(f"grammar: the header has {len(header):,} numbers, not {LENGTH:,}")
+    rules, *halves, predicts = (int(count) for count in header[:HEADER])
+    size, root_count = halves[0] | halves[1] << 32, halves[2] | halves[3] << 32
+    count, rows = len(words), len(fields["valid"])
+    shape_sizes, sizes, frequencies = np.split(header[HEADER:], np.cumsum([kernels.SHAPES, kernels.CLASSES]))
+    limit = settings().payload_limit_bytes
+    needed = 4 * (rules + size + root_count) + 8 * rows
+    if needed > limit:
+        raise LimitExceededError(
+            f"grammar: claims to decode to at least {needed:,} bytes, the limit is {limit:,}; if the data is trusted, "
+            "raise it: tadoc.Config(payload_limit_bytes=…)"
+        )
+    if fields["document_offsets"].to_list() != [size + root_count] or predicts > 1 or 2 * rules > size:
+        raise InvalidGrammarError("grammar: the header's counts contradict each other")
+    if sizes.sum(dtype=np.uint64) != count + rules or sizes[1:].max() > kernels.MAX_MEMBERS:
+        raise InvalidGrammarError("grammar: the classes' sizes do not add up to the words and rules")
+    if shape_sizes.sum(dtype=np.uint64) != count:
+        raise InvalidGrammarError("grammar: the shapes' sizes do not add up to the words")
+    shape_starts = np.concatenate([[0], np.cumsum(shape_sizes)]).astype(np.uint32)
+    _, entries = _looked_up(frequencies)
+    rule_starts, bodies = np.zeros(rules + 1, np.uint32), np.empty(size, np.uint32)
+    heights, steps = np.zeros(rules, np.uint32), np.empty(rules, np.int64)
+    root_offsets, roots = np.empty(rows + 1, np.int64), np.empty(root_count, np.uint32)
+    streams = fields["symbols"].to_numpy(), fields["roots"].to_numpy()
+    wrong = kernels.read(
+        *(count, bool(predicts), _mask(size + root_count + rows), *streams, entries, shape_starts, sizes),
+        *(rule_starts, bodies, heights, root_offsets, roots, steps),
+    )
+    if wrong != kernels.OK:
+        raise InvalidGrammarError(f"grammar: {_WRONG[wrong]}")
+    level_offsets = np.cumsum(np.bincount(heights, minlength=1)).astype(np.uint32)
+    rule_order = np.empty(rules, np.uint32)
+    if not kernels.order_rules(heights, steps, level_offsets, rule_order):
+        raise InvalidGrammarError("grammar: the rules' order is not one of their levels")
+    weights = np.zeros(count + rules, np.uint64)
+    kernels.weigh(count, rule_order, rule_starts, bodies, roots, weights)
+    strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    word_order = sort_stably(code_point_order(strings), weights.max(initial=0) - weights[:count])
+    new = np.empty(count + rules, np.uint32)
+    new[word_order] = np.arange(count, dtype=np.uint32)
+    new[count + rule_order.astype(np.int64)] = np.arange(count, count + rules, dtype=np.uint32)
+    rule_offsets, symbols = np.empty(rules + 1, np.uint32), np.empty(size, np.uint32)
+    kernels.renumber(rule_order, new, rule_starts, bodies, rule_offsets, symbols)
+    kernels.renumber_in_place(new, roots)
+    return {
+        **fields,
+        "vocabulary": words.gather(word_order),
+        "rule_offsets": numbers(rule_offsets),
+        "symbols": numbers(symbols),
+        "level_offsets": numbers(level_offsets),
+        "document_offsets": numbers(root_offsets),
+        "roots": numbers(roots),
+    }

@@ -1,0 +1,224 @@
+"""Packed rows, coded and decoded to the same arrays."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_series_equal
+
+import polars_tadoc as tadoc
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
+from polars_tadoc.kernels.host.grammars import coded_symbols as kernels
+from polars_tadoc.packed import coded
+from polars_tadoc.packed.partition import NAMES, partition_at
+from tests import coded_reference
+from tests.strategies import columns
+
+LOGS = [
+    f"{i % 7:02}:{i:05} host{i % 5} sshd[{i * 37 % 900}]: closed {'by user' * (i % 3)} x{i % 13:x}f" for i in range(400)
+]
+LONG = ["a b c d e f g h i j k l m n o p q r s t u v w x y z " * 3, None, "", "a b c"] * 3
+TEXTS: dict[str, list[str | None]] = {
+    "logs": [*LOGS],
+    "long rules": [*LONG],
+    "none": [None, None],
+    "empty": ["", ""],
+    "one": ["word"],
+    "no rules": ["a b c d 1 22 3a"],
+    "many words": [" ".join(f"w{i}" for i in range(2000))] * 2
+    + [" ".join(f"w{i * 7 % 2000}" for i in range(2000))] * 2,
+}
+
+
+@pytest.fixture(autouse=True)
+def _all_rows_are_coded() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coded, "MIN_EVENTS", 0)
+        yield
+
+
+def fields_of(packed: pl.Series, row: int = 0) -> dict[str, Any]:
+    return {name: packed.struct.field(name)[row] for name in NAMES}
+
+
+def packed_of(texts: Any, **options: Any) -> pl.Series:
+    series = pl.Series("text", texts, pl.String)
+    column: pl.Series = tadoc.compress(series, **options).to_frame("text").tadoc.pack()["text"]
+    return column
+
+
+def require_round_trip(packed: pl.Series) -> None:
+    made = coded.coded(packed)
+    assert made.dtype == packed.dtype
+    for row in range(len(packed)):
+        before, after = fields_of(packed, row), fields_of(made, row)
+        assert after["version"] == coded.VERSION
+        back = coded.decoded(after)
+        for name in NAMES:
+            if isinstance(before[name], pl.Series):
+                assert_series_equal(back[name], before[name], check_names=False)
+        require_the_reference(before, after)
+
+
+def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """Compare rows and bodies with what the definition decodes."""
+    header = after["rule_offsets"].to_list()
+    rules, predicts, rest = header[0], bool(header[5]), header[coded.HEADER :]
+    shapes, frequencies = rest[: kernels.SHAPES], rest[kernels.SHAPES + kernels.CLASSES :]
+    tables = [frequencies[at : at + 256] for at in range(0, len(frequencies), 256)]
+    words, rows = len(after["vocabulary"]), len(after["valid"])
+    mask = coded._mask(len(before["symbols"]) + len(before["roots"]) + rows)
+    streams = after["symbols"].to_list(), after["roots"].to_list()
+    roots, bodies, _ = coded_reference.decode(words, rules, rows, predicts, mask, streams, tables, shapes)
+    vocabulary = after["vocabulary"].to_list()
+
+    def spelled(symbol: int) -> Any:
+        return vocabulary[symbol] if symbol < words else tuple(map(spelled, bodies[symbol - words]))
+
+    ids, symbols, ends = before["vocabulary"].to_list(), before["symbols"].to_list(), before["rule_offsets"].to_list()
+
+    def expected(symbol: int) -> Any:
+        rule = symbol - words
+        return ids[symbol] if rule < 0 else tuple(map(expected, symbols[ends[rule] : ends[rule + 1]]))
+
+    offsets, given_roots = before["document_offsets"].to_list(), before["roots"].to_list()
+    for row, found in enumerate(roots):
+        assert list(map(spelled, found)) == list(map(expected, given_roots[offsets[row] : offsets[row + 1]]))
+
+
+@pytest.mark.parametrize("predicts_from", [0, 2])
+@pytest.mark.parametrize("method", ["batch_repair", "sequitur"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_round_trip(name: str, method: Any, predicts_from: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coded, "PREDICTS_FROM", predicts_from)
+    packed = packed_of(TEXTS[name], method=method)
+    made = coded.coded(packed)
+    if fields_of(made)["version"] == coded.VERSION:
+        assert fields_of(made)["rule_offsets"][5] == (predicts_from == 0)
+        require_round_trip(packed)
+    else:
+        assert name == "long rules" or method == "sequitur"
+        assert_series_equal(made, packed)
+
+
+@given(columns, st.sampled_from([0, 2]), st.booleans())
+def test_any_column(texts: list[str | None], predicts_from: float, lossless: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coded, "PREDICTS_FROM", predicts_from)
+        require_round_trip(packed_of(texts, lossless=lossless))
+
+
+@given(st.lists(st.integers(0, 1 << 40), max_size=20), st.integers(0, 1 << 33))
+def test_classes_ascend(uses: list[int], most: int) -> None:
+    found = [kernels.class_of(one) for one in sorted(min(one, most) for one in uses)]
+    assert found == sorted(found)
+    assert all(one < kernels.CLASSES for one in found if most < 1 << 32)
+
+
+@given(st.lists(st.tuples(st.integers(1, 1 << 23), st.integers(0, 1 << 23)), max_size=30))
+def test_places(pairs: list[tuple[int, int]]) -> None:
+    given_places = [(place % length, length) for length, place in pairs]
+    planned = np.array([place << 32 | length for place, length in given_places], np.uint64)
+    out = np.empty(2 * len(planned) + 2, np.uint32)
+    stream = coded_reference.Stream(out[kernels.write_places(planned, out) :].tolist())
+    assert [(stream.place(length), length) for _, length in given_places] == given_places
+    assert (stream.state, stream.rest) == (1 << 31, [])
+
+
+@given(st.lists(st.integers(-(1 << 30), 1 << 30), max_size=20))
+def test_steps(steps: list[int]) -> None:
+    """Steps of any size, which only grammars of millions of rules have."""
+    kinds, places = np.empty(len(steps), np.uint32), np.empty(2 * len(steps), np.uint64)
+    tallies = np.zeros(256 * kernels.TABLES, np.uint32)
+    placed = kernels.plan_steps(np.array(steps, np.int64), kinds, places, tallies)
+    out = np.empty(2 * placed + 2, np.uint32)
+    stream = coded_reference.Stream(out[kernels.write_places(places[:placed], out) :].tolist())
+    found = []
+    for kind in kinds.tolist():
+        bits, step = kind % 256, 0
+        if bits > 17:
+            step = stream.place(1 << bits - 17) << 16 | stream.place(1 << 16) | 1 << bits - 1
+        elif bits:
+            step = stream.place(1 << bits - 1) | 1 << bits - 1
+        found.append(step >> 1 ^ -(step & 1))
+    assert found == steps
+
+
+def test_other_orders_are_not_coded() -> None:
+    """Rows that were filtered no longer tell how words were ordered."""
+    packed = pl.DataFrame({"text": LOGS}).tadoc.compress("text").tail(50).tadoc.pack()["text"]
+    assert_series_equal(coded.coded(packed), packed)
+
+
+def changed(packed: pl.Series, **changes: Any) -> pl.Series:
+    fields = packed.struct.unnest()
+    made = [pl.Series(name, [value], fields.schema[name]) for name, value in changes.items()]
+    return fields.with_columns(made).to_struct("text")
+
+
+def decoded(packed: pl.Series) -> pl.Series:
+    """The packed row of version 2 that a coded one stands for."""
+    fields = coded.decoded(fields_of(packed))
+    plain = {name: value for name, value in fields.items() if isinstance(value, pl.Series)}
+    return changed(packed, **plain, version=2)
+
+
+def test_any_damage_is_named_or_harmless() -> None:
+    """Numbers of header and streams changed, dropped and added, without the checksums that files have."""
+    chance = random.Random(5)
+    refused = 0
+    for name in ("logs", "many words"):
+        sound = coded.coded(packed_of(TEXTS[name]))
+        for _ in range(400):
+            field = chance.choice(["rule_offsets", "symbols", "roots", "document_offsets"])
+            cell = fields_of(sound)[field].to_list()
+            at = chance.randrange(min(len(cell), 60) if chance.random() < 0.5 else len(cell))
+            if chance.random() < 0.2:
+                del cell[at]
+            elif chance.random() < 0.2:
+                cell.insert(at, chance.randrange(1 << 32))
+            else:
+                cell[at] = chance.choice([0, 1, cell[at] ^ 1 << chance.randrange(32), chance.randrange(1 << 32)])
+            try:
+                partition = partition_at(decoded(changed(sound, **{field: cell})), 0, cached=False)
+            except (InvalidGrammarError, LimitExceededError):
+                refused += 1
+            else:
+                assert partition is not None
+                assert partition.document_count == len(TEXTS[name])
+    assert refused > 600
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3, 4])
+def test_claims_beyond_the_limit(place: int) -> None:
+    sound = coded.coded(packed_of(LOGS))
+    header = fields_of(sound)["rule_offsets"].to_list()
+    header[place] = (1 << 32) - 1
+    with pytest.raises(LimitExceededError, match="grammar: claims to decode to at least"):
+        coded.decoded(fields_of(changed(sound, rule_offsets=header)))
+
+
+def test_wrong_headers_are_named() -> None:
+    sound = coded.coded(packed_of(LOGS))
+    fields = fields_of(sound)
+    header, shapes = fields["rule_offsets"].to_list(), coded.HEADER
+    sizes, table = shapes + kernels.SHAPES, shapes + kernels.SHAPES + kernels.CLASSES
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"rule_offsets": header[1:]}, "the header has 1,[0-9]+ numbers, not"),
+        ({"document_offsets": [3]}, "counts contradict each other"),
+        ({"rule_offsets": [*header[:5], 2, *header[6:]]}, "counts contradict each other"),
+        ({"rule_offsets": [*header[:shapes], 9999, *header[shapes + 1 :]]}, "the shapes' sizes do not add up"),
+        ({"rule_offsets": [*header[:sizes], 9999, *header[sizes + 1 :]]}, "the classes' sizes do not add up"),
+        ({"rule_offsets": [*header[:table], 9999, *header[table + 1 :]]}, "a table of frequencies has a wrong sum"),
+        ({"symbols": []}, "a stream of symbols is truncated"),
+        ({"symbols": fields["symbols"].to_list()[:-1]}, "does not end where it should|counts|class|table|rule"),
+    ]
+    for changes, message in wrong:
+        with pytest.raises(InvalidGrammarError, match=message):
+            coded.decoded(fields_of(changed(sound, **changes)))
