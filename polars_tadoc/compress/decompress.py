@@ -77,7 +77,7 @@ def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> p
         raise LimitExceededError(f"{call}: the text does not fit in memory; use fewer rows at a time") from error
     if not texts:
         return pl.Series(name, [None], pl.String).new_from_index(0, rows)
-    return scatter_to_rows(pl.concat(texts).alias(name), corpora, rows)
+    return scatter_to_rows(pl.concat(texts).alias(name), [corpus.rows for corpus in corpora], rows)
 
 
 @dataclass(frozen=True)

@@ -133,12 +133,12 @@ def gather_or_null(values: pl.Series, places: Int64) -> pl.Series:
     return values.alias("value").gather(places_or_null).alias(values.name)  # Polars reads some names as patterns
 
 
-def scatter_to_rows(values: pl.Series, corpora: Sequence[Corpus], rows: int) -> pl.Series:
+def scatter_to_rows(values: pl.Series, documents: Sequence[Int64], rows: int) -> pl.Series:
     """Scatter per-document values, corpus after corpus, to the documents' rows; null in other rows."""
-    if len(corpora) == 1 and np.array_equal(corpora[0].rows, np.arange(rows)):
+    if len(documents) == 1 and np.array_equal(documents[0], np.arange(rows)):
         return values
     places = np.full(rows, -1, np.int64)
-    stands = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in corpora)])
+    stands = np.concatenate([np.zeros(0, np.int64), *documents])
     places[stands] = np.arange(len(stands))
     return gather_or_null(values, places)
 

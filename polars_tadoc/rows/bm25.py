@@ -150,7 +150,7 @@ class BM25Request:
             times = np.array(list(terms.values()), np.float64)
             self._fill(counted, times, groups, np.concatenate(lengths), scores)
         array = pa.FloatArray.from_buffers(pa.float32(), len(rows), [None, buffer])
-        return scatter_to_rows(from_arrow(column.name, array), corpora, len(column))
+        return scatter_to_rows(from_arrow(column.name, array), [corpus.rows for corpus in corpora], len(column))
 
     def _terms(self, corpora: list[Corpus]) -> dict[str, int]:
         """Return the query's terms in order, each with its count."""

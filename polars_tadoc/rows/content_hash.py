@@ -83,7 +83,7 @@ def content_hash(column: pl.Series) -> pl.Series:
     require_countable(corpora)
     halves = [_hash_rows(corpus) for corpus in corpora]
     low, high = (np.concatenate(half) for half in zip(*halves, strict=True))
-    return scatter_to_rows(_joined(column.name, low, high), corpora, len(column))
+    return scatter_to_rows(_joined(column.name, low, high), [corpus.rows for corpus in corpora], len(column))
 
 
 def require_text(column: pl.Series, call: str) -> None:

@@ -26,7 +26,7 @@ from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.traversal.options import TokenizerOption, tokenizer_of
-from polars_tadoc.traversal.text_corpus import corpora_of, require_text
+from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, require_text, text_corpora
 
 SHOWN = 80
 """Characters of a phrase shown in messages."""
@@ -186,10 +186,16 @@ class PhraseRequest:
     def run(self, column: pl.Series) -> pl.Series:
         """Match the phrases in each row."""
         column = require_text(column, self.call)
-        corpora = corpora_of(column, self.call, self.tokenizer)
-        require_countable(corpora)
+        corpora: Iterable[Corpus]
+        if column.dtype == pl.String:  # block by block: the words of earlier ones are not held
+            corpora, documents = text_corpora(column, self.tokenizer or WORDS), len(column) - column.null_count()
+        else:
+            corpora = corpora_of(column, self.call, self.tokenizer)
+            require_countable(corpora)
+            documents = sum(corpus.document_count for corpus in corpora)
         texts: dict[str, PhraseWords] = {}
-        buffer, counts = allocate(sum(corpus.document_count for corpus in corpora), np.uint64)
+        rows: list[Int64] = []
+        buffer, counts = allocate(documents, np.uint64)
         counts[:] = 0
         at = 0
         for corpus in corpora:
@@ -202,12 +208,13 @@ class PhraseRequest:
             with naming_normalize(self.call, column.name):
                 self._count(corpus, texts[name], counts[at : at + corpus.document_count])
             at += corpus.document_count
+            rows.append(corpus.rows)
         if self.once:
             values = pl.Series(column.name, counts != 0)
         else:
             array = pa.UInt64Array.from_buffers(pa.uint64(), len(counts), [None, buffer])
             values = cast(pl.Series, pl.from_arrow(array)).alias(column.name)
-        return scatter_to_rows(values, corpora, len(column))
+        return scatter_to_rows(values, rows, len(column))
 
     def _require_words(self, offsets: Int64) -> None:
         """Raise ``ValueError`` for a phrase without a word; one of several, unless blank, just matches nothing."""

@@ -67,7 +67,7 @@ def token_count(column: pl.Series, **options: Unpack[TokenizerOption]) -> pl.Ser
     corpora = corpora_of(column, "token_count", tokenizer)
     require_countable(corpora)
     counts = np.concatenate([np.zeros(0, np.uint64), *(document_words(corpus) for corpus in corpora)])
-    return scatter_to_rows(pl.Series(column.name, counts), corpora, len(column))
+    return scatter_to_rows(pl.Series(column.name, counts), [corpus.rows for corpus in corpora], len(column))
 
 
 def document_words(corpus: Corpus) -> UInt64:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import weakref
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -19,7 +20,7 @@ import polars_tadoc as tadoc
 from polars_tadoc.analytics.explain import REQUESTS
 from polars_tadoc.engine.choose import CPU
 from polars_tadoc.errors import NotCompressedError
-from polars_tadoc.rows import matching
+from polars_tadoc.rows import matching, phrases
 from polars_tadoc.traversal import text_corpus
 from polars_tadoc.traversal.costs import COMPRESS_BYTE, TEXT_BYTE
 from tests.strategies import columns
@@ -249,6 +250,39 @@ def test_odd_text(call: str) -> None:
         plain = pl.DataFrame({"text": pl.Series(rows, dtype=pl.String)})
         expected = getattr(plain.tadoc.compress("text").tadoc, call)("text")
         assert_frame_equal(getattr(plain.tadoc, call)("text"), expected)
+
+
+@pytest.mark.slow
+def test_many_empty_rows_and_words_that_are_all_distinct() -> None:
+    empty = pl.DataFrame({"text": pl.repeat("", 10_000_000, eager=True)})
+    one = pl.concat([empty, pl.DataFrame({"text": ["a b a b"]})]).rechunk()
+    for call in CALLS:
+        small = pl.DataFrame({"row": [0], "text": ["a b a b"]})
+        found, expected = (getattr(frame.tadoc, call)("text") for frame in (one, small))
+        assert found.columns == expected.columns
+        if call in WORDS:
+            assert_frame_equal(found, expected)
+        assert len(found) == len(expected)
+    many = 300_000
+    words = pl.DataFrame({"text": [" ".join(f"w{k}" for k in range(many))]})
+    assert words.tadoc.word_count("text")["count"].to_list() == [1] * many
+    found = words.tadoc.sequence_count("text", n=3)
+    assert (len(found), found["count"].sum()) == (many - 2, many - 2)
+    assert len(words.tadoc.cooccurrence("text", window=2)) == 2 * many - 3
+
+
+def test_phrases_in_text_hold_the_words_of_one_block() -> None:
+    text, held = pl.Series("text", ["to be or not to be", None, "to be"] * 20), weakref.WeakSet[Any]()
+
+    def blocks(*args: Any) -> Any:
+        for corpus in text_corpus.text_corpora(*args, most=1):
+            assert len(held) <= 1  # the last one, while it is replaced
+            held.add(corpus)
+            yield corpus
+
+    with patch.object(phrases, "text_corpora", blocks):
+        found = tadoc.count_phrase(text, "to be")
+    assert found.to_list() == [2, None, 1] * 20
 
 
 def test_a_row_that_is_not_utf8_is_named() -> None:
