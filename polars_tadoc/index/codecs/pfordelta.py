@@ -40,15 +40,17 @@ class PForDelta(Codec):
         if count > total:
             raise InvalidIndexError(f"{name}: {total} values have {count} exceptions")
         places = _places(unpack_numbers(parts["steps"], count), total, name)
+        starts = _block_starts(sizes, block_offsets)
+        offsets = np.append(np.searchsorted(places, starts), count).astype(np.int64)
+        places -= np.repeat(starts, np.diff(offsets))  # in place, and before the highs: a peak of eight bytes a number
+        in_blocks = places.astype(np.uint8)
+        del places, starts
         highs = unpack_numbers(parts["highs"], count)
         if count and int(highs.max()) >= (1 << 32) - 1:
             raise InvalidIndexError(f"{name}: the exception {int(highs.max())} has more than 32 bits")
-        starts = _block_starts(sizes, block_offsets)
-        offsets = np.append(np.searchsorted(places, starts), count).astype(np.int64)
+        highs += np.uint64(1)
         return stream._replace(
-            exception_offsets=offsets,
-            exception_places=(places - np.repeat(starts, np.diff(offsets))).astype(np.uint8),
-            exception_highs=(highs + np.uint64(1)).astype(np.uint32),
+            exception_offsets=offsets, exception_places=in_blocks, exception_highs=highs.astype(np.uint32)
         )
 
 
@@ -69,7 +71,9 @@ def _places(steps: npt.NDArray[np.uint64], total: int, name: str) -> Int64:
     """Return the positions of exceptions among all postings; ascending, below ``total``."""
     if len(steps) and int(steps.max()) >= total:
         raise InvalidIndexError(f"{name}: an exception is {int(steps.max())} values after the previous one")
-    places = np.cumsum(steps.astype(np.int64) + 1) - 1
-    if len(places) and not (places[-1] < total and (np.diff(places) > 0).all()):
+    steps += np.uint64(1)
+    places = np.cumsum(steps, out=steps).view(np.int64)
+    places -= 1
+    if len(places) and not (places[-1] < total and (places[1:] > places[:-1]).all()):
         raise InvalidIndexError(f"{name}: there are exceptions beyond the {total} values")
     return places

@@ -30,6 +30,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.text_type import is_tadoc, storage
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.runtime.free_memory import give_back_memory
 from polars_tadoc.version import __version__
 
 
@@ -123,6 +124,7 @@ def _read_segment(reader: Reader, place: int, known: _SegmentHeader, codec: Code
     deleted = reader.array(f"{name}.deleted", verify=True) if known.deleted else None
     arrays = {part: reader.array(f"{name}.{part}") for part in known.arrays}
     count = len(strings())
+    give_back_memory()  # Arrow keeps what reading the words took, which is more than the postings will take
 
     def decode_postings() -> Postings:
         with _sound(reader):
