@@ -304,6 +304,31 @@ def test_a_plan_is_read_to_its_end_or_raises() -> None:
     assert len(made) < 20
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="this system has no alarms")
+def test_a_time_limit_of_the_program_is_told_when_the_target_is_complete(tmp_path: Path) -> None:
+    rung = threading.Event()
+
+    def ring(*_: object) -> None:
+        rung.set()
+        raise TimeoutError("too long")
+
+    def rows(*_: object) -> Iterator[pl.DataFrame]:
+        os.kill(os.getpid(), signal.SIGALRM)
+        assert rung.wait(60)
+        yield pl.DataFrame({"text": ["to be", "or not"]})
+
+    lf = register(rows, {"text": pl.String}, "rows").tadoc.compress("text")
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        with pytest.raises(TimeoutError, match="too long"):
+            lf.tadoc.sink_packed(tmp_path / "new")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    found = tadoc.scan_packed(tmp_path / "new").tadoc.decompress("text").collect()
+    assert found["text"].to_list() == ["to be", "or not"]
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
 def test_no_bar_is_made_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
