@@ -62,7 +62,7 @@ def decode(
     class_by, left = {}, {}
     bodies: list[list[int]] = []
     found: list[list[int]] = [[]]
-    open_rules: list[tuple[list[int], int]] = []
+    open_rules: list[tuple[list[int], int, int]] = []
     top = words + rules
     guesses = predictions(mask) if predicts else []
     chances = [2048] * 128
@@ -104,7 +104,7 @@ def decode(
                 length = kind + (places.place(1 << 16) << 16 | places.place(1 << 16) if kind == LONG else 0)
             c = kinds.code(tables[WORD_CLASS if kind >= WORD else RULE_CLASS])
             class_by[symbol], left[symbol] = c, c if c <= EXACT else 1 << 60
-            if c:
+            if c and not length:
                 lists.setdefault(c, []).append(symbol)
         if predicts:
             for guess in (first, second):
@@ -122,9 +122,11 @@ def decode(
         (open_rules[-1][0] if open_rules else found[-1]).append(symbol)
         if length:
             bodies.append([])
-            open_rules.append((bodies[-1], length))
+            open_rules.append((bodies[-1], length, symbol))
         while open_rules and len(open_rules[-1][0]) == open_rules[-1][1]:
-            open_rules.pop()
+            rule = open_rules.pop()[2]
+            if class_by[rule]:
+                lists.setdefault(class_by[rule], []).append(rule)
     steps = []
     for _ in range(rules):
         bits = kinds.code(tables[STEP])

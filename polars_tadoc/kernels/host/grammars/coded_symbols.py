@@ -45,7 +45,6 @@ _FLAG = np.uint32(1 << 31)
 MAX_MEMBERS = 1 << 23
 """Maximum symbols of a class."""
 
-ENDLESS = np.uint32(0xFFFFFFFF)
 _NO_SYMBOL = np.uint32(0xFFFFFFFF)
 
 OK, TRUNCATED, WRONG_COUNT, WRONG_PLACE, OPEN_RULE, WRONG_TABLE, WRONG_END = range(7)
@@ -287,6 +286,7 @@ def plan(
     met = np.zeros(words + rules, np.bool_)
     following = np.empty(rules + 1, np.int64)
     ends = np.empty(rules + 1, np.int64)
+    open_rules = np.empty(rules + 1, np.uint32)
     predicted = np.full(2 * (mask + 1), _NO_SYMBOL, np.uint32)
     sureness = np.zeros(2 * (mask + 1), np.uint8)
     hits = np.full(128, 2048, np.uint32)
@@ -377,17 +377,24 @@ def plan(
                         placed += 2
                     following[depth] = rule_offsets[symbol - words]
                     ends[depth] = rule_offsets[symbol - words + 1]
+                    open_rules[depth] = symbol
                     depth += 1
                 c = class_of(nb.int64(uses[symbol]))
                 kinds[coded] = nb.uint32(table * 256 + c)
                 tallies[table * 256 + c] += nb.uint32(1)
                 coded += 1
-                if c > 0:
+                if c > 0 and kind >= NEW_WORD:
                     stands[symbol] = lengths[c]
                     members[starts[c] + lengths[c]] = symbol
                     lengths[c] += 1
             while depth > 0 and following[depth - 1] == ends[depth - 1]:
                 depth -= 1
+                rule = nb.int64(open_rules[depth])
+                c = class_of(nb.int64(uses[rule]))
+                if c > 0:
+                    stands[rule] = lengths[c]
+                    members[starts[c] + lengths[c]] = rule
+                    lengths[c] += 1
     return coded, placed, hit_count
 
 
@@ -531,6 +538,30 @@ def _place(y: int, stream: UInt32, at: int, length: int, low_bits: int) -> tuple
 
 
 @njit
+def _enter(
+    list_starts: Int64,
+    members: UInt32,
+    lengths: Int64,
+    low_bits: Int64,
+    stands: UInt32,
+    left: UInt8,
+    symbol: int,
+    c: int,
+) -> bool:
+    """Add a symbol to the list of its class; False if the list is full."""
+    if lengths[c] >= list_starts[c + 1] - list_starts[c]:
+        return False
+    members[list_starts[c] + lengths[c]] = symbol
+    if lengths[c] >> low_bits[c] >= 256:
+        low_bits[c] += 1
+    if c <= EXACT:
+        left[symbol] = c
+        stands[symbol] = lengths[c]
+    lengths[c] += 1
+    return True
+
+
+@njit
 def read(
     words: int,
     predicts: bool,
@@ -586,8 +617,9 @@ def read(
     members = np.empty(list_starts[CLASSES], np.uint32)
     lengths = np.zeros(CLASSES, np.int64)
     low_bits = np.zeros(CLASSES, np.int64)
-    left = np.zeros(words + rules, np.uint32)
+    left = np.zeros(words + rules, np.uint8)
     stands = np.empty(words + rules, np.uint32)
+    lists = list_starts, members, lengths, low_bits, stands, left
     class_by = np.zeros(words + rules, np.uint8)
     stack = np.empty(rules + 1, np.uint32)
     filled = np.empty(rules + 1, np.int64)
@@ -642,16 +674,17 @@ def read(
                     return WRONG_PLACE
                 symbol = nb.int64(members[list_starts[c] + chosen])
                 code = symbol
-            if left[symbol] == 0:
-                return OPEN_RULE
-            left[symbol] -= nb.uint32(1)
-            if left[symbol] == 0:
-                lengths[c] -= 1
-                if low_bits[c] > 0 and (lengths[c] - 1) >> (low_bits[c] - 1) < 256:
-                    low_bits[c] -= 1
-                moved = members[list_starts[c] + lengths[c]]
-                members[list_starts[c] + nb.int64(stands[symbol])] = moved
-                stands[moved] = stands[symbol]
+            if c <= EXACT:
+                if left[symbol] == 0:
+                    return WRONG_PLACE
+                left[symbol] -= nb.uint8(1)
+                if left[symbol] == 0:
+                    lengths[c] -= 1
+                    if low_bits[c] > 0 and (lengths[c] - 1) >> (low_bits[c] - 1) < 256:
+                        low_bits[c] -= 1
+                    moved = members[list_starts[c] + lengths[c]]
+                    members[list_starts[c] + nb.int64(stands[symbol])] = moved
+                    stands[moved] = stands[symbol]
             context = 3
         elif kind == END:
             if depth > 0:
@@ -685,16 +718,8 @@ def read(
             if c >= CLASSES:
                 return WRONG_TABLE
             class_by[symbol] = c
-            if c > 0:
-                if lengths[c] >= list_starts[c + 1] - list_starts[c]:
-                    return WRONG_COUNT
-                members[list_starts[c] + lengths[c]] = symbol
-                stands[symbol] = lengths[c]
-                if lengths[c] >> low_bits[c] >= 256:
-                    low_bits[c] += 1
-                lengths[c] += 1
-                if kind >= NEW_WORD:
-                    left[symbol] = c if c <= EXACT else ENDLESS
+            if c > 0 and kind >= NEW_WORD and not _enter(*lists, symbol, c):
+                return WRONG_COUNT
         if predicts:
             _learn(predicted, sureness, first, code)
             _learn(predicted, sureness, second, code)
@@ -728,7 +753,8 @@ def read(
                     height = max(height, heights[bodies[i] - words])
             heights[rule] = height + nb.uint32(1)
             c = nb.int64(class_by[words + rule])
-            left[words + rule] = c if c <= EXACT else ENDLESS
+            if c > 0 and not _enter(*lists, words + rule, c):
+                return WRONG_COUNT
             depth -= 1
     if found_words != words or found_rules != rules or body_at != len(bodies) or root_at != len(roots):
         return WRONG_COUNT
