@@ -1,8 +1,10 @@
 """Kernels compiled for a level of processors, as in wheels, against kernels compiled for this very processor.
 
-``python -m benchmarks.levels [CORPUS ...] [--repeat 5] [--threads 2]``: public calls; each corpus, level and round is a
-process, in turn, after one that compiles. Prints milliseconds of the machine's own code and ratios to them, of the
-fastest calls. Levels that the processor lacks are left out.
+``python -m benchmarks.levels [CORPUS ...] [--seconds 60] [--megabytes 1] [--threads 1]``: public calls on the beginning
+of each corpus. A process for each level, and one for this processor, hold the same text; they run each call in turn,
+round by round, until the seconds of a corpus are over (kernels that are not cached are compiled before). Prints
+milliseconds of processor time of the machine's own code, and for each level two ratios to it: of the fastest calls of
+all rounds, and in brackets the median of the ratios of the rounds. Levels that the processor lacks are left out.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ import numpy as np
 
 from benchmarks import corpora
 
-EACH = 5
-"""Calls a process; the fastest counts."""
+EACH = 0.02
+"""Seconds of processor time of a call's turn, at least one call; the fastest counts."""
+OWN = "this processor"
 
 
-def calls(name: str, threads: int) -> dict[str, Callable[[], Any]]:
+def calls(name: str, megabytes: float, threads: int) -> dict[str, Callable[[], Any]]:
     """Return the public calls to measure."""
     import polars as pl
 
@@ -31,7 +34,8 @@ def calls(name: str, threads: int) -> dict[str, Callable[[], Any]]:
 
     tadoc.Config.set(threads=threads)
     label, text = corpora.load(name)
-    frame = pl.DataFrame({"text": text})
+    rows = int((text.str.len_bytes().fill_null(0).cum_sum() < megabytes * 1e6).sum()) + 1
+    frame = pl.DataFrame({"text": text.head(rows).rechunk()})
     column = frame.tadoc.compress("text")
     counts = column.tadoc.word_count("text")
     drawn, weights = np.random.default_rng(1), counts["count"].to_numpy() / counts["count"].sum()
@@ -43,6 +47,7 @@ def calls(name: str, threads: int) -> dict[str, Callable[[], Any]]:
         f"{label}: compress": lambda: frame.tadoc.compress("text"),
         f"{label}: decompress": lambda: column.tadoc.decompress("text"),
         f"{label}: word_count": lambda: column.tadoc.word_count("text"),
+        f"{label}: word_count of text": lambda: frame.tadoc.word_count("text"),
         f"{label}: trigrams": lambda: column.tadoc.sequence_count("text", n=3),
         f"{label}: term_vector": lambda: column.tadoc.term_vector("text"),
         f"{label}: build_index": lambda: tadoc.build_index(column["text"]),
@@ -51,18 +56,19 @@ def calls(name: str, threads: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def measure(name: str, threads: int) -> None:
-    """Print the seconds of each call as JSON, in a process with one target."""
-    found = {}
-    for call, run in calls(name, threads).items():
+def answer(name: str, megabytes: float, threads: int) -> None:
+    """Print the names of the calls, then for each name that is read the processor seconds of its fastest call."""
+    known = calls(name, megabytes, threads)
+    for run in known.values():
         run()
-        spent = []
-        for _ in range(EACH):
-            start = time.perf_counter()
-            run()
-            spent.append(time.perf_counter() - start)
-        found[call] = min(spent)
-    print(json.dumps(found))
+    print(json.dumps(list(known)), flush=True)
+    for line in sys.stdin:
+        spent: list[float] = []
+        while sum(spent) < EACH:
+            start = time.process_time()
+            known[line.rstrip("\n")]()
+            spent.append(time.process_time() - start)
+        print(min(spent), flush=True)
 
 
 def targets() -> dict[str, dict[str, str]]:
@@ -72,40 +78,73 @@ def targets() -> dict[str, dict[str, str]]:
     from polars_tadoc.runtime.machine_code.targets import environment_of, targets_of
 
     _, levels = targets_of(cpu_target.target_context.codegen().magic_tuple())
-    return {"this processor": {}, **{level: environment_of(level) for level in levels}}
+    return {OWN: {}, **{level: environment_of(level) for level in levels}}
+
+
+def compare(options: list[str], seconds: float) -> dict[str, dict[str, list[float]]]:
+    """Return the seconds of each call by target and round."""
+    command = [sys.executable, "-m", "benchmarks.levels", "--once", *options]
+    running = {
+        target: subprocess.Popen(
+            command,
+            env={**os.environ, **variables},
+            cwd=corpora.ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for target, variables in targets().items()
+    }
+
+    def told(target: str) -> Any:
+        line = running[target].stdout.readline()  # type: ignore[union-attr]
+        if not line:
+            raise SystemExit(f"{target} failed")
+        return json.loads(line)
+
+    (names,) = {tuple(told(target)) for target in running}
+    found: dict[str, dict[str, list[float]]] = {name: {target: [] for target in running} for name in names}
+    order, end = list(running), time.monotonic() + seconds
+    while time.monotonic() < end:
+        for name in names:
+            for target in order:
+                running[target].stdin.write(f"{name}\n")  # type: ignore[union-attr]
+                running[target].stdin.flush()  # type: ignore[union-attr]
+                found[name][target].append(told(target))
+        order.append(order.pop(0))  # nobody is always first
+    for one in running.values():
+        one.stdin.close()  # type: ignore[union-attr]
+        one.wait()
+    return found
 
 
 def main() -> None:
     """Compare."""
     parser = corpora.arguments(__doc__ or "")
-    parser.set_defaults(repeat=5)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--once", action="store_true", help="measure one corpus in this process, and print JSON")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--megabytes", type=float, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--once", action="store_true", help="run calls that standard input names")
     given = parser.parse_args()
     names = corpora.names(given.corpora, ["docs_tldr", "docs_peps", "versioned_longhorn"])
     if given.once:
-        for name in names:
-            measure(name, given.threads)
+        answer(names[0], given.megabytes, given.threads)
         return
-    print(f"machine: {corpora.machine()}; {given.threads} threads; fastest of {given.repeat} x {EACH} calls")
-    best: dict[str, dict[str, float]] = {}
-    for turn in range(given.repeat + 1):  # the first one compiles
-        for name in names:
-            for target, variables in targets().items():
-                command = [sys.executable, "-m", "benchmarks.levels", name, "--once", "--threads", str(given.threads)]
-                environment = {**os.environ, **variables}
-                done = subprocess.run(command, env=environment, cwd=corpora.ROOT, check=True, stdout=subprocess.PIPE)
-                for call, seconds in json.loads(done.stdout).items() if turn else ():
-                    fastest = best.setdefault(call, {})
-                    fastest[target] = min(seconds, fastest.get(target, seconds))
     levels = list(targets())[1:]
-    print(f"{'call':50} {'ms':>9} " + " ".join(f"{level:>10}" for level in levels))
-    for call, seconds in best.items():
-        own = seconds["this processor"]
-        print(f"{call:50} {own * 1e3:9.2f} " + " ".join(f"{seconds[level] / own:10.3f}" for level in levels))
-    for level in levels:
-        mean = np.exp(np.mean([np.log(seconds[level] / seconds["this processor"]) for seconds in best.values()]))
-        print(f"{level}: {mean:.3f} in the geometric mean")
+    print(f"machine: {corpora.machine()}; {given.threads} threads; processor time, first {given.megabytes} MB")
+    print(f"{'call':42} {'ms':>8} {'rounds':>6} " + " ".join(f"{level:>14}" for level in levels), flush=True)
+    ratios: dict[str, list[float]] = {level: [] for level in levels}
+    for name in names:
+        options = [name, "--megabytes", str(given.megabytes), "--threads", str(given.threads)]
+        for call, spent in compare(options, given.seconds).items():
+            own, cells = spent[OWN], []
+            for level in levels:
+                ratios[level].append(min(spent[level]) / min(own))
+                paired = np.median(np.array(spent[level]) / np.array(own))
+                cells.append(f"{f'{ratios[level][-1]:.3f} ({paired:.3f})':>14}")
+            print(f"{call:42} {min(own) * 1e3:8.2f} {len(own):6} " + " ".join(cells), flush=True)
+    for level, found in ratios.items():
+        print(f"{level}: {np.exp(np.mean(np.log(found))):.3f} in the geometric mean, {max(found):.3f} at most")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -16,6 +16,8 @@ from numba.extending import intrinsic
 from polars_tadoc.kernels.primitives.simd import LANES, load, store, to_all
 
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+_COMPRESSES = binding.llvm_version_info[0] >= 20
+"""Whether LLVM moves chosen lanes to the front on any processor; Numba has such an LLVM since 0.62."""
 _BYTES, _BITS = ir.VectorType(_I8, 64), ir.VectorType(ir.IntType(1), 64)
 
 
@@ -44,6 +46,9 @@ def store_ones(typing_context: Any, word: Any, before: Any, target: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word, before, target = arguments
+        if not _COMPRESSES:
+            _store_one_by_one(builder, word, before, target)
+            return context.get_dummy_value()
         compress = builder.module.declare_intrinsic(
             "llvm.experimental.vector.compress.v64i8", (), ir.FunctionType(_BYTES, [_BYTES, _BITS, _BYTES])
         )
@@ -58,6 +63,18 @@ def store_ones(typing_context: Any, word: Any, before: Any, target: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.uint32, types.uint64), generate
+
+
+def _store_one_by_one(builder: Any, word: Any, before: Any, target: Any) -> None:
+    left = cgutils.alloca_once_value(builder, word)
+    with cgutils.for_range(builder, _I64(64), intp=_I64) as loop:
+        bits = builder.load(left)
+        is_over = builder.icmp_unsigned("==", bits, _I64(0))
+        place = builder.trunc(builder.cttz(bits, ir.Constant(ir.IntType(1), 0)), _I32)
+        number = builder.add(builder.select(is_over, _I32(0), place), before)
+        at = builder.add(target, builder.mul(loop.index, _I64(4)))
+        builder.store(number, builder.inttoptr(at, _I32.as_pointer()))
+        builder.store(builder.and_(bits, builder.sub(bits, _I64(1))), left)
 
 
 @intrinsic
