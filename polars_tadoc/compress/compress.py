@@ -19,7 +19,7 @@ from polars_tadoc.engine.choose import Engine, EngineOption, choose, engines_for
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.repair.compressed import METHODS
+from polars_tadoc.kernels.repair.compressed import METHODS, NO_RULES
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
@@ -44,6 +44,9 @@ BYTES_PER_GRAMMAR = 1 << 28
 GPU_REPAYS_AT = 1 << 20
 """Text bytes from which "auto" uses a GPU (``benchmarks/gpu_compress.py``)."""
 
+EFFORTS = ("default", "fast")
+"""How much work goes into rules."""
+
 MIN_REUSED = 0.1
 """Minimum share of rows for reusing a grammar: with fewer, the saving does not repay a second grammar's cost."""
 
@@ -60,6 +63,7 @@ class RuleOptions(TypedDict, total=False):
     dictionary: Annotated[Dictionary | None, Default(None)]
     tokenizer: Annotated[str | re.Pattern[str] | None, Default(None)]
     method: Annotated[str, Default("batch_repair")]
+    effort: Annotated[str, Default("default")]
 
 
 class LosslessLikeOption(TypedDict, total=False):
@@ -124,9 +128,16 @@ class Compression:
         """Check the arguments of :func:`compress`; errors as there."""
         like, dictionary, tokenizer = options["like"], options["dictionary"], options["tokenizer"]
         method, lossless, rows_per_grammar = options["method"], options["lossless"], options["rows_per_grammar"]
+        effort = options["effort"]
         progress, engine = options["progress"], options["engine"]
         if method not in METHODS:
             raise ValueError(f'method={method!r}: use "batch_repair" or "sequitur"')
+        if effort not in EFFORTS:
+            raise ValueError(f'effort={effort!r}: use "default" or "fast"')
+        if effort == "fast":
+            if method != METHODS[0]:
+                raise ValueError(f'method={method!r}: effort="fast" makes no rules; pass only one')
+            method = NO_RULES
         for name, value in {"lossless": True if lossless is None else lossless, "progress": progress}.items():
             if not isinstance(value, bool):
                 raise TypeError(f"{name}={value!r} must be True or False")
@@ -136,7 +147,8 @@ class Compression:
             raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
         asked = require_engine(engine)
         if not _rule_engines(asked, method):
-            raise EngineUnavailableError(f'engine="{asked}": "{method}" is sequential; use engine="cpu"')
+            what = 'effort="fast" runs on the CPU only' if method == NO_RULES else f'"{method}" is sequential'
+            raise EngineUnavailableError(f'engine="{asked}": {what}; use engine="cpu"')
         cut = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
         if dictionary is not None:
             require_dictionary(dictionary, "compress")
@@ -251,6 +263,9 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
     method
         How rules are made: ``"batch_repair"`` (:mod:`polars_tadoc.kernels.repair.batch_repair`), or ``"sequitur"``, the
         algorithm of the TADOC papers (Nevill-Manning and Witten, 1997), for comparison.
+    effort
+        ``"default"``, or ``"fast"``: no rules are made, rows are word ids only. Compressing is faster, and results are
+        the same, but columns are larger, and analytics read every word. Runs on the CPU.
     lossless
         Whether to keep the separators between words; by default as in ``like``, else true. Without them, ``decompress``
         returns the words joined by single spaces.
@@ -275,8 +290,9 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
     NotCompressedError
         ``like`` is not a compressed column.
     ValueError
-        The tokenizer, method or engine is unknown, Polars cannot run the regex, the tokenizer differs from that of
-        ``like``, ``like`` has only null rows and ``tokenizer`` is missing, or ``like`` and ``dictionary`` are combined.
+        The tokenizer, method, effort or engine is unknown, ``effort="fast"`` is combined with a method, Polars cannot
+        run the regex, the tokenizer differs from that of ``like``, ``like`` has only null rows and ``tokenizer`` is
+        missing, or ``like`` and ``dictionary`` are combined.
     InvalidDictionaryError
         ``dictionary`` was loaded unverified, and its file is damaged.
     EngineUnavailableError

@@ -18,7 +18,7 @@ import polars_tadoc as tadoc
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.kernels.postings.coded import PFORDELTA, RICE, Postings, Queries
-from polars_tadoc.kernels.repair.compressed import METHODS
+from polars_tadoc.kernels.repair.compressed import METHODS, NO_RULES
 from polars_tadoc.kernels.repair.prune import MARGIN, LevelledRules
 from polars_tadoc.kernels.search import reference as search_reference
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
@@ -192,6 +192,8 @@ def gathers_spelled(engine: str) -> None:
 def expected_rules(rows: list[list[int]], vocabulary_size: int, method: str) -> Any:
     if method == "sequitur":
         return reference.sequitur(rows, vocabulary_size)
+    if method == NO_RULES:
+        return [], [0], rows
     return reference.prune(*reference.batch_repair(rows, vocabulary_size), vocabulary_size, MARGIN)
 
 
@@ -204,7 +206,7 @@ def plain_rules(rules: LevelledRules) -> Any:
 def build_rules(engine: str, given_rows: tuple[list[list[int]], int]) -> None:
     rows, vocabulary_size = given_rows
     kernels = choose(engine, 0).kernels
-    assert set(kernels.RULE_METHODS) <= set(METHODS)
+    assert set(kernels.RULE_METHODS) <= {*METHODS, NO_RULES}
     for method in kernels.RULE_METHODS:
         made = kernels.build_rules(
             flatten(rows), vocabulary_size, len(rows), method=method, on_round=lambda number, alive: None

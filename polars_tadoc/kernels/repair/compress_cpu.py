@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import polars as pl
 
 from polars_tadoc.kernels.repair import batch_repair, compressed, sequitur
+from polars_tadoc.kernels.repair.batch_repair import BinaryRules
 from polars_tadoc.kernels.repair.compressed import Compressed
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.runtime.array_types import UInt32
 
-RULE_METHODS = compressed.METHODS
-"""The CPU supports all methods of making rules."""
+RULE_METHODS = (*compressed.METHODS, compressed.NO_RULES)
+"""The CPU supports all methods of making rules, and none."""
 
 
 def compress_rows(
@@ -50,4 +52,7 @@ def build_rules(
     """Make rules from word ids with ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
     if method == "sequitur":
         return sequitur.build(sequence, vocabulary_size, rows)
+    if method == compressed.NO_RULES:
+        none = np.zeros(0, np.uint32)
+        return prune(BinaryRules(none, none, sequence), vocabulary_size, rows)
     return prune(batch_repair.build(sequence, vocabulary_size, on_round), vocabulary_size, rows)

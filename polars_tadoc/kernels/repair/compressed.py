@@ -12,6 +12,9 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 METHODS: tuple[str, ...] = ("batch_repair", "sequitur")
 """Methods of making rules."""
 
+NO_RULES = "no_rules"
+"""Rows stay word ids."""
+
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
