@@ -248,7 +248,7 @@ class _Buckets:
     def count(self, keys: UInt64, offsets: Int64) -> None:
         """Count hashes that are ordered by bucket."""
         done, stops = offsets[:-1].copy(), offsets[1:]
-        chunks = even_chunks(1 << BUCKETS, 1 << BUCKETS if offsets[-1] < 1 << 14 else 1, 4)
+        chunks = even_chunks(1 << BUCKETS, 1 << BUCKETS if offsets[-1] < 1 << 14 else 1, 16)
         while True:
             read = (keys, done, stops, self.table, self.used, self.single, self.slot_bits)
             map_parallel(lambda chunk: _count_buckets(*read, *chunk), chunks)  # noqa: B023
@@ -269,7 +269,7 @@ class _Buckets:
         keys, counts = np.empty(places[-1], np.uint64), np.empty(places[-1], np.uint64)
         singles = np.empty(single_places[-1] if min_count <= 1 else 0, np.uint64)
         given = (self.table, self.slot_bits, places, single_places, rank, n, width, is_pairs)
-        chunks = even_chunks(1 << BUCKETS, 1)
+        chunks = even_chunks(1 << BUCKETS, 1, 16)  # many: interrupts are noticed between them
         map_parallel(lambda chunk: _read_buckets(*given, *chunk, keys, counts, singles), chunks)
         return keys, counts, singles
 
