@@ -215,8 +215,8 @@ def count_by_terminal(
     map_parallel(size, chunks)
     offsets = np.empty(rules.terminals + 1, np.int64)
     offset_terminals(cursors, offsets)
-    documents = np.empty(offsets[-1], np.uint32)
-    counts = np.empty(offsets[-1] if counted else 0, np.uint64)
+    documents = allocate(int(offsets[-1]), np.uint32)[1]  # frames and tables take them without a copy
+    counts = allocate(int(offsets[-1]) if counted else 0, np.uint64)[1]
 
     def scatter(item: tuple[int, tuple[int, int]]) -> None:
         scatter_postings(*where, *item[1], cursors[item[0]], documents, counts)
