@@ -175,32 +175,6 @@ def partitions(packed: pl.Series) -> Iterator[Partition]:
             yield partition
 
 
-def corpora_of_packed(packed: pl.Series, first_row: int = 0) -> Iterator[Corpus]:
-    """Yield each packed row as a corpus, without making a payload; errors as for :func:`partitions`.
-
-    Parameters
-    ----------
-    packed
-        Packed column.
-    first_row
-        Number of the first document: ``Corpus.rows`` continues from it, null documents included, so that these are
-        the rows of the unpacked column.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
-    >>> from polars_tadoc.packed.partition import corpora_of_packed
-    >>> packed = pl.DataFrame({"text": ["to be", None, "to do"]}).tadoc.compress("text").tadoc.pack("text")
-    >>> [corpus.rows.tolist() for corpus in corpora_of_packed(packed["text"], first_row=10)]
-    [[10, 12]]
-
-    """
-    for partition in partitions(packed):
-        yield partition.corpus(first_row)
-        first_row += partition.document_count
-
-
 def _read(fields: dict[str, Any], cached: bool) -> Partition:
     for name, value in fields.items():
         if value is None or (name in WITHOUT_NULLS and value.null_count()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,19 @@ from polars_tadoc.errors import (
     NotCompressedError,
     NotPackedError,
 )
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.packed import pack as packing
-from polars_tadoc.packed.partition import PACKED_DTYPE, corpora_of_packed, partitions
+from polars_tadoc.packed.partition import PACKED_DTYPE, partitions
 from tests.packed_cases import every_column, frames
 
 TEXT = ["to be", None, "to  do", "be, or not to be"]
+
+
+def corpora_of_packed(packed: pl.Series, first_row: int = 0) -> Iterator[Corpus]:
+    for partition in partitions(packed):
+        yield partition.corpus(first_row)
+        first_row += partition.document_count
 
 
 def one_row(**changes: Any) -> pl.DataFrame:
