@@ -41,6 +41,7 @@ class Task(Generic[Result]):
         except BaseException as error:
             self.errors.append(error)
         finally:
+            del self._function  # it may hold this task
             self.has_ended = True
             self._running.release()
 

@@ -247,7 +247,10 @@ def _read(name: str) -> _Source | None:
         return None
     if spec is None or text is None or code is None:  # a frozen application
         return None
-    key = _hash(_key_of_code(code), text if _READS_SOURCES.search(text) else "")
+    try:
+        key = _hash(_key_of_code(code), text if _READS_SOURCES.search(text) else "")
+    except UnknownContentError:  # a tool changed the bytecode, as for fuzzing
+        key = _hash(text)
     return _Source(text, key, spec.submodule_search_locations is not None)
 
 
