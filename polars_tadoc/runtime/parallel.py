@@ -191,8 +191,8 @@ def _checked(function: Callable[[Item], Result], item: Item) -> Result:
 def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply ``function`` to items that each keep all threads busy: threads that never wait for each other are faster.
 
-    Runs as many items at once as there are threads, one thread each; then the remaining ones one by one, on all
-    threads.
+    Runs as many items at once as there are threads, one thread each; then the remaining ones side by side, on all
+    threads: one that waits for its own item's chunks processes them.
     """
 
     def apply(item: Item) -> Result:
@@ -201,7 +201,7 @@ def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list
 
     threads = thread_count()
     apart = len(items) - len(items) % threads if threads > 1 else 0
-    return map_parallel(apply, items[:apart]) + [function(item) for item in items[apart:]]
+    return map_parallel(apply, items[:apart]) + map_parallel(function, items[apart:])
 
 
 def even_chunks(size: int, smallest: int = 1 << 15, each: int = 1) -> list[tuple[int, int]]:

@@ -54,6 +54,19 @@ def test_items_apart_are_on_one_thread_each(items: int) -> None:
     assert [threads for _, threads in results] == [1] * (items // 3 * 3) + [3] * (items % 3)
 
 
+@pytest.mark.parametrize("items", [2, 3, 5])
+def test_fewer_items_than_threads_run_side_by_side(items: int) -> None:
+    together = threading.Barrier(items % 4 or 4, timeout=60)  # broken, unless all wait at once
+
+    def work(item: int) -> list[int]:
+        if item >= items - items % 4:
+            together.wait()
+        return map_parallel(lambda chunk: item * chunk, range(20))
+
+    with tadoc.Config(threads=4):
+        assert map_apart(work, range(items)) == [[item * chunk for chunk in range(20)] for item in range(items)]
+
+
 FORK = """
 import os, sys
 from polars_tadoc.config import Config
