@@ -92,6 +92,20 @@ def peak_of(work: Callable[[], object]) -> int:
 
 
 @pytest.fixture(autouse=True)
+def _pool_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Arrays that other tests hold would keep the large blocks, of which they are parts, in the pool."""
+    import cupy
+
+    GPU.release()
+    pool, others = cupy.cuda.MemoryPool(), cupy.cuda.get_allocator()
+    monkeypatch.setattr(cupy, "get_default_memory_pool", lambda: pool)
+    cupy.cuda.set_allocator(pool.malloc)
+    yield
+    GPU.release()
+    cupy.cuda.set_allocator(others)
+
+
+@pytest.fixture(autouse=True)
 def _little_scratch_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scratch memory of a fixed size would be most of what such small columns take."""
     monkeypatch.setattr(document_keys, "SCRATCH", 1 << 20)

@@ -221,7 +221,7 @@ def test_less_than_a_chunk_is_copied() -> None:
 
     made = np.random.default_rng(1).integers(0, 1 << 60, 5000).astype(np.uint64)
     for chunk in (8, 1000, 4096, 40_000):
-        with patch.object(download, "_CHUNK", chunk):
+        with patch.object(download, "_CHUNK", chunk), patch.object(download, "_SMALL_CHUNK", chunk):
             assert np.array_equal(download.to_arrow([cupy.asarray(made)])[0].to_numpy(), made)
 
 
