@@ -1,10 +1,10 @@
 """Packed files by field beside Parquet of the text: ``python -m benchmarks.file_sizes``.
 
 By corpus: Parquet files as Polars writes them, relative to the text at zstd 9: all texts under ``zstd -19 --long=27``
-(with ``--long``; joined by line ends), the column row by row at zstd 9, the packed file as it is written (version 2),
-and with coded symbols (``polars_tadoc.packed.coded``, called 3; no call writes it). Then speeds in MB of text a second
-of this process' processor time, the best of the rounds: writing either file, reading the first (Parquet to arrays,
-checked, without cached grammars), and decoding the symbols of the second, which reading would take besides.
+(with ``--long``; joined by line ends), the column row by row at zstd 9, the packed file, and the packed file with
+``effort="small"``. Then speeds in MB of text a second of this process' processor time, the best of the rounds: writing
+either file, reading either (Parquet to arrays, checked, without cached grammars), and the part of the latter that
+decodes symbols.
 With ``--fields``, bytes of each field in both files, as a share of the text's Parquet, and beside the symbols the
 zero-order entropy and the bits for each.
 """
@@ -31,15 +31,13 @@ from benchmarks.size import FAMILIES, parquet
 from polars_tadoc.packed import coded
 from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import NAMES, partition_at
-from polars_tadoc.packed.write import write_rows
+from polars_tadoc.packed.write import EFFORTS, write_rows
 
 
-def file_of(rows: pl.DataFrame, is_coded: bool) -> bytes:
+def file_of(rows: pl.DataFrame, effort: str) -> bytes:
     """Bytes of a packed file."""
-    if is_coded:
-        rows = rows.with_columns(coded.coded(rows["text"]))
     file = io.BytesIO()
-    write_rows([rows[at : at + 1] for at in range(rows.height)], rows.schema, "text", file)
+    write_rows([rows[at : at + 1] for at in range(rows.height)], rows.schema, "text", file, effort)
     return file.getvalue()
 
 
@@ -105,20 +103,20 @@ def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool) -> li
     megabytes = int(text.str.len_bytes().sum()) / 1e6
     frame = tadoc.compress(text).to_frame("text")
     rows = frame.tadoc.pack()
-    either = {version: file_of(rows, version == 3) for version in (2, 3)}
+    either = [file_of(rows, effort) for effort in EFFORTS]
     made = coded.coded(rows["text"])
     require_equal(rows["text"], made)
     decodable = [one for one in cells(made) if one["version"] == coded.VERSION]
     long = long_zstd(text) if with_long else None
-    sizes = [long, parquet(frame)[0], *map(len, either.values())]
+    sizes = [long, parquet(frame)[0], *map(len, either)]
     line = [f"{megabytes:.1f}", f"{plain:,}", *("-" if size is None else f"{size / plain:.3f}" for size in sizes)]
-    speeds = [speed(megabytes, repeat, lambda is_coded=is_coded: file_of(rows, is_coded)) for is_coded in (False, True)]
-    speeds.append(speed(megabytes, repeat, lambda: read(either[2])))
+    speeds = [speed(megabytes, repeat, lambda effort=effort: file_of(rows, effort)) for effort in EFFORTS]
+    speeds += [speed(megabytes, repeat, lambda file=file: read(file)) for file in either]
     speeds.append(speed(megabytes, repeat, lambda: [coded.decoded(one) for one in decodable]))
     line += [f"{one:.0f}" for one in speeds]
     lines = [" | ".join(line)]
     if by_field:
-        before, after = (fields(data) for data in either.values())
+        before, after = map(fields, either)
         lines += [f"  {name} | {before[name] / plain:.4f} | {after[name] / plain:.4f}" for name in before]
         symbols = np.concatenate([one.grammar.symbols for one in tadoc.column.split(frame["text"])])
         roots = np.concatenate([one.roots for one in tadoc.column.split(frame["text"])])
@@ -139,8 +137,8 @@ def main() -> None:
     given = parser.parse_args()
     print(f"machine: {corpora.machine()}, PyArrow {pa.__version__}")
     print(
-        "corpus | text MB | Parquet zstd 9, bytes | relative to it: zstd -19 --long | rows | packed 2 | packed 3 | "
-        "MB/s: write 2 | write 3 | read 2 | decode symbols of 3"
+        "corpus | text MB | Parquet zstd 9, bytes | relative to it: zstd -19 --long | rows | packed | small | "
+        "MB/s: write packed | write small | read packed | read small | decode symbols of small"
     )
     names = given.corpora
     if not names and corpora.SHARED.is_dir():

@@ -133,7 +133,8 @@ class Compression:
         if method not in METHODS:
             raise ValueError(f'method={method!r}: use "batch_repair" or "sequitur"')
         if effort not in EFFORTS:
-            raise ValueError(f'effort={effort!r}: use "default" or "fast"')
+            small = '; files become smaller by write_packed(effort="small")' if effort == "small" else ""
+            raise ValueError(f'effort={effort!r}: use "default" or "fast"{small}')
         if effort == "fast":
             if method != METHODS[0]:
                 raise ValueError(f'method={method!r}: effort="fast" makes no rules; pass only one')

@@ -249,6 +249,7 @@ class TadocLazyFrame:
         path: str | os.PathLike[str] | BinaryIO,
         column: str | None = None,
         *,
+        effort: str = "default",
         storage_options: Mapping[str, Any] | None = None,
         credential_provider: Any = "auto",
     ) -> None:
@@ -277,7 +278,7 @@ class TadocLazyFrame:
         access = Access(storage_options, credential_provider)
         place = writable_place(path, "sink_packed", access)
         rows = pack_stream(batches(lf), name, passing=True)
-        write_packed(rows, packed_schema(schema, name), name, place, "sink_packed", access)
+        write_packed(rows, packed_schema(schema, name), name, place, "sink_packed", access, effort)
 
     @apart
     def sink_parquet(

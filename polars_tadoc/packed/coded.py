@@ -1,10 +1,8 @@
-"""Packed rows with entropy-coded symbols, in the fields of plain ones: a candidate for version 3 of packed files.
+"""Packed rows with entropy-coded symbols, in the fields of plain ones: version 3 of the format.
 
-No file is written in it yet: ``benchmarks.file_sizes`` compares its sizes and speeds with version 2.
-
-A grammar whose words and rules have the order that compression gives them, and whose rows use all of them, is coded;
-others (rows that were filtered, grammars of dictionaries or of ``compress(like=)``, few symbols) stay as they are. The
-fields of version 3 that differ from version 2:
+``write_packed(effort="small")`` writes them. A grammar whose words and rules have the order that compression gives
+them, and whose rows use all of them, is coded; others (rows that were filtered, grammars of dictionaries or of
+``compress(like=)``, few symbols) stay as they are. The fields of version 3 that differ from version 2:
 
 - ``vocabulary``: the words by shape (digits and length), then in the order of their first use. Their ids follow from
   how often each occurs in the rows, most frequent first, then code points.

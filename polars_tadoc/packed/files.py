@@ -155,6 +155,10 @@ class PackedFile:
         start = self._leaves[self.column]
         fields = {field.name: place for place, field in enumerate(self.schema[self.column].fields)}  # type: ignore[attr-defined]
         chunks = self._file.metadata.row_group(group)
+        ends = chunks.column(start + fields["document_offsets"])
+        if ends.num_values == chunks.num_rows and ends.statistics is not None and ends.statistics.has_min_max:
+            symbols = chunks.num_rows * ends.statistics.max  # coded rows have one number there, their symbols
+            return symbols, chunks.column(start + fields["vocabulary"]).total_uncompressed_size
         symbols = sum(chunks.column(start + fields[name]).num_values for name in ("symbols", "roots"))
         return symbols, chunks.column(start + fields["vocabulary"]).total_uncompressed_size
 

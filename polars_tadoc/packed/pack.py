@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -18,8 +16,8 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import VERSION, Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import storage
+from polars_tadoc.packed.coded import numbers
 from polars_tadoc.packed.partition import PACKED_DTYPE
-from polars_tadoc.runtime.arrow_memory import owned
 
 MAX_VALUES = 1 << 29
 """Maximum values in a cell: a Parquet page may not hold more."""
@@ -191,13 +189,13 @@ def pack_rows(column: pl.Series, packed: _PackedGrammars) -> pl.Series:
     grammar = documents.grammar
     cells: dict[str, pl.Series] = {
         "vocabulary": grammar.words.series,
-        "rule_offsets": _numbers(grammar.rule_offsets),
-        "symbols": _numbers(grammar.symbols),
-        "level_offsets": _numbers(grammar.level_offsets),
+        "rule_offsets": numbers(grammar.rule_offsets),
+        "symbols": numbers(grammar.symbols),
+        "level_offsets": numbers(grammar.level_offsets),
         "gap_vocabulary": grammar.gaps.series,
-        "predicted_gaps": _numbers(grammar.predicted_gaps),
-        "document_offsets": _numbers(offsets),
-        "roots": _numbers(documents.roots),
+        "predicted_gaps": numbers(grammar.predicted_gaps),
+        "document_offsets": numbers(offsets),
+        "roots": numbers(documents.roots),
         "gaps": gaps,
         "valid": valid,
     }
@@ -209,12 +207,6 @@ def pack_rows(column: pl.Series, packed: _PackedGrammars) -> pl.Series:
 
 def _implode(series: pl.Series) -> pl.Series:
     return series.rechunk().alias("values").implode().alias(series.name)  # Polars reads some names as patterns
-
-
-def _numbers(array: npt.NDArray[Any]) -> pl.Series:
-    """Copy an array into memory that Polars can own."""
-    kind = pa.from_numpy_dtype(array.dtype)
-    return cast(pl.Series, pl.from_arrow(pa.Array.from_buffers(kind, len(array), [None, owned(array)])))
 
 
 def _no_grammar() -> Grammar:

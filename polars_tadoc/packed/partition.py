@@ -18,6 +18,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import VERSION, Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import is_tadoc
+from polars_tadoc.packed import coded
 
 PACKED_DTYPE = pl.Struct(
     {
@@ -179,8 +180,12 @@ def _read(fields: dict[str, Any], cached: bool) -> Partition:
     for name, value in fields.items():
         if value is None or (name in WITHOUT_NULLS and value.null_count()):
             raise InvalidGrammarError(f"{name} is null or contains nulls")
-    if fields["version"] != VERSION:
-        raise InvalidGrammarError(f"grammar: format version {fields['version']}, this release reads {VERSION}")
+    if fields["version"] == coded.VERSION:
+        fields = coded.decoded(fields)
+    elif fields["version"] != VERSION:
+        raise InvalidGrammarError(
+            f"grammar: format version {fields['version']}, this release reads {VERSION} and {coded.VERSION}"
+        )
     key, grammar = _grammar(fields, cached)
     offsets, valid = fields["document_offsets"].to_numpy(), fields["valid"]
     count, gaps, roots = len(valid), len(fields["gaps"]), fields["roots"].to_numpy()

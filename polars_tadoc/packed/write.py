@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polars_tadoc.packed.coded import coded
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.polled_file import PolledFile
 from polars_tadoc.storage.writing import Place, writing
@@ -32,6 +33,11 @@ ENCODINGS = {
 }
 """Encoding of lists before zstd; it saves a tenth to a fifth of the file compared with plain encoding."""
 
+EFFORTS = ("default", "small")
+SMALL_ENCODINGS = {**ENCODINGS, "vocabulary": "DELTA_LENGTH_BYTE_ARRAY"}
+SMALL_LEVELS = {"vocabulary": 19, "gaps": 19, "predicted_gaps": 19, "gap_vocabulary": 19}
+"""Levels of zstd for ``effort="small"``: strings and gaps gain from more than 3, coded streams do not."""
+
 
 def write_packed(
     rows: Iterable[pl.DataFrame],
@@ -40,11 +46,12 @@ def write_packed(
     place: Place,
     call: str = "write_packed",
     access: Access | None = None,
+    effort: str = "default",
 ) -> None:
     """Write packed rows, one row group each, as an atomic write: the file appears only when it is complete.
 
     ``schema`` has the columns of ``rows``, ``column`` is the packed one. An existing file is replaced and keeps its
-    mode, a link is followed. Messages start with ``call``.
+    mode, a link is followed. Messages start with ``call``. With ``effort="small"``, symbols are coded.
 
     Raises
     ------
@@ -53,44 +60,54 @@ def write_packed(
     TypeError
         A column has a type that Parquet lacks.
     ValueError
-        A column's name has a NUL, which Arrow cannot store.
+        A column's name has a NUL, which Arrow cannot store, or ``effort`` is unknown.
 
     """
+    if effort not in EFFORTS:
+        raise ValueError(f'{call}: effort={effort!r}: use "default" or "small"')
     for name, dtype in schema.items():
         if "\0" in name:
             raise ValueError(f"{call}: column name {name!r} has a NUL, which no Arrow schema can; rename the column")
         if _holds_wide_integers(dtype):
             raise TypeError(f'{call}: column "{name}" is {dtype}; Parquet has no 128-bit integers; cast it')
     with writing(place, call, access or Access()) as temporary:
-        write_rows(rows, schema, column, temporary)
+        write_rows(rows, schema, column, temporary, effort)
 
 
-def write_rows(rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, file: Path | BinaryIO) -> None:
+def write_rows(
+    rows: Iterable[pl.DataFrame], schema: pl.Schema, column: str, file: Path | BinaryIO, effort: str = "default"
+) -> None:
     """Write packed rows to an existing file, or in memory; parameters as for :func:`write_packed`."""
     empty = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest())
     leaves = Counter(_leaves(empty))
     others = [leaf for leaf in leaves if not leaf.startswith(f"{column}.")]
     rows = iter(rows)
     first = list(islice(rows, 1))
-    encodings = {f"{column}.{name}.list.element": encoding for name, encoding in ENCODINGS.items()}
+    is_small = effort == "small"
+    own = SMALL_ENCODINGS if is_small else ENCODINGS
+    encodings = {f"{column}.{name}.list.element": encoding for name, encoding in own.items()}
     encodings.update({f"{name}.list.element": "DELTA_BINARY_PACKED" for row in first for name in _distinct(row)})
     # "text.gaps" may be a column beside "text": where two leaves share a path, no encoding suits both
     encodings = {leaf: encoding for leaf, encoding in encodings.items() if leaves[leaf] == 1}
+    levels = {f"{column}.{name}.list.element": level for name, level in SMALL_LEVELS.items() if is_small}
+    counts = [f"{column}.document_offsets.list.element"] if is_small else []  # coded rows have their symbols there
     with (
         PolledFile(file) if isinstance(file, Path) else nullcontext(file) as opened,
         pq.ParquetWriter(
             opened,
             empty.schema,
             compression="zstd",
-            compression_level=3,
+            compression_level={leaf: levels.get(leaf, 3) for leaf in leaves},
             use_dictionary=[leaf for leaf in others if leaf not in encodings],
-            write_statistics=others,
+            write_statistics=[*others, *counts],
             column_encoding=encodings,
             write_page_checksum=True,
         ) as writer,
     ):
         announce(writer)
         for frame in chain(first, rows):
+            if is_small:
+                frame = frame.with_columns(coded(frame[column]))
             writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), row_group_size=1)
     seal(file)
 

@@ -23,6 +23,7 @@ from polars_tadoc.records import count_order as order
 from polars_tadoc.records import run_merge as merging
 from polars_tadoc.records import word_runs as words
 from polars_tadoc.records.records import Layout, Records
+from tests.fuzz.packed import coded_rows
 from tests.fuzz.target import folder
 from tests.fuzz.targets import checkpoint as checkpoints
 from tests.fuzz.targets import records
@@ -280,7 +281,9 @@ def _packed_samples() -> list[tuple[Files, list[Use]]]:
         lambda path: scan(path).filter(pl.col("year") < 2).tadoc.inverted_index("text").collect().rows(),
     ]
     sunk = _written(lambda path: df.lazy().tadoc.sink_packed(path))
-    return [(sunk, uses), (_written(lambda path: df.tadoc.write_packed(path)), uses)]
+    with coded_rows():
+        small = _written(lambda path: df.tadoc.write_packed(path, effort="small"))
+    return [(sunk, uses), (_written(lambda path: df.tadoc.write_packed(path)), uses), (small, uses)]
 
 
 def _unpacked(df: pl.DataFrame) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -9,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 import polars_tadoc as tadoc
+from polars_tadoc.packed import coded
 from tests.fuzz.script import Script, edit_numbers, edit_strings
 
 NUMBERS = {
@@ -36,12 +39,24 @@ TYPES: dict[str, pa.DataType] = {
 Row = dict[str, Any]
 
 
+@contextmanager
+def coded_rows() -> Iterator[None]:
+    """Code the symbols of packed rows however few they have."""
+    before, coded.MIN_EVENTS = coded.MIN_EVENTS, 0
+    try:
+        yield
+    finally:
+        coded.MIN_EVENTS = before
+
+
 @cache
 def _sample() -> pa.Table:
     texts = [*["the cat sat on the mat, the cat sat"] * 3, "日本 x\ny", None, "the cat", "", "a b  a b", "é a\tb"]
     frame = pl.DataFrame({"text": texts, "year": range(len(texts)), "name": [f"n{row}" for row in range(len(texts))]})
     frame = frame.with_columns(pl.when(pl.col("year") != 2).then("year"))
     packed = frame.tadoc.compress("text", rows_per_grammar=4).tadoc.pack("text")
+    with coded_rows():
+        packed = pl.concat([packed, packed.head(1).with_columns(coded.coded(packed["text"].head(1)))])
     return packed.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 

@@ -1,25 +1,29 @@
-"""Packed rows, coded and decoded to the same arrays."""
+"""Packed rows as files hold them: coded, and decoded to the same arrays."""
 
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.testing import assert_series_equal
+from polars.testing import assert_frame_equal, assert_series_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.grammars import coded_symbols as kernels
 from polars_tadoc.packed import coded
+from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import NAMES, partition_at
 from tests import coded_reference
 from tests.strategies import columns
 
+SAMPLE = Path(__file__).parents[1] / "data" / "coded" / "packed.parquet"
 LOGS = [
     f"{i % 7:02}:{i:05} host{i % 5} sshd[{i * 37 % 900}]: closed {'by user' * (i % 3)} x{i % 13:x}f" for i in range(400)
 ]
@@ -150,23 +154,53 @@ def test_steps(steps: list[int]) -> None:
     assert found == steps
 
 
-def test_other_orders_are_not_coded() -> None:
+def test_other_orders_are_stored_plainly(tmp_path: Path) -> None:
     """Rows that were filtered no longer tell how words were ordered."""
-    packed = pl.DataFrame({"text": LOGS}).tadoc.compress("text").tail(50).tadoc.pack()["text"]
-    assert_series_equal(coded.coded(packed), packed)
+    frame = pl.DataFrame({"text": LOGS}).tadoc.compress("text").tail(50)
+    frame.tadoc.write_packed(tmp_path / "a.parquet", effort="small")
+    assert pq.read_table(tmp_path / "a.parquet")["text"].combine_chunks().field("version").to_pylist() == [2]
+    assert_frame_equal(tadoc.scan_packed(tmp_path).collect(), frame)
+
+
+def test_a_file(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"text": LOGS, "row": range(len(LOGS))}).tadoc.compress("text", rows_per_grammar=100)
+    frame.tadoc.write_packed(tmp_path / "a.parquet", effort="small")
+    stored = pl.read_parquet(tmp_path / "a.parquet")
+    assert stored["text"].struct.field("version").to_list() == [coded.VERSION] * 4
+    assert_frame_equal(stored.tadoc.unpack(), frame)
+    assert_frame_equal(tadoc.scan_packed(tmp_path).collect(), frame)
+    plain = frame.tadoc.pack()["text"]
+    with PackedFile(tmp_path / "a.parquet") as file:
+        for group in range(4):
+            fields = fields_of(plain, group)
+            symbols, _ = file.grammar_sizes(group)
+            assert symbols == len(fields["symbols"]) + len(fields["roots"])
+    with pytest.raises(LimitExceededError, match="memory_limit"):
+        tadoc.scan_packed(tmp_path).tadoc.word_count("text", memory_limit=1000).collect()
+
+
+def test_sinks_and_names(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"^a.*$": LOGS, "^b$": range(len(LOGS))}).tadoc.compress("^a.*$")
+    frame.lazy().tadoc.sink_packed(tmp_path / "a.parquet", effort="small")
+    frame.tadoc.write_packed(tmp_path / "b.parquet")
+    assert (tmp_path / "a.parquet").stat().st_size < (tmp_path / "b.parquet").stat().st_size
+    assert_frame_equal(tadoc.scan_packed(tmp_path / "a.parquet").collect(), frame)
+    for write, call in ((frame.tadoc.write_packed, "write_packed"), (frame.lazy().tadoc.sink_packed, "sink_packed")):
+        with pytest.raises(ValueError, match=f'{call}: effort=\'fast\': use "default" or "small"'):
+            write(tmp_path / "c.parquet", effort="fast")
+    assert not (tmp_path / "c.parquet").exists()
+
+
+def test_the_sample_is_read() -> None:
+    """A file that this version's first release has written."""
+    assert pq.read_table(SAMPLE)["text"].combine_chunks().field("version").to_pylist() == [3]
+    assert tadoc.scan_packed(SAMPLE).tadoc.decompress("text").collect()["text"].to_list() == LOGS
 
 
 def changed(packed: pl.Series, **changes: Any) -> pl.Series:
     fields = packed.struct.unnest()
     made = [pl.Series(name, [value], fields.schema[name]) for name, value in changes.items()]
     return fields.with_columns(made).to_struct("text")
-
-
-def decoded(packed: pl.Series) -> pl.Series:
-    """The packed row of version 2 that a coded one stands for."""
-    fields = coded.decoded(fields_of(packed))
-    plain = {name: value for name, value in fields.items() if isinstance(value, pl.Series)}
-    return changed(packed, **plain, version=2)
 
 
 def test_any_damage_is_named_or_harmless() -> None:
@@ -186,7 +220,7 @@ def test_any_damage_is_named_or_harmless() -> None:
             else:
                 cell[at] = chance.choice([0, 1, cell[at] ^ 1 << chance.randrange(32), chance.randrange(1 << 32)])
             try:
-                partition = partition_at(decoded(changed(sound, **{field: cell})), 0, cached=False)
+                partition = partition_at(changed(sound, **{field: cell}), 0, cached=False)
             except (InvalidGrammarError, LimitExceededError):
                 refused += 1
             else:
@@ -200,8 +234,8 @@ def test_claims_beyond_the_limit(place: int) -> None:
     sound = coded.coded(packed_of(LOGS))
     header = fields_of(sound)["rule_offsets"].to_list()
     header[place] = (1 << 32) - 1
-    with pytest.raises(LimitExceededError, match="grammar: claims to decode to at least"):
-        coded.decoded(fields_of(changed(sound, rule_offsets=header)))
+    with pytest.raises(LimitExceededError, match="row 0: grammar: claims to decode to at least"):
+        partition_at(changed(sound, rule_offsets=header), 0)
 
 
 def test_wrong_headers_are_named() -> None:
@@ -218,7 +252,8 @@ def test_wrong_headers_are_named() -> None:
         ({"rule_offsets": [*header[:table], 9999, *header[table + 1 :]]}, "a table of frequencies has a wrong sum"),
         ({"symbols": []}, "a stream of symbols is truncated"),
         ({"symbols": fields["symbols"].to_list()[:-1]}, "does not end where it should|counts|class|table|rule"),
+        ({"version": 4}, "format version 4, this release reads 2 and 3"),
     ]
     for changes, message in wrong:
         with pytest.raises(InvalidGrammarError, match=message):
-            coded.decoded(fields_of(changed(sound, **changes)))
+            partition_at(changed(sound, **changes), 0)
