@@ -5,6 +5,9 @@ of each corpus. A process for each level, and one for this processor, hold the s
 round by round, until the seconds of a corpus are over (kernels that are not cached are compiled before). Prints
 milliseconds of processor time of the machine's own code, and for each level two ratios to it: of the fastest calls of
 all rounds, and in brackets the median of the ratios of the rounds. Levels that the processor lacks are left out.
+
+``--before FOLDER`` measures this tree against another checkout of it (``git worktree add FOLDER COMMIT``) instead:
+milliseconds are the other's, ratios above 1 say that this tree is slower.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +27,7 @@ from benchmarks import corpora
 
 EACH = 0.02
 """Seconds of processor time of a call's turn, at least one call; the fastest counts."""
-OWN = "this processor"
+OWN, TREE = "this processor", "this tree"
 
 
 def calls(name: str, megabytes: float, threads: int) -> dict[str, Callable[[], Any]]:
@@ -59,8 +63,11 @@ def calls(name: str, megabytes: float, threads: int) -> dict[str, Callable[[], A
 def answer(name: str, megabytes: float, threads: int) -> None:
     """Print the names of the calls, then for each name that is read the processor seconds of its fastest call."""
     known = calls(name, megabytes, threads)
-    for run in known.values():
-        run()
+    for call, run in list(known.items()):
+        try:
+            run()
+        except TypeError:  # another checkout may lack it
+            del known[call]
     print(json.dumps(list(known)), flush=True)
     for line in sys.stdin:
         spent: list[float] = []
@@ -71,8 +78,15 @@ def answer(name: str, megabytes: float, threads: int) -> None:
         print(min(spent), flush=True)
 
 
-def targets() -> dict[str, dict[str, str]]:
-    """Return environment variables by target: this processor, then its levels, highest first."""
+def targets(before: str | None) -> dict[str, dict[str, str]]:
+    """Return environment variables by target: the one that ratios are to, then levels, highest first, or this tree."""
+    if before is not None:
+        trees = {OWN: Path(before).resolve(), TREE: corpora.ROOT}
+        caches = {target: tree / "build" / "kernels" for target, tree in trees.items()}
+        for cache in caches.values():
+            cache.mkdir(0o700, parents=True, exist_ok=True)
+        return {t: {"PYTHONPATH": str(trees[t]), "NUMBA_CACHE_DIR": str(caches[t])} for t in trees}
+
     from numba.core.registry import cpu_target
 
     from polars_tadoc.runtime.machine_code.targets import environment_of, targets_of
@@ -81,19 +95,20 @@ def targets() -> dict[str, dict[str, str]]:
     return {OWN: {}, **{level: environment_of(level) for level in levels}}
 
 
-def compare(options: list[str], seconds: float) -> dict[str, dict[str, list[float]]]:
+def compare(
+    targets: dict[str, dict[str, str]], options: list[str], seconds: float
+) -> dict[str, dict[str, list[float]]]:
     """Return the seconds of each call by target and round."""
-    command = [sys.executable, "-m", "benchmarks.levels", "--once", *options]
+    command = [sys.executable, "-P", __file__, "--once", *options]
     running = {
         target: subprocess.Popen(
             command,
-            env={**os.environ, **variables},
-            cwd=corpora.ROOT,
+            env={**os.environ, "PYTHONPATH": str(corpora.ROOT), "TADOC_CORPORA": str(corpora.SHARED), **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for target, variables in targets().items()
+        for target, variables in targets.items()
     }
 
     def told(target: str) -> Any:
@@ -102,7 +117,8 @@ def compare(options: list[str], seconds: float) -> dict[str, dict[str, list[floa
             raise SystemExit(f"{target} failed")
         return json.loads(line)
 
-    (names,) = {tuple(told(target)) for target in running}
+    offered = [told(target) for target in running]
+    names = [name for name in offered[0] if all(name in own for own in offered)]
     found: dict[str, dict[str, list[float]]] = {name: {target: [] for target in running} for name in names}
     order, end = list(running), time.monotonic() + seconds
     while time.monotonic() < end:
@@ -124,19 +140,21 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--megabytes", type=float, default=1)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--before", help="another checkout")
     parser.add_argument("--once", action="store_true", help="run calls that standard input names")
     given = parser.parse_args()
     names = corpora.names(given.corpora, ["docs_tldr", "docs_peps", "versioned_longhorn"])
     if given.once:
         answer(names[0], given.megabytes, given.threads)
         return
-    levels = list(targets())[1:]
+    compared = targets(given.before)
+    levels = list(compared)[1:]
     print(f"machine: {corpora.machine()}; {given.threads} threads; processor time, first {given.megabytes} MB")
     print(f"{'call':42} {'ms':>8} {'rounds':>6} " + " ".join(f"{level:>14}" for level in levels), flush=True)
     ratios: dict[str, list[float]] = {level: [] for level in levels}
     for name in names:
         options = [name, "--megabytes", str(given.megabytes), "--threads", str(given.threads)]
-        for call, spent in compare(options, given.seconds).items():
+        for call, spent in compare(compared, options, given.seconds).items():
             own, cells = spent[OWN], []
             for level in levels:
                 ratios[level].append(min(spent[level]) / min(own))

@@ -18,12 +18,14 @@ from polars_tadoc.engine.choose import Engine, choose
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.kernels.keys.merge_cpu import number_sequences
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.model.column import rows_of_lists
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.records.labelled_results import from_arrow, lists, sequence_series
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.io_source import at_work
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import Source, prepare
@@ -42,10 +44,8 @@ class Groups:
     @classmethod
     def of_lists(cls, imploded: pl.Series, call: str) -> Groups:
         """Make a group of each list of rows; errors as for the analytics."""
-        column = imploded.explode(empty_as_null=False, keep_nulls=False)
-        column = require_text(column, call)
-        lengths = imploded.list.len().fill_null(0).to_numpy()
-        return cls(column, np.append(0, np.cumsum(lengths, dtype=np.int64)))
+        column, offsets = rows_of_lists(imploded)
+        return cls(require_text(column, call), offsets)
 
     @classmethod
     def of_rows(cls, column: pl.Series, call: str) -> Groups:
@@ -124,7 +124,7 @@ class GroupRequest:
         counted = self.run(Groups.of_rows(column, self.call))
         if not column.null_count():
             return counted
-        rows = pl.DataFrame([counted.alias("counted"), column.is_not_null().alias("valid")])
+        rows = pl.DataFrame([counted.alias("counted"), plain(column).is_not_null().alias("valid")])
         return rows.select(pl.when("valid").then("counted").alias(column.name)).to_series()
 
     def _count(self, groups: Groups) -> GroupCounts:

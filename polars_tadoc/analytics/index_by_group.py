@@ -19,6 +19,7 @@ from polars_tadoc.analytics.by_group import Groups
 from polars_tadoc.execute.aggregation import Part
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.stages import Stages
+from polars_tadoc.model.column import rows_of_lists
 from polars_tadoc.records.labelled_results import (
     INDEX,
     Labels,
@@ -86,12 +87,10 @@ class _IndexRequest(ABC, Generic[Part]):
     @at_work()
     def run_labelled(self, imploded: pl.Series) -> pl.Series:
         """Do the same for lists of structs of a row and its label."""
-        rows = imploded.explode(empty_as_null=False, keep_nulls=False)
+        rows, offsets = rows_of_lists(imploded)
         column, labels = rows.struct.unnest()
         require_label_type(labels.name, labels.dtype, self.analytic.name)
-        lengths = imploded.list.len().fill_null(0).to_numpy()
         groups = Groups.of_rows(column.alias(imploded.name), self.analytic.name)
-        offsets = np.append(0, np.cumsum(lengths, dtype=np.int64))
         return self._run(Groups(groups.column, offsets), Labels.of(groups.column, labels, self.analytic.name))
 
     def _run(self, groups: Groups, labels: Labels) -> pl.Series:

@@ -24,6 +24,7 @@ from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.options import (
     TopOptions,
     TopRequest,
@@ -126,7 +127,7 @@ class CountsWords(Analytic[WordCounts, Selection]):
             found = WordCounts(words, counts, engine)
             return found if stop - start == len(text) else self.on_host(found)
 
-        sizes = text.alias("text").str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+        sizes = plain(text).str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
         engine = self.choose_engine(int(sizes.sum()) // BYTES_A_WORD)
         before = running_sum(sizes)
         with naming_rows(text, first):

@@ -22,6 +22,7 @@ from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.plain_name import plain
 
 RECENT_ROWS = 250_000
 """Rows at the column's end from which the grammar to reuse is chosen."""
@@ -41,7 +42,7 @@ class RecentGrammar:
     @classmethod
     def of(cls, column: pl.Series) -> RecentGrammar | None:
         """Find it (of equally frequent ones, the last used); None if no row has a grammar."""
-        column = storage(column).alias("text")  # Polars reads some names as patterns
+        column = plain(storage(column))
         found = cls._of_last(column.tail(RECENT_ROWS))
         return cls._of_last(column) if found is None and len(column) > RECENT_ROWS else found
 

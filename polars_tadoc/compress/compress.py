@@ -33,6 +33,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.runtime.parallel import map_apart
+from polars_tadoc.runtime.plain_name import plain
 
 ROWS_PER_GRAMMAR = 250_000
 """About one Parquet row group, so that a file has little more than one copy of each payload."""
@@ -205,7 +206,7 @@ class Compression:
         """Compress a String series."""
         require_series(text, "compress")
         require_string(text.name, text.dtype, "compress")
-        named, text = text, text.rechunk().alias("text")  # Polars' own calls read some names as patterns
+        named, text = text, plain(text.rechunk())
         sizes = _sizes(text)
         # sizes are computed first: threads must not call Polars, all of whose threads may be waiting for them
         blocks = [

@@ -10,6 +10,7 @@ import polars.selectors as cs
 
 from polars_tadoc.compress.compress import BYTES_PER_GRAMMAR, Compression
 from polars_tadoc.runtime.io_source import batches, register
+from polars_tadoc.runtime.plain_name import plain
 
 ROWS_PER_BLOCK = 100_000
 """Rows per grammar, equal to the row groups of ``sink_parquet``: one grammar per group, and no grammar in two."""
@@ -77,4 +78,4 @@ def _blocks(batches: Iterable[pl.DataFrame], column: str, rows: int) -> Iterator
 
 
 def _text_bytes(text: pl.Series) -> int:
-    return int(text.alias("text").str.len_bytes().sum())  # Polars reads some names as patterns
+    return int(plain(text).str.len_bytes().sum())

@@ -24,6 +24,7 @@ from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.runtime.writer_thread import apart
 
 GPU_REPAYS_AT = 1 << 17
@@ -467,10 +468,10 @@ class Dictionary:
             raise TypeError(f'Dictionary.words takes a Polars Series of ids, not {type(ids).__name__}: pass df["id"]')
         if not (ids.dtype.is_integer() or ids.dtype == pl.Null):
             raise TypeError(f'Dictionary.words: column "{ids.name}" is {ids.dtype}, not an integer type; cast it')
-        numbers = ids.alias("id").cast(pl.UInt32, strict=False)
+        numbers = plain(ids).cast(pl.UInt32, strict=False)
         largest: Any = numbers.max()
         if numbers.null_count() > ids.null_count() or (largest is not None and largest > self.unknown):
-            wrong = ((numbers > self.unknown) | (numbers.is_null() & ids.alias("id").is_not_null())).arg_true()
+            wrong = ((numbers > self.unknown) | (numbers.is_null() & plain(ids).is_not_null())).arg_true()
             raise ValueError(
                 f"Dictionary.words: row {wrong[0]:,} is {ids[wrong[0]]:,}, which is not an id: ids of words are 0 to "
                 f"{len(self) - 1:,}, and {self.unknown:,} is the id of all other words"

@@ -8,6 +8,7 @@ import pyarrow as pa
 from polars_tadoc.model.column import require_string
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.plain_name import plain
 
 SHOWN = 5
 """Maximum rows named in a message."""
@@ -29,7 +30,7 @@ def as_strings(words: object, call: str) -> pl.Series:
         raise TypeError(f'{call}: column "{words.name}" is compressed text; {mend}')
     if words.dtype not in (pl.Categorical, pl.Enum, pl.Null):
         require_string(words.name, words.dtype, call)
-    return words.alias("word").cast(pl.String)  # Polars' own calls read some names as patterns
+    return plain(words).cast(pl.String)
 
 
 def sorted_words(text: pl.Series) -> Vocabulary:

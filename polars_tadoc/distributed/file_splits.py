@@ -22,6 +22,7 @@ from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import is_packed, partition_at, short_dtype
 from polars_tadoc.packed.unpack import unpacked_schema
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.runtime.regular_file import arrow_file, open_regular
 from polars_tadoc.storage.find import Source, find_files
 from polars_tadoc.untrusted.parquet_footer import open_parquet
@@ -185,7 +186,7 @@ class Files:
         for one in piece.stretches:
             with PackedFile(one.path) as file:
                 lists = file.read(one.first, [name])[name]
-                values.append(lists.alias("values").explode(empty_as_null=False, keep_nulls=False))
+                values.append(plain(lists).explode(empty_as_null=False, keep_nulls=False))
         return pl.concat(values).alias(name)
 
     def corpora(self, piece: Piece) -> Iterator[Corpus]:

@@ -23,6 +23,7 @@ from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.model.text_type import is_tadoc, storage
 from polars_tadoc.packed.hive_names import folder_name, require_key
 from polars_tadoc.runtime.io_source import batches, register
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.storage.atomic_write import atomic_folder
 
 FILE = "00000000.parquet"
@@ -267,7 +268,7 @@ def _held_bytes(batch: pl.DataFrame) -> int:
     size = int(batch.estimated_size())
     for column in batch.get_columns():
         if is_tadoc(column.dtype):
-            grammars = storage(column).alias("text").struct.field("grammar").unique().cast(pl.String)
+            grammars = plain(storage(column)).struct.field("grammar").unique().cast(pl.String)
             size += int(grammars.str.len_bytes().sum())
     return size
 

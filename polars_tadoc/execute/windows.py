@@ -18,6 +18,7 @@ from polars_tadoc.packed.pushdown import PackedQuestion, packed_question
 from polars_tadoc.packed.unpack import chosen
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.io_source import batches
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.runtime.prefetch import read_ahead
 from polars_tadoc.traversal.text_corpus import is_text
 
@@ -181,7 +182,7 @@ def _window(frame: pl.DataFrame, column: str, others: list[str], first: int, lim
 
 def _before_last_grammar(column: pl.Series) -> int:
     """Return the number of rows before the final run of rows with one grammar; all rows if there is only one."""
-    codes = column.alias("text").struct.field("grammar").to_physical()
+    codes = plain(column).struct.field("grammar").to_physical()
     used = codes.drop_nulls()
     if not len(used):
         return len(codes)
@@ -191,13 +192,13 @@ def _before_last_grammar(column: pl.Series) -> int:
 
 def _without_gaps(column: pl.Series) -> pl.Series:
     """Drop separators, which most analytics do not read."""
-    column = column.alias("text")  # Polars' own calls take some names for patterns
+    column = plain(column)
     gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(column))
     return pl.DataFrame([column.struct.field("grammar"), column.struct.field("symbols"), gaps]).to_struct("text")
 
 
 def _nbytes(column: pl.Series) -> int:
     """Bytes of rows."""
-    column = column.alias("text")  # Polars reads some names as patterns
+    column = plain(column)
     gaps = int(column.struct.field("gaps").bin.size().sum())
     return 4 * int(column.struct.field("symbols").list.len().sum()) + gaps + 40 * len(column)

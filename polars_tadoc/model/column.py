@@ -19,6 +19,7 @@ from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import STORAGE, is_tadoc, storage
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import owned, view
+from polars_tadoc.runtime.plain_name import plain
 
 MAX_WITH_SHARED_BUFFERS = 16
 """With more grammars than this, gaps are copied into one buffer first: a slice references all buffers of its column,
@@ -126,11 +127,19 @@ def build(
     return pl.DataFrame([column, valid.alias("valid")]).select(pl.when("valid").then("text")).to_series()
 
 
+def rows_of_lists(imploded: pl.Series) -> tuple[pl.Series, Int64]:
+    """Return the rows of all lists under the series' name, and int64, lists + 1: start of each list's rows."""
+    found = plain(imploded)
+    lengths = found.list.len().fill_null(0).to_numpy()
+    rows = found.explode(empty_as_null=False, keep_nulls=False).alias(imploded.name)
+    return rows, np.append(0, np.cumsum(lengths, dtype=np.int64))
+
+
 def gather_or_null(values: pl.Series, places: Int64) -> pl.Series:
     """Gather the values at the given places; null if a place is negative."""
     index = pl.Series("place", places)
     places_or_null = index.to_frame().select(pl.when(pl.col("place") >= 0).then("place")).to_series()
-    return values.alias("value").gather(places_or_null).alias(values.name)  # Polars reads some names as patterns
+    return plain(values).gather(places_or_null).alias(values.name)
 
 
 def scatter_to_rows(values: pl.Series, documents: Sequence[Int64], rows: int) -> pl.Series:

@@ -228,7 +228,7 @@ def _converted(data: Data, call: str, *, as_extension: bool) -> Data:
     schema = data.collect_schema()
     made: list[pl.Expr | pl.Series] = []
     for name, dtype in schema.items():
-        column = cs.by_name(name).as_expr()  # by_name: the name must not be read as a pattern
+        column = cs.by_name(name).as_expr()
         if is_tadoc(dtype):
             made.append(text_expr(column, as_extension=as_extension))
         elif _has_fields(dtype) and isinstance(data, pl.DataFrame):

@@ -18,6 +18,7 @@ from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import storage
 from polars_tadoc.packed.coded import numbers
 from polars_tadoc.packed.partition import PACKED_DTYPE
+from polars_tadoc.runtime.plain_name import plain
 
 MAX_VALUES = 1 << 29
 """Maximum values in a cell: a Parquet page may not hold more."""
@@ -90,7 +91,7 @@ def grammar_runs(column: pl.Series) -> list[tuple[int | None, int, int]]:
     """
     if len(column) == 0:
         return []
-    fields = storage(column).alias("text").struct  # Polars' own calls read some names as patterns
+    fields = plain(storage(column)).struct
     valid = fields.field("symbols").is_not_null().alias("valid")
     codes = pl.DataFrame([fields.field("grammar").to_physical(), valid]).select(
         pl.when("valid").then("grammar").forward_fill().backward_fill()
@@ -130,7 +131,7 @@ class _PackedGrammars:
 def _packed_rows(rows: pl.DataFrame, column: str, packed: _PackedGrammars) -> Iterator[pl.DataFrame]:
     """Pack rows that share a grammar into one packed row, or into several if a cell would exceed its limits."""
     for name in rows.columns:
-        values, size = _most_values(rows[name].alias("values"))
+        values, size = _most_values(plain(rows[name]))
         if max(values, rows.height) <= MAX_VALUES and size <= MAX_BYTES:
             continue
         if rows.height == 1:
@@ -159,7 +160,7 @@ def _most_values(series: pl.Series) -> tuple[int, int]:
         return max((v for v, _ in inner), default=0), max((b for _, b in inner), default=0)
     if isinstance(series.dtype, pl.List | pl.Array):
         lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
-        return _most_values(lists.list.explode(keep_nulls=False, empty_as_null=False).alias("values"))
+        return _most_values(plain(lists.list.explode(keep_nulls=False, empty_as_null=False)))
     if series.dtype == pl.String:
         return len(series), int(series.str.len_bytes().sum())
     if series.dtype == pl.Binary:
@@ -170,7 +171,7 @@ def _most_values(series: pl.Series) -> tuple[int, int]:
 def pack_rows(column: pl.Series, packed: _PackedGrammars) -> pl.Series:
     """Pack the rows of a compressed column that share one grammar into a series of length one."""
     corpora = split(column)
-    gaps, valid = storage(column).alias("text").struct.field("gaps"), pl.repeat(True, len(column), eager=True)
+    gaps, valid = plain(storage(column)).struct.field("gaps"), pl.repeat(True, len(column), eager=True)
     if not corpora:
         nothing = np.zeros(0, np.uint32)
         documents = Corpus("", _no_grammar(), np.zeros(0, np.int64), np.zeros(1, np.int64), nothing, gaps.head(0))
@@ -206,7 +207,7 @@ def pack_rows(column: pl.Series, packed: _PackedGrammars) -> pl.Series:
 
 
 def _implode(series: pl.Series) -> pl.Series:
-    return series.rechunk().alias("values").implode().alias(series.name)  # Polars reads some names as patterns
+    return plain(series.rechunk()).implode().alias(series.name)
 
 
 def _no_grammar() -> Grammar:

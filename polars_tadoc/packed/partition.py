@@ -19,6 +19,7 @@ from polars_tadoc.model.grammar import VERSION, Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.packed import coded
+from polars_tadoc.runtime.plain_name import plain
 
 PACKED_DTYPE = pl.Struct(
     {
@@ -150,7 +151,7 @@ def partition_at(packed: pl.Series, row: int, cached: bool = True) -> Partition 
         A rule expands to more words than ``Config(expansion_limit=)``.
 
     """
-    cell = packed.slice(row, 1).alias("packed")  # Polars' own calls read some names as patterns
+    cell = plain(packed.slice(row, 1))
     if cell.null_count():
         return None
     try:

@@ -51,4 +51,4 @@ def unpack_plan(lf: pl.LazyFrame, schema: pl.Schema, column: str) -> pl.LazyFram
 
 
 def _only(lf: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
-    return lf.select(cs.by_name(name) for name in names)  # by_name: the name must not be read as a pattern
+    return lf.select(cs.by_name(name) for name in names)

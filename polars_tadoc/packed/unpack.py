@@ -20,6 +20,7 @@ from polars_tadoc.model.text_type import STORAGE, in_form, result_type
 from polars_tadoc.packed.partition import Partition, partition_at
 from polars_tadoc.packed.row_group_pruning import parts
 from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.plain_name import plain
 
 payloads: ByteLRU[str] = ByteLRU(lambda: settings().host_cache_bytes // 8, len)
 """Payloads of packed grammars by content key: making one takes several times as long as hashing its arrays."""
@@ -233,8 +234,7 @@ class Documents:
             if series.name == self.column:
                 values = self._compressed(series, row)
             else:
-                one = series.slice(row, 1).alias("values")  # Polars reads some names as patterns
-                values = one.explode(empty_as_null=False, keep_nulls=False)
+                values = plain(series.slice(row, 1)).explode(empty_as_null=False, keep_nulls=False)
             frame = _beside(frame, values.alias(series.name).to_frame())
         return frame
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polars_tadoc.packed.coded import coded
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.polled_file import PolledFile
 from polars_tadoc.storage.writing import Place, writing
@@ -117,7 +118,7 @@ def _distinct(row: pl.DataFrame) -> Iterator[str]:
     for series in row.get_columns():
         dtype = series.dtype.inner if isinstance(series.dtype, pl.List) else None
         if isinstance(dtype, pl.DataType) and (dtype.is_integer() or dtype.is_temporal()):
-            values = series.alias("values").explode()
+            values = plain(series).explode()
             if 2 * values.n_unique() > len(values):
                 yield series.name
 

@@ -17,6 +17,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.arrow_arrays import lent, view
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.plain_name import plain
 
 INDEX = pl.UInt32() if pl.get_index_type() == pl.UInt32 else pl.UInt64()
 
@@ -137,7 +138,7 @@ class Labels:
         """Return the labels of the documents in some rows."""
         if self.values is None:
             return from_arrow("id", to_arrow(rows.astype(np.uint32, copy=False))).cast(INDEX)
-        return self.values.alias("id").gather(rows - self.first)  # Polars' own calls take some names for patterns
+        return plain(self.values).gather(rows - self.first).alias("id")
 
     def arrow(self, rows: npt.NDArray[np.integer]) -> pa.Array:
         """Return the labels as an Arrow array."""

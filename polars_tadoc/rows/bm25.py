@@ -13,7 +13,7 @@ import pyarrow as pa
 from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.kernels.host.rows.term_counts import score_rows
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.model.column import scatter_to_rows
+from polars_tadoc.model.column import rows_of_lists, scatter_to_rows
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import Morphism, naming_normalize
 from polars_tadoc.records.labelled_results import from_arrow, lists
@@ -126,10 +126,8 @@ class BM25Request:
     @ends_on_interrupt
     def run_lists(self, imploded: pl.Series) -> pl.Series:
         """Score the rows of each list separately; returns one list of scores per list."""
-        column = imploded.explode(empty_as_null=False, keep_nulls=False)
+        column, offsets = rows_of_lists(imploded)
         column = require_column(column, "bm25")
-        sizes = imploded.list.len().fill_null(0).to_numpy()
-        offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))
         with naming_normalize("bm25", column.name):
             values = self._score(column, offsets).to_arrow(compat_level=pl.CompatLevel.newest())
         return from_arrow(imploded.name, lists(offsets, values))

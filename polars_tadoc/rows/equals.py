@@ -19,6 +19,7 @@ from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.arguments import require_text as require_utf8
 from polars_tadoc.runtime.array_types import Bools, Int64
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.plain_name import plain
 
 WORDS_COMPARED = 1 << 22
 """Words, or bytes of a String column, decompressed at a time; at least one row."""
@@ -101,7 +102,7 @@ class EqualsRequest:
         require_text(a, self.call)
         require_text(b, self.call)
         rows = common_rows(self.call, a=len(a), b=len(b))
-        name, a, b = a.name, a.alias("a"), b.alias("b")  # Polars reads some names as patterns
+        name, a, b = a.name, plain(a), plain(b)
         equal = _equal(a, b, rows) if is_tadoc(a.dtype) or is_tadoc(b.dtype) else _spread(a == b, rows)
         if self.nulls_equal:
             both_null = _spread(a.is_null(), rows) & _spread(b.is_null(), rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import polars_tadoc as tadoc
 
+SURFACES: dict[str, dict[str, str]] = json.loads((Path(__file__).parents[1] / "surfaces.json").read_text("utf-8"))
 ROWS = ["a b c a b", None, "b c a b"]
 NAMES = ["^a$", "^.*$", "a\0b", "\0", ""]
 
@@ -39,6 +41,78 @@ def test_names_of_columns_are_only_names(name: str, call: str) -> None:
         return found.rows() if isinstance(found, pl.DataFrame) else found
 
     assert answer(name) == answer("text")
+
+
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "eq": ("b c a b",),
+    "extract": (1, 2),
+    "count_phrase": ("a b",),
+    "contains_phrase": ("a b",),
+    "contains_any": (["a b", "x"],),
+    "bm25": ("c",),
+    "twig_filter": ({"^x$": "/a"},),
+}
+"""Of methods that need some."""
+OF_FILES = {"write_packed", "write_parquet", "sink_packed", "sink_parquet", "sink_index", "append_to"}
+METHODS = [
+    (surface, method)
+    for surface in ("DataFrame", "LazyFrame", "Series", "Expr")
+    for method in SURFACES[surface]
+    if method not in OF_FILES
+]
+
+
+def answered(surface: str, method: str, frame: pl.DataFrame, name: str, id: str) -> Any:
+    """Call a method on the column, with labels where it takes them; columns of its name become "text"."""
+    given: list[Any] = [*ARGUMENTS.get(method, ())]
+    named: dict[str, Any] = {}
+    if "id" in SURFACES[surface][method]:
+        named["id"] = frame[id] if surface == "Series" else id
+    if method == "unpack":
+        frame = frame.tadoc.pack(name)
+    if surface in ("DataFrame", "LazyFrame") and method != "preview":
+        given.insert(0, name)
+    target: Any = {
+        "DataFrame": lambda: frame.tadoc,
+        "LazyFrame": lambda: frame.lazy().tadoc,
+        "Series": lambda: frame[name].tadoc,
+        "Expr": lambda: pl.nth(0).tadoc,
+    }[surface]()
+    found: Any = getattr(target, method)(*given, **named)
+    if surface == "Expr":
+        found = frame.select(found)
+    if isinstance(found, pl.LazyFrame):
+        found = found.collect()
+    if isinstance(found, pl.Series):
+        found = found.to_frame()
+    if isinstance(found, tadoc.Index):
+        found = found.search("c")
+    if isinstance(found, pl.DataFrame):
+        found = found.rename({name: "text"} if name in found.columns else {}).rename(
+            {id: "id"} if id in found.columns else {}
+        )
+        packed = [n for n in found.columns if tadoc.is_packed(found.schema[n])]
+        found = found.tadoc.unpack(packed[0]) if packed else found
+        for column in [n for n in found.columns if tadoc.is_tadoc(found.schema[n])]:
+            found = found.tadoc.decompress(column)
+        return found.columns, found.rows()
+    matrix, words = found
+    return matrix.toarray().tolist(), words.to_list()
+
+
+@pytest.mark.parametrize("name", ["^a$", "^.*$", "*"])
+@pytest.mark.parametrize(("surface", "method"), METHODS)
+def test_every_method_takes_patterns_for_names(surface: str, method: str, name: str) -> None:
+    rows = ["<a>b</a>", None, "<c/>"] if method == "twig_filter" else ROWS
+    tokenizer = "xml" if method == "twig_filter" else "words"
+
+    def answer(name: str, id: str) -> Any:
+        frame = pl.DataFrame({name: rows, id: ["x", "y", "z"]})
+        if method == "compress":
+            return answered(surface, method, frame, name, id)
+        return answered(surface, method, frame.tadoc.compress(name, tokenizer=tokenizer), name, id)
+
+    assert answer(name, "^i.*$") == answer("text", "id")
 
 
 @pytest.mark.parametrize("name", ["^a$", "^.*$"])

@@ -23,6 +23,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import from_arrow, to_arrow
 from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy
 from polars_tadoc.traversal.source import prepare
@@ -165,7 +166,7 @@ def documents_of(
         places = from_arrow("place", to_arrow(rows))
         ids = ids if id is None else ids.gather(places)
         metadata = None if metadata is None else metadata[places]
-        text = column.alias("text").gather(places) if store else None  # Polars reads some names as patterns
+        text = plain(column).gather(places) if store else None
     return Documents(ids, id is not None, len(column), metadata, None if text is None else StoredText.of(text))
 
 

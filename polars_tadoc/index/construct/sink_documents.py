@@ -18,6 +18,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import STORAGE, storage
 from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.arrow_arrays import lent, strings
+from polars_tadoc.runtime.plain_name import plain
 
 HELD_BYTES = 32 << 20
 """Rows of ids and metadata buffered in memory."""
@@ -81,7 +82,7 @@ class DocumentsWriter:
                 for corpus in window.corpora:
                     self._text.append_corpus(corpus)
             else:
-                column = window.column.alias("text")  # Polars reads some names as patterns
+                column = plain(window.column)
                 self._text.append(column if kept is None else column.gather(kept))
         self._rows += height
         self._documents += len(rows)
