@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from polars_tadoc.runtime.scratch import drop_scratch
+
 GROWN_SHARE = 16
 """Callers under a memory limit return memory when the process has grown by one part in 16 of the limit."""
 
@@ -33,6 +35,7 @@ def give_back_memory(grown: int = 0) -> None:
         _left = min(_left, size)
         if size and size < _left + grown:
             return
+    drop_scratch()
     pool = pa.default_memory_pool()
     if pool.backend_name != "system" or _TRIM is None:
         pool.release_unused()

@@ -16,6 +16,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.scratch import scratch
 
 Shares = list[tuple[int, int]]
 """Ranges of an array of keys, one per thread."""
@@ -92,7 +93,7 @@ def spread_by(
     before = running_sum(sizes.T.ravel())
     places = before[:-1].reshape(buckets, len(shares)).T.copy()
     offsets = np.ascontiguousarray(before[:: len(shares)])
-    bucketed, bucketed_weights = np.empty(before[-1], np.uint64), np.empty(len(weights), np.uint64)
+    bucketed, bucketed_weights = scratch(before[-1], np.uint64), scratch(len(weights), np.uint64)
     map_parallel(
         lambda k: _scatter(keys, weights, *shares[k], shift, places[k], bucketed, bucketed_weights),
         range(len(shares)),

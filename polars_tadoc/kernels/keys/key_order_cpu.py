@@ -20,6 +20,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.runtime.scratch import scratch
 
 MAX_COUNT = (1 << 64) - 1
 
@@ -129,7 +130,7 @@ def _kept(counted: Counted, least: int) -> tuple[UInt64, UInt64]:
     sizes = np.zeros(len(chunks), np.int64)
     map_parallel(lambda k: _copy_kept(*read, *chunks[k], sizes[k : k + 1], NOTHING, NOTHING), range(len(chunks)))
     before = running_sum(sizes)
-    keys, counts = np.empty(before[-1], np.uint64), np.empty(before[-1], np.uint64)
+    keys, counts = scratch(before[-1], np.uint64), scratch(before[-1], np.uint64)
     if len(keys):
         map_parallel(lambda k: _copy_kept(*read, *chunks[k], before[k : k + 1], keys, counts), range(len(chunks)))
     return keys, counts

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.sequences import text_sequences_cpu
+from polars_tadoc.kernels.sequences import hash_counts_cpu, text_sequences_cpu
 from polars_tadoc.kernels.sequences.text_sequences_cpu import MAX_SPAN, count_text_pairs, count_text_sequences
 from polars_tadoc.kernels.tokenize import tokenizer
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
@@ -66,18 +66,22 @@ def test_counts_of_all_rows(
     span: int,
     limits: tuple[int, int | None],
 ) -> None:
-    with patch.object(text_sequences_cpu, "PIECES", 1):
+    with patch.object(text_sequences_cpu, "PIECES", 1), patch.object(hash_counts_cpu, "HELD", 1):
         assert_counts(rows, given_, span, of_pairs=of_pairs, min_count=limits[0], top=limits[1])
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("held", [1, 5000, 1 << 20])
 @pytest.mark.parametrize(("of_pairs", "span"), [(False, 1), (False, 3), (True, 2), (True, 5)])
-def test_sequences_span_pieces_and_blocks_of_a_row_but_not_rows(threads: int, of_pairs: bool, span: int) -> None:
+def test_sequences_span_pieces_and_blocks_of_a_row_but_not_rows(
+    held: int, threads: int, of_pairs: bool, span: int
+) -> None:
     rows = [LONG, None, "", LONG + " end", *map(str, range(3000)), "y" * 90_000 + " " + "y" * 41, "a", "the a"]
     with (
         tadoc.Config(threads=threads),
         patch.object(tokenizer, "PIECE_BYTES", 1 << 12),
         patch.object(text_sequences_cpu, "PIECES", 2),
+        patch.object(hash_counts_cpu, "HELD", held),
     ):
         for given_ in TOKENIZERS:
             assert_counts(rows, given_, span, of_pairs=of_pairs, min_count=1, top=None)

@@ -8,6 +8,7 @@ from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.scratch import scratch
 
 SMALL = 1 << 12
 """Smaller counts are sorted by counting, the few larger ones by comparing."""
@@ -39,7 +40,7 @@ def by_falling_count(
     starts = np.ascontiguousarray((ends - buckets)[:, ::-1])
     large = int(buckets[:, 0].sum())
     records = sum(stop - first for first, stop in chunks)
-    made, large_counts = np.empty((len(keys), records), np.uint64), np.empty(large, np.uint64)
+    made, large_counts = scratch((len(keys), records), np.uint64), np.empty(large, np.uint64)
 
     def place(number: int) -> None:
         _place(keys, counts, starts[number], made, large_counts, *chunks[number])

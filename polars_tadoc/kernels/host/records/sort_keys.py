@@ -14,6 +14,7 @@ from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING, Shares, spread_by
 from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.runtime.scratch import scratch
 
 BUCKET_BITS = 11
 """Bits of the first digit: as many write streams as the processor can track."""
@@ -109,7 +110,7 @@ def merge_sums(
     chunks = chunks_between(keys)
     edges = [int(np.searchsorted(others, keys[first])) for first, _ in chunks[1:]]
     other_chunks = list(pairwise([0, *edges, len(others)]))
-    made, sums = np.empty(len(keys) + len(others), np.uint64), np.empty(len(keys) + len(others), np.uint64)
+    made, sums = (scratch(len(keys) + len(others), np.uint64) for _ in range(2))
 
     def run(k: int) -> tuple[int, int]:
         at = chunks[k][0] + other_chunks[k][0]
@@ -180,8 +181,8 @@ def sort_with(
     largest = int(np.diff(offsets).max(initial=0))
 
     def sort(chunk: tuple[int, int]) -> None:
-        spare = np.empty(largest, np.uint64)
-        spare_payload = np.empty(largest if payload is not None else 0, np.uint64)
+        spare = scratch(largest, np.uint64)
+        spare_payload = scratch(largest if payload is not None else 0, np.uint64)
         _sort_buckets(made, made_payload, offsets, *chunk, shift, spare, spare_payload, np.zeros(256, np.int64))
 
     if shift:

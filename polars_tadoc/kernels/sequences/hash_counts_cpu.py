@@ -1,0 +1,325 @@
+"""Counts hashes: keeps them by bucket, and counts a bucket at a time in a table that fits a core's cache.
+
+Most sequences of most texts occur once: tables of all of them would cost more memory, which the system must clear, than
+the hashes themselves.
+
+Indices are unsigned in kernels: indices that may be negative cost a comparison and a select at each use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+
+from polars_tadoc.kernels.keys.key_buckets_cpu import Shares
+from polars_tadoc.kernels.keys.key_order_cpu import Counted
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.scratch import scratch, scratch_zeros
+
+BUCKETS = 9
+"""Bits of a hash that number its bucket."""
+
+HELD = 1 << 23
+"""Hashes that are kept until they are counted; at least twice as many as there are counted ones."""
+
+FIRST_SLOTS = 8
+"""Bits of the slots of a table at first."""
+
+_ODD, _ODD_TOO = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
+_K1, _K2 = np.uint64(_ODD), np.uint64(_ODD_TOO)
+_BACK1, _BACK2 = np.uint64(pow(_ODD, -1, 1 << 64)), np.uint64(pow(_ODD_TOO, -1, 1 << 64))
+_0, _1, _2, _32, _64 = (np.uint64(number) for number in (0, 1, 2, 32, 64))
+_BUCKET_BITS, _BUCKET_SHIFT = np.uint64(BUCKETS), np.uint64(64 - BUCKETS)
+
+
+@njit
+def hashed(key: int) -> Any:
+    """Spread a key over 64 bits; no two keys have the same hash."""
+    h = nb.uint64(key) * _K1
+    return (h ^ (h >> _32)) * _K2
+
+
+@njit
+def bucket_of(h: int) -> Any:
+    """Return the bucket of a hash."""
+    return nb.uint64(h) >> _BUCKET_SHIFT
+
+
+@njit
+def _unhashed(h: int) -> Any:
+    key = nb.uint64(h) * _BACK2
+    return (key ^ (key >> _32)) * _BACK1
+
+
+class Counts(NamedTuple):
+    """Distinct hashes and their counts; those of a bucket are ``sizes[bucket]`` from ``starts[bucket]`` on."""
+
+    hashes: UInt64
+    counts: UInt64
+    starts: Int64
+    sizes: Int64
+
+    @classmethod
+    def none(cls) -> Counts:
+        """Return no hashes."""
+        nothing = np.zeros(1 << BUCKETS, np.int64)
+        return cls(np.empty(0, np.uint64), np.empty(0, np.uint64), nothing, nothing)
+
+
+@njit
+def _grow(tables: UInt64, half: int, slot_bits: int) -> None:
+    """Move the hashes of a table of ``slot_bits`` to one twice as large in the other half; the table is then empty."""
+    room = nb.uint64(len(tables)) // _2
+    own, other = nb.uint64(half) * room, (_1 - nb.uint64(half)) * room
+    size = _1 << nb.uint64(slot_bits)
+    shift, last = _64 - nb.uint64(slot_bits) - _1, _2 * size - _1
+    for at in range(own, own + _2 * size, _2):
+        if tables[at + _1] != _0:
+            slot = tables[at] << _BUCKET_BITS >> shift
+            while tables[other + _2 * slot + _1] != _0:
+                slot = (slot + _1) & last
+            tables[other + _2 * slot], tables[other + _2 * slot + _1] = tables[at], tables[at + _1]
+            tables[at + _1] = _0
+
+
+@njit
+def _count_bucket(
+    bucket: int, held: UInt64, offsets: Int64, blocks: int, before: Counts, tables: UInt64, half: int, slot_bits: int
+) -> Any:
+    """Count the hashes of a bucket in a table, which is empty; return its half of ``tables``, bits and distinct hashes.
+
+    ``offsets`` are those of each bucket in each block of hashes that are held.
+    """
+    many = _0
+    for block in range(nb.uint64(blocks + 1)):  # the last one: those that were counted before
+        is_counted = block == nb.uint64(blocks)
+        if is_counted:
+            i = nb.uint64(before.starts[bucket])
+            end = i + nb.uint64(before.sizes[bucket])
+        else:
+            i, end = nb.uint64(offsets[block, bucket]), nb.uint64(offsets[block, bucket + 1])
+        while i < end:
+            size = _1 << nb.uint64(slot_bits)
+            most, shift, last = _2 * size // nb.uint64(3), _64 - nb.uint64(slot_bits), size - _1
+            if many >= most:
+                _grow(tables, half, slot_bits)
+                half, slot_bits = 1 - half, slot_bits + 1
+                continue
+            base = nb.uint64(half) * (nb.uint64(len(tables)) // _2)
+            stop = min(end, i + most - many)
+            while i < stop:
+                h = before.hashes[i] if is_counted else held[i]
+                added = before.counts[i] if is_counted else _1
+                slot = h << _BUCKET_BITS >> shift
+                while True:
+                    at = base + _2 * slot
+                    count = tables[at + _1]
+                    if count == _0 or tables[at] == h:
+                        break
+                    slot = (slot + _1) & last
+                tables[at], tables[at + _1] = h, count + added
+                many += nb.uint64(count == _0)
+                i += _1
+    return half, slot_bits, many
+
+
+@polled
+@njit
+def _add_buckets(
+    held: UInt64,
+    offsets: Int64,
+    blocks: int,
+    before: Counts,
+    first: int,
+    stop: int,
+    at: int,
+    tables: UInt64,
+    hashes: UInt64,
+    counts: UInt64,
+    starts: Int64,
+    sizes: Int64,
+) -> None:
+    """Count the hashes of buckets; write them from ``at`` on."""
+    began, half, slot_bits, out = interrupts(), 0, FIRST_SLOTS, nb.uint64(at)
+    for bucket in range(first, stop):
+        if interrupts() != began:
+            return
+        half, slot_bits, many = _count_bucket(bucket, held, offsets, blocks, before, tables, half, slot_bits)
+        starts[bucket], sizes[bucket] = nb.int64(out), nb.int64(many)
+        base = nb.uint64(half) * (nb.uint64(len(tables)) // _2)
+        for place in range(base, base + (_2 << nb.uint64(slot_bits)), _2):
+            count = tables[place + _1]
+            if count != _0:
+                hashes[out], counts[out] = tables[place], count
+                tables[place + _1] = _0
+                out += _1
+
+
+@polled
+@njit
+def _read_buckets(
+    held: UInt64,
+    offsets: Int64,
+    blocks: int,
+    before: Counts,
+    first: int,
+    stop: int,
+    at: int,
+    tables: UInt64,
+    rank: UInt32,
+    n: int,
+    width: int,
+    is_pairs: bool,
+    keeps_single: bool,
+    keys: UInt64,
+    counts: UInt64,
+    singles: UInt64,
+) -> tuple[int, int]:
+    """Count the hashes of buckets; write keys of ranks, each of ``width`` bits, and counts, from ``at`` on.
+
+    The lower rank of a pair comes first. Keys that occurred once are written to ``singles``, if they are to be kept.
+    Returns how many of both.
+    """
+    began, half, slot_bits = interrupts(), 0, FIRST_SLOTS
+    out, out_once, many, wide = nb.uint64(at), nb.uint64(at), nb.uint64(n), nb.uint64(width)
+    bits = _64 // many
+    mask, below = ~_0 >> (_64 - bits), (_1 << wide) - _1
+    for bucket in range(first, stop):
+        if interrupts() != began:
+            return 0, 0
+        half, slot_bits, _ = _count_bucket(bucket, held, offsets, blocks, before, tables, half, slot_bits)
+        base = nb.uint64(half) * (nb.uint64(len(tables)) // _2)
+        for place in range(base, base + (_2 << nb.uint64(slot_bits)), _2):
+            count = tables[place + _1]
+            if count == _0:
+                continue
+            tables[place + _1] = _0
+            if count == _1 and not keeps_single:
+                continue
+            key, packed = _unhashed(tables[place]), _0
+            for k in range(many):
+                packed = packed << wide | nb.uint64(rank[key >> bits * (many - _1 - nb.uint64(k)) & mask])
+            if is_pairs:
+                one, other = packed >> wide, packed & below
+                packed = min(one, other) << wide | max(one, other)
+            if count == _1:
+                singles[out_once] = packed
+                out_once += _1
+            else:
+                keys[out], counts[out] = packed, count
+                out += _1
+    return nb.int64(out) - at, nb.int64(out_once) - at
+
+
+class HashCounts:
+    """Counts of hashes that are given block by block, ordered by bucket.
+
+    Memory holds ``HELD`` hashes or one block, and at most four times the distinct hashes.
+
+    Parameters
+    ----------
+    expected
+        About how many hashes there will be.
+
+    """
+
+    def __init__(self, expected: int) -> None:
+        self._expected = expected
+        self._held, self._offsets = np.empty(0, np.uint64), np.zeros((0, (1 << BUCKETS) + 1), np.int64)
+        self._counted = Counts.none()
+
+    def add(self, sizes: Int64, write: Callable[[UInt64, Int64], None]) -> None:
+        """Take the hashes of a block.
+
+        Parameters
+        ----------
+        sizes
+            int64[parts, buckets].
+        write
+            Writes the hashes to an array, never an empty one: those of a part and bucket from a place on,
+            int64[parts, buckets].
+
+        """
+        total = int(sizes.sum())
+        if self._first + total >= len(self._held):
+            if len(self._offsets):
+                self._count()
+            room = max(min(HELD, self._expected), 2 * int(self._counted.sizes.sum()), total + 1)
+            if room > len(self._held):
+                self._held = scratch(room, np.uint64)
+        before = self._first + running_sum(sizes.T.ravel())
+        write(self._held, before[:-1].reshape(-1, len(sizes)).T.copy())
+        self._offsets = np.concatenate([self._offsets, before[:: len(sizes)][None]])
+
+    @property
+    def _first(self) -> int:
+        return int(self._offsets[-1, -1]) if len(self._offsets) else 0
+
+    def _chunks(self) -> tuple[list[tuple[int, int]], Int64, UInt64]:
+        """Split the buckets: one chunk per thread. Return also the room that each needs, and that of tables."""
+        many = self._counted.sizes + np.diff(self._offsets, axis=1).sum(axis=0)
+        places = running_sum(many)
+        slots = 1 << max(FIRST_SLOTS, (3 * int(many.max(initial=0)) // 2 + 1).bit_length())
+        return even_chunks(1 << BUCKETS, 1 << BUCKETS if places[-1] < 1 << 14 else 1), places, 4 * slots
+
+    def _count(self) -> None:
+        """Count what is held."""
+        chunks, places, room = self._chunks()
+        made = Counts(
+            scratch(places[-1], np.uint64),
+            scratch(places[-1], np.uint64),
+            np.zeros(1 << BUCKETS, np.int64),
+            np.zeros(1 << BUCKETS, np.int64),
+        )
+        given = (self._held, self._offsets, len(self._offsets), self._counted)
+
+        def count(chunk: tuple[int, int]) -> None:
+            _add_buckets(*given, *chunk, int(places[chunk[0]]), scratch_zeros(room, np.uint64), *made)
+
+        map_parallel(count, chunks)
+        self._counted, self._offsets = made, self._offsets[:0]
+
+    def read(
+        self, rank: UInt32, n: int, width: int, is_pairs: bool, min_count: int, more: UInt64, more_counts: UInt64
+    ) -> tuple[Counted, UInt64, Shares]:
+        """Return the keys with counts above 1; and those that occurred once, if they are to be kept, and their ranges.
+
+        Parameters
+        ----------
+        rank
+            uint32 by number of a word: its rank.
+        n, width, is_pairs
+            Words of a key, bits of a rank, and whether the lower rank comes first.
+        min_count
+            Keys with lower counts may be missing.
+        more, more_counts
+            Keys of ranks that were counted elsewhere.
+
+        """
+        chunks, places, room = self._chunks()
+        keeps_single, size = min_count <= 1, int(places[-1]) + len(more)
+        keys, counts, once = (scratch(size, np.uint64) for _ in range(3))
+        given = (self._held, self._offsets, len(self._offsets), self._counted)
+
+        def read(chunk: tuple[int, int]) -> tuple[int, int]:
+            form = (rank, n, width, is_pairs, keeps_single)
+            at, tables = int(places[chunk[0]]), scratch_zeros(room, np.uint64)
+            found: tuple[int, int] = _read_buckets(*given, *chunk, at, tables, *form, keys, counts, once)
+            return found
+
+        sizes = np.array(map_parallel(read, chunks), np.int64)
+        starts = places[[first for first, _ in chunks]]
+        is_once = more_counts == 1
+        several, single = more[~is_once], more[is_once][: len(more) if keeps_single else 0]
+        keys[places[-1] : places[-1] + len(several)], once[places[-1] : places[-1] + len(single)] = several, single
+        counts[places[-1] : places[-1] + len(several)] = more_counts[~is_once]
+        starts, sizes = np.append(starts, places[-1]), np.append(sizes, [[len(several), len(single)]], axis=0)
+        counted = Counted(keys, counts, starts, np.ascontiguousarray(sizes[:, 0]))
+        return counted, once, list(zip(starts.tolist(), (starts + sizes[:, 1]).tolist(), strict=True))

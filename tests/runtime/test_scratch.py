@@ -1,0 +1,79 @@
+"""Work space that calls keep for later ones."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+from polars_tadoc import Config
+from polars_tadoc.runtime.scratch import SHARE, SMALLEST, drop_scratch, kept_bytes, scratch, scratch_zeros
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> None:
+    gc.collect()
+    drop_scratch()
+
+
+def test_memory_is_used_again_once_no_array_refers_to_it() -> None:
+    one = scratch((1 << 10, 1 << 8), np.uint64)
+    assert one.shape == (1 << 10, 1 << 8)
+    assert one.dtype == np.uint64
+    one[:] = 7
+    address, part = one.ctypes.data, one.reshape(-1)[5:9]
+    del one
+    assert kept_bytes() == 0
+    other = scratch(1 << 18, np.uint64)
+    assert other.ctypes.data != address
+    assert part.tolist() == [7, 7, 7, 7]
+    del part
+    assert kept_bytes() == 1 << 21
+    again = scratch((1 << 19) - 3, np.uint32)
+    assert again.ctypes.data == address
+    assert again.shape == ((1 << 19) - 3,)
+    assert kept_bytes() == 0
+
+
+def test_zeros_are_zeros_in_used_memory() -> None:
+    scratch(SMALLEST, np.uint8).fill(255)
+    assert kept_bytes() == SMALLEST
+    assert not scratch_zeros(SMALLEST // 8, np.uint64).any()
+
+
+def test_small_arrays_are_numpys() -> None:
+    del (small := [scratch(SMALLEST - 1, np.uint8), scratch(0, np.uint64), scratch((0, 4), np.uint64)])[:]
+    assert small == []
+    assert kept_bytes() == 0
+
+
+def test_no_more_is_kept_than_the_budget() -> None:
+    with Config(host_cache_bytes=SHARE * 3 * SMALLEST):
+        many = [scratch(SMALLEST, np.uint8) for _ in range(8)]
+        many.append(scratch(4 * SMALLEST, np.uint8))
+        while many:
+            many.pop()
+            assert kept_bytes() <= 3 * SMALLEST
+    assert kept_bytes() > 0
+    drop_scratch()
+    assert kept_bytes() == 0
+
+
+def test_threads_never_share_memory() -> None:
+    wrong: list[int] = []
+
+    def use(number: int) -> None:
+        for size in range(SMALLEST, SMALLEST + 40):
+            own = scratch(size, np.uint8)
+            own.fill(number)
+            if (own != number).any():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
