@@ -28,7 +28,8 @@ class Settings:
     """CPU threads; 0: one per core that this process may use."""
     host_cache_bytes: int = 2 << 30
     """Budget of the LRU cache of decoded grammars in host memory; the tables of their rules, columns that calls have
-    split, and grammars joined into one get the same again each, and payloads made for unpacked rows an eighth."""
+    split, and grammars joined into one get the same again each, and payloads made for unpacked rows an eighth. Another
+    eighth is freed work space that later calls use again."""
     device_cache_bytes: int = 4 << 30
     """Budget of the LRU cache of grammars, and of rows of columns that live, on the GPU."""
     expansion_limit: int = 1 << 31
@@ -156,7 +157,8 @@ class Config:
         - ``engine``: "auto", "cpu" or "gpu".
         - ``threads``: CPU threads; 0: one per core.
         - ``host_cache_bytes`` and ``device_cache_bytes``: budgets of the grammar caches; on a GPU, rows of columns that
-          calls have read are part of it. In host memory, tables of rules get the same again, and so do such columns.
+          calls have read are part of it. In host memory, tables of rules get the same again, and so do such columns; an eighth more is work
+          space that calls have freed, for later ones.
         - ``expansion_limit``: maximum words that one rule, or the rows of one decompress or recompress call, expand to.
         - ``payload_limit_bytes``: maximum decoded size of one grammar, and of repeated copies of grammars in one pack.
         - ``device_memory``: memory for arrays on a GPU: "device", its own; "unified", managed memory, which may be

@@ -130,6 +130,17 @@ def _count_bucket(
     return half, slot_bits, many
 
 
+@njit
+def _gather(tables: UInt64, base: int, slot_bits: int) -> None:
+    """Move the hashes of a table to its first slots; no branch, as which slots are free is not predictable."""
+    to = nb.uint64(base)
+    for place in range(base, base + (_2 << nb.uint64(slot_bits)), _2):
+        h, count = tables[place], tables[place + _1]
+        tables[place + _1] = _0
+        tables[to], tables[to + _1] = h, count
+        to += _2 * nb.uint64(count != _0)
+
+
 @polled
 @njit
 def _add_buckets(
@@ -154,12 +165,11 @@ def _add_buckets(
         half, slot_bits, many = _count_bucket(bucket, held, offsets, blocks, before, tables, half, slot_bits)
         starts[bucket], sizes[bucket] = nb.int64(out), nb.int64(many)
         base = nb.uint64(half) * (nb.uint64(len(tables)) // _2)
-        for place in range(base, base + (_2 << nb.uint64(slot_bits)), _2):
-            count = tables[place + _1]
-            if count != _0:
-                hashes[out], counts[out] = tables[place], count
-                tables[place + _1] = _0
-                out += _1
+        _gather(tables, base, slot_bits)
+        for place in range(base, base + _2 * many, _2):
+            hashes[out], counts[out] = tables[place], tables[place + _1]
+            tables[place + _1] = _0
+            out += _1
 
 
 @polled
@@ -190,31 +200,25 @@ def _read_buckets(
     began, half, slot_bits = interrupts(), 0, FIRST_SLOTS
     out, out_once, many, wide = nb.uint64(at), nb.uint64(at), nb.uint64(n), nb.uint64(width)
     bits = _64 // many
-    mask, below = ~_0 >> (_64 - bits), (_1 << wide) - _1
+    mask, below, keeps = ~_0 >> (_64 - bits), (_1 << wide) - _1, nb.uint64(keeps_single)
     for bucket in range(first, stop):
         if interrupts() != began:
             return 0, 0
-        half, slot_bits, _ = _count_bucket(bucket, held, offsets, blocks, before, tables, half, slot_bits)
+        half, slot_bits, distinct = _count_bucket(bucket, held, offsets, blocks, before, tables, half, slot_bits)
         base = nb.uint64(half) * (nb.uint64(len(tables)) // _2)
-        for place in range(base, base + (_2 << nb.uint64(slot_bits)), _2):
-            count = tables[place + _1]
-            if count == _0:
-                continue
+        _gather(tables, base, slot_bits)
+        for place in range(base, base + _2 * distinct, _2):
+            count, key, packed = tables[place + _1], _unhashed(tables[place]), _0
             tables[place + _1] = _0
-            if count == _1 and not keeps_single:
-                continue
-            key, packed = _unhashed(tables[place]), _0
             for k in range(many):
                 packed = packed << wide | nb.uint64(rank[key >> bits * (many - _1 - nb.uint64(k)) & mask])
             if is_pairs:
                 one, other = packed >> wide, packed & below
                 packed = min(one, other) << wide | max(one, other)
-            if count == _1:
-                singles[out_once] = packed
-                out_once += _1
-            else:
-                keys[out], counts[out] = packed, count
-                out += _1
+            # no branch: which keys occur once is not predictable. All places are in this chunk's ranges
+            keys[out], counts[out], singles[out_once] = packed, count, packed
+            out += nb.uint64(count != _1)
+            out_once += nb.uint64(count == _1) & keeps
     return nb.int64(out) - at, nb.int64(out_once) - at
 
 
@@ -235,7 +239,7 @@ class HashCounts:
         self._held, self._offsets = np.empty(0, np.uint64), np.zeros((0, (1 << BUCKETS) + 1), np.int64)
         self._counted = Counts.none()
 
-    def add(self, sizes: Int64, write: Callable[[UInt64, Int64], None]) -> None:
+    def add(self, sizes: Int64, write: Callable[[UInt64, Int64], object]) -> None:
         """Take the hashes of a block.
 
         Parameters
@@ -262,7 +266,7 @@ class HashCounts:
     def _first(self) -> int:
         return int(self._offsets[-1, -1]) if len(self._offsets) else 0
 
-    def _chunks(self) -> tuple[list[tuple[int, int]], Int64, UInt64]:
+    def _chunks(self) -> tuple[list[tuple[int, int]], Int64, int]:
         """Split the buckets: one chunk per thread. Return also the room that each needs, and that of tables."""
         many = self._counted.sizes + np.diff(self._offsets, axis=1).sum(axis=0)
         places = running_sum(many)
