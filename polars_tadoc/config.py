@@ -157,8 +157,8 @@ class Config:
         - ``engine``: "auto", "cpu" or "gpu".
         - ``threads``: CPU threads; 0: one per core.
         - ``host_cache_bytes`` and ``device_cache_bytes``: budgets of the grammar caches; on a GPU, rows of columns that
-          calls have read are part of it. In host memory, tables of rules get the same again, and so do such columns; an eighth more is work
-          space that calls have freed, for later ones.
+          calls have read are part of it. In host memory, tables of rules get the same again, and so do such columns;
+          an eighth more is work space that calls have freed, for later ones.
         - ``expansion_limit``: maximum words that one rule, or the rows of one decompress or recompress call, expand to.
         - ``payload_limit_bytes``: maximum decoded size of one grammar, and of repeated copies of grammars in one pack.
         - ``device_memory``: memory for arrays on a GPU: "device", its own; "unified", managed memory, which may be
