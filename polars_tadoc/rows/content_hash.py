@@ -17,7 +17,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.rows.token_count import token_count
-from polars_tadoc.runtime.array_types import UInt64
+from polars_tadoc.runtime.array_types import UInt8, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.documented import documented_by
@@ -117,14 +117,13 @@ class _Parts:
     A part is both polynomials, then both bases to the power of its number of bytes. All are uint64.
     """
 
-    gaps: UInt64
-    """Parts by gap code; the last one is for no gap."""
-    known: UInt64
-    """By symbol: its part, with the predicted gaps inside, and further numbers for rows."""
-    led: UInt64
-    """By symbol: its part including the predicted gap before it."""
-    places: UInt64
-    """By position in the rules' bodies: the symbol and the gap before it."""
+    parts: UInt64
+    """Parts of gaps by code; from ``start`` on two parts for each symbol."""
+    codes: int
+    """Codes of gaps."""
+    start: int
+    lengths: UInt8
+    """By symbol: the words of its expansion, at most ``LONG``."""
 
     @classmethod
     def of(cls, corpus: Corpus) -> _Parts:
@@ -135,40 +134,36 @@ class _Parts:
     def _hash(cls, grammar: Grammar) -> _Parts:
         gap_data = np.concatenate([np.frombuffer(b" ", np.uint8), grammar.gaps.data])
         gap_offsets = np.concatenate([[0], grammar.gaps.offsets + 1])
-        gaps = _lines(len(gap_offsets), 4)
-        gaps[-1] = 0, 0, 1, 1
+        codes = len(gap_offsets) - 1
+        start = codes + codes % 2  # an even number: both parts of a symbol are in one cache line
+        parts = _lines(start + 2 * (grammar.vocabulary_size + grammar.rule_count))
         limbs_at = _LIMBS.ctypes.data
-        kernels.hash_words(gap_offsets, gap_data.ctypes.data, _POWERS, limbs_at, gaps)
-        known = _lines(grammar.vocabulary_size + grammar.rule_count, kernels.LINE)
+        kernels.hash_words(gap_offsets, gap_data.ctypes.data, _POWERS, limbs_at, parts, 0, 1)
         word_offsets, word_data = grammar.words.offsets, grammar.words.data
-        kernels.hash_words(word_offsets, word_data.ctypes.data, _POWERS, limbs_at, known)
-        places = np.empty(len(grammar.symbols), np.uint64)
-        leading_gaps = grammar.leading_gaps
+        kernels.hash_words(word_offsets, word_data.ctypes.data, _POWERS, limbs_at, parts, start, 2)
         kernels.hash_rules(
             grammar.vocabulary_size,
             grammar.rule_offsets,
             grammar.symbols,
-            grammar.expansion_lengths,
-            leading_gaps,
+            grammar.leading_gaps,
             grammar.predicted_gaps,
-            gaps,
-            known,
-            places,
+            start,
+            parts,
         )
-        led = _lines(len(known), 4)
-        kernels.lead(leading_gaps, gaps, known, led)
-        return cls(gaps, known, led, places)
+        lengths = np.ones(grammar.vocabulary_size + grammar.rule_count, np.uint8)
+        lengths[grammar.vocabulary_size :] = np.minimum(grammar.expansion_lengths, kernels.LONG)
+        return cls(parts, codes, start, lengths)
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in (self.gaps, self.known, self.led, self.places))
+        return sum(array.nbytes for array in (self.parts, self.lengths))
 
 
-def _lines(count: int, width: int) -> UInt64:
-    """Allocate uninitialised rows of 4 or 8 numbers, each within one cache line."""
-    room = np.empty(width * count + 8, np.uint64)
+def _lines(count: int) -> UInt64:
+    """Allocate uninitialised rows of 4 numbers; two rows from an even one on share a cache line."""
+    room = np.empty(4 * count + 8, np.uint64)
     start = -room.ctypes.data // 8 % 8
-    return room[start : start + width * count].reshape(count, width)
+    return room[start : start + 4 * count].reshape(count, 4)
 
 
 _parts: ByteLRU[_Parts] = ByteLRU(lambda: settings().host_cache_bytes // 4, lambda parts: parts.nbytes)
@@ -177,7 +172,7 @@ _parts: ByteLRU[_Parts] = ByteLRU(lambda: settings().host_cache_bytes // 4, lamb
 
 def _hash_rows(corpus: Corpus) -> tuple[UInt64, UInt64]:
     """Return the lower and upper half of each document's hash."""
-    grammar, parts = corpus.grammar, _Parts.of(corpus)
+    grammar, hashed = corpus.grammar, _Parts.of(corpus)
     addresses, gap_sizes, owner = binary_views(corpus.gaps)
     low, high = np.empty(corpus.document_count, np.uint64), np.empty(corpus.document_count, np.uint64)
 
@@ -185,10 +180,16 @@ def _hash_rows(corpus: Corpus) -> tuple[UInt64, UInt64]:
         first, stop = rows
         code, row = kernels.hash_rows(
             grammar.level_count,
-            parts.gaps,
-            parts.known,
-            parts.led,
-            parts.places,
+            grammar.vocabulary_size,
+            grammar.rule_offsets,
+            grammar.symbols,
+            grammar.expansion_lengths,
+            grammar.leading_gaps,
+            grammar.predicted_gaps,
+            hashed.codes,
+            hashed.start,
+            hashed.parts,
+            hashed.lengths,
             corpus.root_offsets[first : stop + 1],
             corpus.roots,
             addresses[first:stop],

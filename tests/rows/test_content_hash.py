@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -90,6 +91,19 @@ def test_any_grammar_and_any_gaps(
         streams.append(reference.encode_predicted_gaps(own, between))
     column = handmade.column(made, rows, streams)
     assert_series_equal(tadoc.content_hash(column), keys(tadoc.decompress(column).to_list()))
+
+
+@pytest.mark.parametrize("every", [0, 1, 2, 3, 7, 50])
+def test_rows_longer_than_what_is_listed_at_once(every: int) -> None:
+    draw = random.Random(every)
+    phrases = [" ".join(draw.choices(["to", "be", "or", "not"], k=draw.choice([1, 2, 5, 300]))) for _ in range(40)]
+    rows = []
+    for count in (1, 255, 256, 257, 513, 3000):
+        words = " ".join(draw.choice(phrases) for _ in range(count)).split(" ")[: 8 * count]
+        gaps = [draw.choice([", ", "\n", "  "]) if every and draw.randrange(every) == 0 else " " for _ in words]
+        rows.append("".join(word + gap for word, gap in zip(words, gaps, strict=True)))
+    column = pl.Series("text", rows).tadoc.compress()
+    assert_series_equal(tadoc.content_hash(column), keys(rows))
 
 
 @given(gaps=st.binary(max_size=12), symbols=st.lists(st.integers(0, 3), max_size=4))

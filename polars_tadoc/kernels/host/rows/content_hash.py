@@ -13,10 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.host.rows.expand import GAP_PLACE, GAP_RANGE, GAPS_CUT, OK
-from polars_tadoc.kernels.host.rows.mersenne import PRIME, dot, from_limbs, plus, power, reduced, times
+from polars_tadoc.kernels.host.rows.mersenne import (
+    PRIME,
+    dot,
+    from_limbs,
+    plus,
+    power,
+    reduced,
+    shifted,
+    times,
+    times_plus,
+)
 from polars_tadoc.kernels.primitives.varint import read_varint
 from polars_tadoc.runtime.addresses import load_u8, load_u16, load_u32, load_u64, prefetch
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 
@@ -27,14 +37,13 @@ BASES = (0x1A7F55739726180F, 0x0DB1D00784707708)
 BLOCK = 256
 """Bytes summed before a reduction: the maximum for which all sums of :func:`dot` fit in 31 bits."""
 
-WORDS, BODY, LEADING_GAP = 4, 5, 6
-"""Fields of a symbol's line after the part: words of its expansion, start and (from bit 32 on) end of its body, code of
-the gap predicted before it in a row."""
-LINE = 8
-"""Numbers per line."""
+LONG = 255
+"""Words from which on a symbol's length isn't in the table of lengths."""
 
 _NEVER = 1 << 62
-_LOW = np.uint64((1 << 32) - 1)
+_UNREAD = -1
+_BUFFERED = 256
+"""Gaps and parts that are listed before they are used."""
 _AHEAD = 12
 """Prefetch distance in symbols."""
 _STRIDE = np.uint64(2 * BLOCK)
@@ -141,30 +150,30 @@ def hash_strings(addresses: UInt64, lengths: UInt32, powers: UInt64, limbs_at: i
 
 
 @njit
-def hash_words(offsets: Int64, data_at: int, powers: UInt64, limbs_at: int, parts: UInt64) -> None:
+def hash_words(
+    offsets: Int64, data_at: int, powers: UInt64, limbs_at: int, parts: UInt64, start: int, step: int
+) -> None:
     """Fill each string's part: both polynomials, then both bases to the power of its length."""
     for word in range(len(offsets) - 1):
-        start = offsets[word]
-        length = offsets[word + 1] - start
+        begin = offsets[word]
+        length = offsets[word + 1] - begin
         zero = nb.uint64(0)
-        at = nb.uint64(data_at) + nb.uint64(start)
-        parts[word, 0], parts[word, 1] = _hash_bytes(at, length, zero, zero, powers, limbs_at)
+        own = start + step * word
+        at = nb.uint64(data_at) + nb.uint64(begin)
+        parts[own, 0], parts[own, 1] = _hash_bytes(at, length, zero, zero, powers, limbs_at)
         if length <= BLOCK:
-            parts[word, 2], parts[word, 3] = powers[0, length], powers[1, length]
+            parts[own, 2], parts[own, 3] = powers[0, length], powers[1, length]
         else:
-            parts[word, 2], parts[word, 3] = power(powers[0, 1], length), power(powers[1, 1], length)
+            parts[own, 2], parts[own, 3] = power(powers[0, 1], length), power(powers[1, 1], length)
 
 
 @njit(inline="always")
-def _join(parts: UInt64, left: int, more: UInt64, right: int) -> Any:
-    """Return the part of two concatenated texts."""
-    a, b = more[right, 2], more[right, 3]
-    return (
-        plus(times(parts[left, 0], a), more[right, 0]),
-        plus(times(parts[left, 1], b), more[right, 1]),
-        times(parts[left, 2], a),
-        times(parts[left, 3], b),
-    )
+def _join(parts: UInt64, own: int, left: int, right: int) -> None:
+    """Fill the part of two concatenated texts."""
+    a, b = parts[right, 2], parts[right, 3]
+    parts[own, 0] = plus(times(parts[left, 0], a), parts[right, 0])
+    parts[own, 1] = plus(times(parts[left, 1], b), parts[right, 1])
+    parts[own, 2], parts[own, 3] = times(parts[left, 2], a), times(parts[left, 3], b)
 
 
 @njit
@@ -172,85 +181,99 @@ def hash_rules(
     vocabulary_size: int,
     rule_offsets: UInt32,
     symbols: UInt32,
-    expansion_lengths: UInt64,
     leading_gaps: UInt32,
     predicted_gaps: UInt32,
-    gaps: UInt64,
-    known: UInt64,
-    places: UInt64,
+    start: int,
+    parts: UInt64,
 ) -> None:
-    """Fill the line of each symbol, from the words' parts, and the positions of bodies.
+    """Fill the parts of each rule, from those of gaps and words, and each symbol's part with the gap before it.
 
-    ``gaps`` are the parts of gaps by code, the last one that of no gap. A rule refers to words and earlier rules only.
-    A symbol's line is its part, including the predicted gaps inside, then ``WORDS``, ``BODY`` and ``LEADING_GAP``: all
-    that a row needs of it is in one cache line. A position is its symbol and, from bit 32 on, the code of the gap
-    before it; the first position of a body has the code of no gap, because the gap there is the one before the rule.
+    The parts of gaps are at their codes, those of symbol ``s`` at ``start + 2 * s``: its expansion with the predicted
+    gaps inside, and then the same with the gap that is predicted before the symbol in a row. Both are in one cache
+    line. A rule refers to words and earlier rules only. At the end, powers become factors of :func:`times_plus`.
     """
-    no_gap = nb.uint64(len(gaps) - 1)
-    for symbol in range(len(known)):
-        known[symbol, WORDS], known[symbol, BODY] = 1, 0
-        known[symbol, LEADING_GAP] = leading_gaps[symbol]
     for rule in range(len(rule_offsets) - 1):
-        own = vocabulary_size + rule
-        start, stop = nb.int64(rule_offsets[rule]), nb.int64(rule_offsets[rule + 1])
-        known[own, WORDS] = expansion_lengths[rule]
-        known[own, BODY] = nb.uint64(start) | (nb.uint64(stop) << nb.uint64(32))
-        for i in range(start, stop):
-            symbol = nb.int64(symbols[i])
-            if i == start:
-                places[i] = nb.uint64(symbol) | (no_gap << nb.uint64(32))
+        own = start + 2 * (vocabulary_size + rule)
+        first = nb.int64(rule_offsets[rule])
+        for i in range(first, nb.int64(rule_offsets[rule + 1])):
+            symbol = start + 2 * nb.int64(symbols[i])
+            if i == first:
                 for k in range(4):
-                    known[own, k] = known[symbol, k]
-                continue
-            code = nb.int64(predicted_gaps[vocabulary_size + i])
-            places[i] = nb.uint64(symbol) | (nb.uint64(code) << nb.uint64(32))
-            known[own, 0], known[own, 1], known[own, 2], known[own, 3] = _join(known, own, gaps, code)
-            known[own, 0], known[own, 1], known[own, 2], known[own, 3] = _join(known, own, known, symbol)
-
-
-@njit
-def lead(leading_gaps: UInt32, gaps: UInt64, parts: UInt64, led: UInt64) -> None:
-    """Fill each symbol's part including the gap predicted before it in a row."""
+                    parts[own, k] = parts[symbol, k]
+            else:
+                _join(parts, own, own, nb.int64(predicted_gaps[vocabulary_size + i]))
+                _join(parts, own, own, symbol)
     for symbol in range(len(leading_gaps)):
-        code = leading_gaps[symbol]
-        led[symbol, 0], led[symbol, 1], led[symbol, 2], led[symbol, 3] = _join(gaps, code, parts, symbol)
+        own = start + 2 * symbol
+        _join(parts, own + 1, nb.int64(leading_gaps[symbol]), own)
+    for own in range(len(parts)):
+        parts[own, 2], parts[own, 3] = shifted(parts[own, 2]), shifted(parts[own, 3])
 
 
 @njit(inline="always")
 def _continued(first: int, second: int, parts: UInt64, which: int) -> Any:
+    own = nb.uint64(which)
     return (
-        plus(times(first, parts[which, 2]), parts[which, 0]),
-        plus(times(second, parts[which, 3]), parts[which, 1]),
+        times_plus(first, parts[own, 2], parts[own, 0]),
+        times_plus(second, parts[own, 3], parts[own, 1]),
     )
 
 
 @njit(inline="always")
-def _next_special(before: int, address: int, left: int, codes: int) -> Any:
-    """Return error, position and code of the next gap that differs from its prediction, and the rest of the stream."""
-    if left <= 0:
-        return OK, nb.int64(_NEVER), nb.int64(0), nb.uint64(address), left
-    passed, used = read_varint(address, left)
-    if used == 0:
-        return GAPS_CUT, nb.int64(0), nb.int64(0), nb.uint64(address), left
-    address += nb.uint64(used)
-    left -= used
-    code, used = read_varint(address, left)
-    if used == 0:
-        return GAPS_CUT, nb.int64(0), nb.int64(0), nb.uint64(address), left
-    place = before + 1 + passed
-    if code >= codes or (code == 0 and place == 0):
-        return GAP_RANGE, nb.int64(0), nb.int64(0), nb.uint64(address), left
-    return OK, place, code, nb.uint64(address + nb.uint64(used)), left - used
+def _hash_items(first: int, second: int, parts: UInt64, items: UInt64, count: int) -> Any:
+    """Append the listed parts to the two polynomials."""
+    for i in range(nb.uint64(count)):
+        first, second = _continued(first, second, parts, items[i])
+    return first, second
+
+
+@njit(inline="always")
+def _read_specials(
+    address: int, left: int, place: int, codes: int, special_places: Int64, special_codes: UInt64, parts: UInt64
+) -> Any:
+    """Read gaps that differ from their prediction, as many as there is room for: positions and codes.
+
+    Returns an error, the rest of the stream and the last position. After the last gap of the row there is ``_NEVER``,
+    and ``_UNREAD`` where there are more.
+    """
+    count = nb.uint64(0)
+    while left > 0 and count < _BUFFERED:
+        pair = nb.int64(load_u16(address)) if left > 1 else nb.int64(0x80)
+        if pair & 0x8080 == 0:  # both are below 128: most are
+            passed, code, used = pair & 0x7F, pair >> 8, nb.int64(2)
+        else:
+            passed, used = read_varint(address, left)
+            code, more = read_varint(address + nb.uint64(used), left - used)
+            if used == 0 or more == 0:
+                return GAPS_CUT, address, left, place
+            used += more
+        place += 1 + passed
+        if code >= codes or (code == 0 and place == 0):
+            return GAP_RANGE, address, left, place
+        address += nb.uint64(used)
+        left -= used
+        special_places[count] = place
+        prefetch(parts, code * 4)
+        special_codes[count] = code
+        count += nb.uint64(1)
+    special_places[count] = _UNREAD if left > 0 else _NEVER
+    return OK, address, left, place
 
 
 @polled
 @njit
 def hash_rows(
     levels: int,
-    gaps: UInt64,
-    known: UInt64,
-    led: UInt64,
-    places: UInt64,
+    vocabulary_size: int,
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    expansion_lengths: UInt64,
+    leading_gaps: UInt32,
+    predicted_gaps: UInt32,
+    codes: int,
+    start: int,
+    parts: UInt64,
+    lengths: UInt8,
     root_offsets: Int64,
     roots: UInt32,
     gap_addresses: UInt64,
@@ -260,71 +283,114 @@ def hash_rows(
 ) -> Any:
     """Fill both halves of each row's hash; return ``(code, row)`` of the first error in its gaps.
 
-    Only rules that contain a gap that differs from its prediction are opened.
+    Only rules that contain a gap that differs from its prediction are opened. The parts of a row are listed before they
+    are hashed, without a branch for the gap before a symbol: a mispredicted branch costs more than a part.
     """
     began = interrupts()
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
-    codes = no_gap = nb.int64(len(gaps) - 1)
+    special_places = np.empty(_BUFFERED + 1, np.int64)
+    special_codes = np.empty(_BUFFERED + 1, np.uint64)
+    special_codes[_BUFFERED] = 0
+    items = np.empty(_BUFFERED + 2, np.uint64)
     last = nb.int64(len(roots)) - 1
+    one = nb.uint64(1)
+    base = nb.uint64(start)
     for row in range(len(low)):
         if interrupts() != began:
             return OK, row
-        first, second = nb.uint64(1), nb.uint64(1)  # a leading digit 1: texts of zero bytes differ by their length
-        start, end = root_offsets[row], root_offsets[row + 1]
+        first, second = one, one  # a leading digit 1: texts of zero bytes differ by their length
+        begin, end = root_offsets[row], root_offsets[row + 1]
         left = nb.int64(gap_sizes[row])
+        led = nb.uint64(0)  # before the first word no gap is predicted
         if left == 0:
-            if start < end:
-                first, second = _continued(first, second, known, roots[start])
-            for i in range(start + 1, end):
-                prefetch(led, nb.int64(roots[min(i + _AHEAD, last)]) * 4)
-                first, second = _continued(first, second, led, roots[i])
+            for i in range(begin, end):
+                prefetch(parts, (start + 2 * nb.int64(roots[min(i + _AHEAD, last)])) * 4)
+                first, second = _continued(first, second, parts, base + nb.uint64(2) * nb.uint64(roots[i]) + led)
+                led = one
             low[row], high[row] = _finished(first, second)
             continue
-        word = nb.int64(0)
-        wrong, special, special_code, address, left = _next_special(nb.int64(-1), gap_addresses[row], left, codes)
+        address = nb.uint64(gap_addresses[row])
+        wrong, address, left, place = _read_specials(
+            address, left, nb.int64(-1), codes, special_places, special_codes, parts
+        )
         if wrong != OK:
             return wrong, row
-        for i in range(start, end):
-            if i & 0xFF == 0 and interrupts() != began:
-                return OK, row
-            prefetch(known, nb.int64(roots[min(i + _AHEAD, last)]) * LINE)
-            symbol = nb.int64(roots[i])
-            code = nb.int64(known[symbol, LEADING_GAP]) if i > start else no_gap
+        special, count, word = nb.uint64(0), nb.uint64(0), nb.int64(0)
+        for i in range(nb.uint64(begin), nb.uint64(end)):
+            if count >= _BUFFERED:
+                first, second = _hash_items(first, second, parts, items, count)
+                count = nb.uint64(0)
+                if interrupts() != began:
+                    return OK, row
+            symbol = nb.uint64(roots[i])
+            own = base + nb.uint64(2) * symbol
+            prefetch(parts, nb.int64(own) * 4)
+            length = nb.int64(lengths[symbol])
+            hit = nb.uint64(special_places[special] == word)
+            if special_places[special + hit] >= word + length and length < LONG:
+                items[count] = special_codes[special]
+                items[count + hit] = own + (led & (hit ^ one))
+                count += one + hit
+                special += hit
+                word += length
+                led = one
+                continue
             depth = 0
+            code = nb.int64(leading_gaps[symbol]) if led else nb.int64(-1)
             while True:
-                if word == special:
-                    code = special_code
-                    wrong, special, special_code, address, left = _next_special(special, address, left, codes)
+                if special_places[special] == word:
+                    code = nb.int64(special_codes[special])
+                    special += one
+                if special_places[special] == _UNREAD:
+                    wrong, address, left, place = _read_specials(
+                        address, left, place, codes, special_places, special_codes, parts
+                    )
                     if wrong != OK:
                         return wrong, row
-                # no gap is a part, too: a mispredicted branch would cost more than the multiplications
-                first, second = _continued(first, second, gaps, code)
-                length = nb.int64(known[symbol, WORDS])
-                if special >= word + length:
-                    first, second = _continued(first, second, known, symbol)
+                    special = nb.uint64(0)
+                    continue
+                if count >= _BUFFERED:
+                    first, second = _hash_items(first, second, parts, items, count)
+                    count = nb.uint64(0)
+                    if interrupts() != began:
+                        return OK, row
+                if code >= 0:
+                    items[count] = code
+                    count += one
+                rule = nb.int64(symbol) - vocabulary_size
+                length = nb.int64(expansion_lengths[rule]) if rule >= 0 else nb.int64(1)
+                opened = special_places[special] < word + length
+                if opened:
+                    position[depth], stop[depth] = rule_offsets[rule], rule_offsets[rule + 1]
+                    depth += 1
+                else:
+                    items[count] = base + nb.uint64(2) * symbol
+                    count += one
                     word += length
                     while depth > 0 and position[depth - 1] == stop[depth - 1]:
                         depth -= 1
                     if depth == 0:
                         break
-                else:
-                    body = known[symbol, BODY]
-                    position[depth] = nb.int64(body & _LOW)
-                    stop[depth] = nb.int64(body >> nb.uint64(32))
-                    depth += 1
-                place = position[depth - 1]
-                position[depth - 1] = place + 1
-                symbol = nb.int64(places[place] & _LOW)
-                code = nb.int64(places[place] >> nb.uint64(32))
-        if word == special:
-            if special_code == 0:
-                return GAP_RANGE, row  # code 0 is one space between words
-            first, second = _continued(first, second, gaps, special_code)
-            wrong, special, special_code, address, left = _next_special(special, address, left, codes)
+                at = position[depth - 1]
+                position[depth - 1] = at + 1
+                code = nb.int64(-1) if opened else nb.int64(predicted_gaps[vocabulary_size + at])
+                symbol = nb.uint64(symbols[at])
+            led = one
+        first, second = _hash_items(first, second, parts, items, count)
+        while special_places[special] == _UNREAD:
+            wrong, address, left, place = _read_specials(
+                address, left, place, codes, special_places, special_codes, parts
+            )
             if wrong != OK:
                 return wrong, row
-        if special != _NEVER:
+            special = nb.uint64(0)
+        if special_places[special] == word:
+            if special_codes[special] == 0:
+                return GAP_RANGE, row  # code 0 is one space between words
+            first, second = _continued(first, second, parts, special_codes[special])
+            special += one
+        if special_places[special] != _NEVER:
             return GAP_PLACE, row
         low[row], high[row] = _finished(first, second)
     return OK, 0

@@ -55,6 +55,20 @@ def plus(a: int, b: int) -> Any:
 
 
 @njit(inline="always")
+def shifted(b: int) -> Any:
+    """Return a factor of :func:`times_plus`: ``b`` times 8, so that the upper word of a product is its bits from 61."""
+    return reduced(b) << nb.uint64(3)
+
+
+@njit(inline="always")
+def times_plus(a: int, b: int, c: int) -> Any:
+    """Return ``a * b + c`` for ``b`` as :func:`shifted` gives it; ``a``, ``c`` and the result are below 2^61 + 8."""
+    low = nb.uint64(a) * nb.uint64(b)
+    high = _high_product(nb.uint64(a), nb.uint64(b))
+    return plus(high + (low >> nb.uint64(3)), c)
+
+
+@njit(inline="always")
 def reduced(a: int) -> Any:
     """Reduce a value below 2^62 to below the prime."""
     value = (nb.uint64(a) & _P) + (nb.uint64(a) >> nb.uint64(61))
