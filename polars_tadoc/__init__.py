@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from polars_tadoc.analytics.to_csr import to_csr
     from polars_tadoc.analytics.twig_filter import twig_filter
     from polars_tadoc.analytics.word_count import word_count
+    from polars_tadoc.cleaning.repeats import repeats
+    from polars_tadoc.cleaning.shares import novelty, repeated_share
     from polars_tadoc.compress.compress import compress
     from polars_tadoc.compress.decompress import decompress
     from polars_tadoc.compress.recompress import recompress
@@ -95,10 +97,13 @@ _PLACES = {
     "inverted_index": "analytics.inverted_index",
     "is_packed": "packed.partition",
     "load_index": "index.store.load",
+    "novelty": "cleaning.shares",
     "of": "namespaces.typed",
     "parquet_info": "analytics.parquet_info",
     "ranked_inverted_index": "analytics.ranked_inverted_index",
     "recompress": "compress.recompress",
+    "repeated_share": "cleaning.shares",
+    "repeats": "cleaning.repeats",
     "scan_packed": "packed.scan",
     "scan_parquet": "packed.scan_parquet",
     "sequence_count": "analytics.sequence_count",
@@ -152,10 +157,13 @@ __all__ = [
     "is_tadoc",
     "load_index",
     "namespaces",
+    "novelty",
     "of",
     "parquet_info",
     "ranked_inverted_index",
     "recompress",
+    "repeated_share",
+    "repeats",
     "scan_packed",
     "scan_parquet",
     "sequence_count",

@@ -36,10 +36,12 @@ ROW_CALLS = {
     "contains_phrase",
     "contains_any",
     "bm25",
+    "repeated_share",
+    "novelty",
 }
 """Calls of series and expressions that frames do not have."""
 
-FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf"}
+FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf", "repeats"}
 """Calls of series and frames that expressions do not have."""
 
 OTHER_ARGUMENTS = {"twig_filter": "queries"}

@@ -20,6 +20,8 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest, tfidf
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest, twig_filter
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
+from polars_tadoc.cleaning.options import RepeatsOptions
+from polars_tadoc.cleaning.repeats import RepeatsRequest, repeats
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
@@ -707,6 +709,32 @@ class TadocFrame:
 
         """
         return self._answer(CooccurrenceRequest.from_arguments(**options), column)
+
+    @documented_by(repeats, id=LABELS)
+    def repeats(
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RepeatsOptions]
+    ) -> pl.DataFrame:
+        """Find passages of at least ``length`` words that occur more than once, in a compressed column or text.
+
+        Returns
+        -------
+        DataFrame
+            ``id, offset: UInt32, length: UInt32, copies: UInt64, first: Boolean``, in row order: the passage's first
+            word and its number of words, the largest count of its windows, and whether all of them are first
+            occurrences.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["to be or not to be", "whether to be or not"]})
+        >>> df.tadoc.repeats("text", id="page", length=3).rows()
+        [('a', 0, 4, 2, True), ('b', 1, 4, 2, False)]
+
+        """
+        call = "repeats"
+        request = RepeatsRequest.from_arguments(**options)
+        return request.frame(self._text(call, column), self._labels(call, id))
 
     @documented_by(info)
     def info(self, column: str | None = None) -> pl.DataFrame:

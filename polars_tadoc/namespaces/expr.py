@@ -23,6 +23,8 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
+from polars_tadoc.cleaning.options import NoveltyOptions, RepeatedShareOptions
+from polars_tadoc.cleaning.shares import ShareRequest, novelty, repeated_share
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import Recompression, RecompressOptions, recompress
@@ -370,6 +372,59 @@ class TadocExpr:
             request.run_lists, return_dtype=pl.List(pl.Float32), is_elementwise=True
         )
         return scores.explode(empty_as_null=False, keep_nulls=False)
+
+    @documented_by(repeated_share)
+    def repeated_share(self, **options: Unpack[RepeatedShareOptions]) -> pl.Expr:
+        """Return the share of each row's words inside a repeated window.
+
+        Windows are counted over the rows that Polars passes: all rows of a column in ``select``, ``with_columns``,
+        ``filter`` and ``sort``, the rows of each group in ``group_by`` and ``over``.
+
+        Returns
+        -------
+        Expr
+            ``Float64``, from 0 to 1; null for rows without words.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"row": [1, 2], "text": ["to be or not to be", "to be or what"]}).tadoc.compress("text")
+        >>> df.filter(pl.col("text").tadoc.repeated_share(length=3) > 0.5)["row"].to_list()
+        [2]
+
+        """
+        return self._over_groups(ShareRequest.repeated(options))
+
+    @documented_by(novelty)
+    def novelty(self, **options: Unpack[NoveltyOptions]) -> pl.Expr:
+        """Return the share of each row's words inside no window of an earlier row.
+
+        Earlier rows are those that Polars passes before, as for :meth:`repeated_share`: with ``over``, those of the
+        group, in the order of the frame.
+
+        Returns
+        -------
+        Expr
+            ``Float64``, from 0 to 1; null for rows without words.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"site": ["a", "b", "a"], "text": ["to be or not", "to be or what", "to be or that"]})
+        >>> df.select(pl.col("text").tadoc.novelty(length=3).over("site")).to_series().to_list()
+        [1.0, 1.0, 0.25]
+
+        """
+        return self._over_groups(ShareRequest.new(options))
+
+    def _over_groups(self, request: ShareRequest) -> pl.Expr:
+        # rows become one value per group, and all groups are passed at once
+        shares = self._expr.implode().map_batches(
+            request.run_lists, return_dtype=pl.List(pl.Float64), is_elementwise=True
+        )
+        return shares.explode(empty_as_null=False, keep_nulls=False)
 
     @documented_by(twig_filter, as_struct=AS_STRUCT)
     def twig_filter(self, queries: Mapping[str, str] | TwigSet, **options: Unpack[TwigFilterRowsOptions]) -> pl.Expr:

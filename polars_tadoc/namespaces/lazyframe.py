@@ -23,6 +23,9 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
+from polars_tadoc.cleaning.options import RepeatsOptions
+from polars_tadoc.cleaning.repeats import RepeatsRequest
+from polars_tadoc.cleaning.repeats import schema as repeats_schema
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.compress.stream import compress_stream
@@ -548,6 +551,29 @@ class TadocLazyFrame:
 
         """
         return self._plan(CooccurrenceRequest.from_arguments, options, column)
+
+    @documented_by(TadocFrame.repeats)
+    def repeats(
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RepeatsOptions]
+    ) -> pl.LazyFrame:
+        """Find passages of at least ``length`` words that occur more than once; only the column and ``id`` are read.
+
+        The column is held in memory while the plan runs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["to be or not to be", "whether to be or not"]})
+        >>> lf.tadoc.repeats("text", length=3).collect().rows()
+        [(0, 0, 4, 2, True), (1, 1, 4, 2, False)]
+
+        """
+        request, lf, call = RepeatsRequest.from_arguments(**options), self._lf, "repeats"
+        columns = lf.collect_schema()
+        name = text_column(columns, column, call)
+        labels = None if id is None else label_column(columns, id, call)
+        return read_columns(lf, request, name, labels, repeats_schema(None if labels is None else columns[labels]))
 
     @documented_by(TadocFrame.info)
     def info(self, column: str | None = None) -> pl.LazyFrame:

@@ -21,6 +21,9 @@ from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
+from polars_tadoc.cleaning.options import NoveltyOptions, RepeatedShareOptions, RepeatsOptions
+from polars_tadoc.cleaning.repeats import RepeatsRequest
+from polars_tadoc.cleaning.shares import novelty, repeated_share
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
@@ -456,6 +459,48 @@ class TadocSeries:
 
         """
         return CooccurrenceRequest.from_arguments(**options).run(self._series).to_frame()
+
+    @_documented(TadocFrame.repeats)
+    def repeats(self, *, id: pl.Series | None = None, **options: Unpack[RepeatsOptions]) -> pl.DataFrame:
+        """Find passages of at least ``length`` words that occur more than once.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series("text", ["to be or not to be", "whether to be or not"]).tadoc.repeats(length=3).rows()
+        [(0, 0, 4, 2, True), (1, 1, 4, 2, False)]
+
+        """
+        return RepeatsRequest.from_arguments(**options).frame(self._series, id)
+
+    @documented_by(repeated_share)
+    def repeated_share(self, **options: Unpack[RepeatedShareOptions]) -> pl.Series:
+        """Return the share of each row's words inside a repeated window.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series("text", ["to be or not to be", "to be or what"]).tadoc.repeated_share(length=3).to_list()
+        [0.5, 0.75]
+
+        """
+        return repeated_share(self._series, **options)
+
+    @documented_by(novelty)
+    def novelty(self, **options: Unpack[NoveltyOptions]) -> pl.Series:
+        """Return the share of each row's words inside no window of an earlier row.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series("text", ["to be or not to be", "to be or what"]).tadoc.novelty(length=3).to_list()
+        [1.0, 0.25]
+
+        """
+        return novelty(self._series, **options)
 
     @documented_by(TadocFrame.info)
     def info(self) -> pl.DataFrame:

@@ -35,6 +35,7 @@ FUNCTIONS = {
     "ranked_inverted_index": tadoc.ranked_inverted_index,
     "cooccurrence": tadoc.cooccurrence,
     "info": tadoc.info,
+    "repeats": tadoc.repeats,
     "twig_filter": tadoc.twig_filter,
 }
 ROW_BY_ROW = {
@@ -48,6 +49,8 @@ ROW_BY_ROW = {
     "contains_phrase": tadoc.contains_phrase,
     "contains_any": tadoc.contains_any,
     "bm25": tadoc.bm25,
+    "repeated_share": tadoc.repeated_share,
+    "novelty": tadoc.novelty,
 }
 """Calls that give a column beside others: of series and expressions, not of frames."""
 

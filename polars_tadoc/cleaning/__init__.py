@@ -1,0 +1,1 @@
+"""Repeated, shared and new passages of a column."""

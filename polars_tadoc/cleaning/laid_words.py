@@ -1,0 +1,185 @@
+"""A column's words after normalisation, numbered together and laid out in row order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from polars_tadoc.compress.decompress import Allowance
+from polars_tadoc.config import settings
+from polars_tadoc.engine.choose import CPU
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.kernels.host.passages import layout as kernels
+from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.vocabulary import Vocabulary, unify
+from polars_tadoc.model.word_map import Morphism, naming_normalize
+from polars_tadoc.rows.token_count import document_words
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, naming_rows, require_text
+from polars_tadoc.traversal.text_source import prepare_text
+
+MOST_WORDS = (1 << 32) - 2
+"""Maximum number of words and rows of a call: their places are numbered in 32 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class LaidWords:
+    """Words of all rows in one array, a separator after each row; null rows have no words."""
+
+    vocabulary: Vocabulary
+    """The distinct words."""
+    starts: Int64
+    """int64, rows + 1: start of each row in ``words``."""
+    words: UInt32
+    """uint32."""
+    valid: Bools
+    """bool by row: false for null rows."""
+    tokenizers: tuple[str, ...]
+    """Names of the tokenizers that cut the rows."""
+    places: UInt32 | None = None
+    """uint32, as long as ``words`` if normalisation dropped words: the number of each word among its row's own words,
+    at the separator the number of these; otherwise None."""
+
+    @property
+    def counts(self) -> Int64:
+        """Words of each row, int64."""
+        return np.diff(self.starts) - 1
+
+    def own(self, rows: Int64, at: Int64) -> Int64:
+        """Return the number that the words at some places have among their row's own words; int64."""
+        if self.places is not None:
+            return self.places[at].astype(np.int64)
+        return at - self.starts[rows]
+
+
+def lay_out(
+    column: pl.Series, call: str, tokenizer: Tokenizer | None = None, morphism: Morphism | None = None
+) -> LaidWords:
+    """Number and lay out the words of a column.
+
+    Parameters
+    ----------
+    column
+        Compressed column, or plain text.
+    call
+        The call, for messages.
+    tokenizer
+        Tokenizer of plain text, default: words.
+    morphism
+        Normalisation of words.
+
+    Raises
+    ------
+    NotCompressedError, TypeError, ValueError, InvalidGrammarError
+        As for :func:`polars_tadoc.traversal.text_corpus.corpora_of`.
+    LimitExceededError
+        The rows have more words than 32 bits can number, or a compressed column more than
+        ``Config(expansion_limit=)``.
+
+    """
+    column = require_text(column, call)
+    if column.dtype == pl.String:
+        laid = _of_text(column, call, tokenizer or WORDS)
+    else:
+        laid = _of_corpora(corpora_of(column, call, tokenizer), len(column), call)
+    if morphism is None:
+        return laid
+    with naming_normalize(call, column.name):
+        image = morphism.apply(laid.vocabulary.series)
+    return _mapped(replace(laid, vocabulary=image.words), image.ids)
+
+
+def _starts(counts: Int64, call: str) -> Int64:
+    starts = running_sum(counts + 1)
+    if starts[-1] > MOST_WORDS:
+        raise LimitExceededError(f"{call}: the column has more than {MOST_WORDS:,} words and rows; split it")
+    return starts
+
+
+def _of_text(text: pl.Series, call: str, tokenizer: Tokenizer) -> LaidWords:
+    with naming_rows(text, 0):
+        source = prepare_text(text, tokenizer, CPU)
+    valid = text.is_not_null().to_numpy()
+    counts = np.zeros(len(text), np.int64)
+    counts[source.rows] = np.diff(source.root_offsets)
+    starts = _starts(counts, call)
+    words, offsets = np.empty(starts[-1], np.uint32), running_sum(counts)
+    image = np.arange(len(source.words), dtype=np.uint32)
+
+    def copy(rows: tuple[int, int]) -> None:
+        first, stop = rows
+        kernels.copy_words(offsets[first : stop + 1], source.roots, image, starts[first : stop + 1], words)
+
+    map_parallel(copy, weighted_chunks(starts))
+    return LaidWords(source.words, starts, words, valid, (tokenizer.name,))
+
+
+def _of_corpora(corpora: list[Corpus], rows: int, call: str) -> LaidWords:
+    require_countable(corpora)
+    valid, counts = np.zeros(rows, np.bool_), np.zeros(rows, np.int64)
+    for corpus in corpora:
+        valid[corpus.rows], counts[corpus.rows] = True, document_words(corpus)
+    starts = _starts(counts, call)
+    if starts[-1] - rows > settings().expansion_limit:
+        raise Allowance(call).exceeded()
+    words = np.empty(starts[-1], np.uint32)
+    words[starts[1:][~valid] - 1] = kernels.SEPARATOR
+    vocabulary, images = unify([corpus.grammar.words for corpus in corpora])
+    for corpus, image in zip(corpora, images, strict=True):
+        _expand(corpus, image, starts[corpus.rows], words)
+    return LaidWords(vocabulary, starts, words, valid, tuple({one.grammar.tokenizer: None for one in corpora}))
+
+
+def _expand(corpus: Corpus, image: UInt32, starts: Int64, words: UInt32) -> None:
+    """Write the documents of a corpus."""
+    grammar = corpus.grammar
+
+    def expand(documents: tuple[int, int]) -> None:
+        first, stop = documents
+        kernels.expand_rows(
+            grammar.vocabulary_size,
+            grammar.rule_offsets,
+            grammar.symbols,
+            image,
+            corpus.root_offsets[first : stop + 1],
+            corpus.roots,
+            starts[first:stop],
+            words,
+            np.full(grammar.rule_count, -1, np.int64),
+            np.zeros(grammar.rule_count, np.int64),
+            np.zeros(3 * grammar.level_count + 3, np.int64),
+        )
+
+    map_parallel(expand, weighted_chunks(corpus.root_offsets))
+
+
+def _mapped(laid: LaidWords, image: UInt32) -> LaidWords:
+    """Map each word, and drop those that map to nothing."""
+    starts, rows = laid.starts, weighted_chunks(laid.starts)
+    if not (image == DELETED).any():
+        with_separator = np.append(image, kernels.SEPARATOR)
+        words = with_separator[np.minimum(laid.words, np.uint32(len(image)))]
+        return replace(laid, words=words)
+    kept = np.empty(len(laid.valid), np.int64)
+
+    def count(chunk: tuple[int, int]) -> None:
+        first, stop = chunk
+        kernels.count_kept(starts[first : stop + 1], laid.words, image, kept[first:stop])
+
+    map_parallel(count, rows)
+    kept_starts = running_sum(kept + 1)
+    words, places = np.empty((2, kept_starts[-1]), np.uint32)
+
+    def keep(chunk: tuple[int, int]) -> None:
+        first, stop = chunk
+        own = slice(first, stop + 1)
+        kernels.keep_words(starts[own], laid.words, image, kept_starts[own], words, places)
+
+    map_parallel(keep, rows)
+    return replace(laid, starts=kept_starts, words=words, places=places)

@@ -1,0 +1,149 @@
+"""How much of each row is repeated, or new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Unpack
+
+import numpy as np
+import polars as pl
+
+from polars_tadoc.cleaning.laid_words import LaidWords, lay_out
+from polars_tadoc.cleaning.options import (
+    NoveltyOptions,
+    RepeatedShareOptions,
+    reading_of,
+    require_length,
+)
+from polars_tadoc.cleaning.repeats import repeats
+from polars_tadoc.cleaning.windows import Windows, find_windows
+from polars_tadoc.kernels.host.passages import runs as kernels
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.records.labelled_results import from_arrow, lists
+from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.io_source import at_work
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+
+
+def count_covered(windows: Windows, kind: int) -> Int64:
+    """Return the number of words of each row inside windows of a kind, int64; repeated is twice or more."""
+    starts, covered = windows.laid.starts, np.empty(len(windows.laid.valid), np.int64)
+
+    def count(rows: tuple[int, int]) -> None:
+        a, b = rows
+        kernels.count_covered(starts[a : b + 1], windows.length, kind, 2, windows.first, windows.counts, covered[a:b])
+
+    map_parallel(count, weighted_chunks(starts))
+    return covered
+
+
+def share_of(laid: LaidWords, words: Int64) -> pl.Series:
+    """Divide numbers of words by those of the rows; null for rows without words."""
+    of = laid.counts
+    shares = words / np.maximum(of, 1)
+    return pl.select(pl.when(pl.Series(of > 0)).then(pl.Series(shares)).alias("share")).to_series()
+
+
+@dataclass(frozen=True)
+class ShareRequest:
+    """The checked arguments of a call."""
+
+    call: str
+    kind: int
+    length: int
+    tokenizer: Tokenizer | None
+    morphism: Morphism | None
+
+    @classmethod
+    def repeated(cls, options: RepeatedShareOptions) -> ShareRequest:
+        """Check the arguments of :func:`repeated_share`; errors as there."""
+        return cls("repeated_share", kernels.REPEATED, require_length(options["length"]), *reading_of(options))
+
+    @classmethod
+    def new(cls, options: NoveltyOptions) -> ShareRequest:
+        """Check the arguments of :func:`novelty`; errors as there."""
+        return cls("novelty", kernels.EARLIER_ROW, require_length(options["length"]), *reading_of(options))
+
+    @ends_on_interrupt
+    def run(self, column: pl.Series) -> pl.Series:
+        """Compute the share of each row of a column."""
+        laid = lay_out(column, self.call, self.tokenizer, self.morphism)
+        return share_of(laid, self._words(laid)).alias(column.name)
+
+    @at_work()
+    @ends_on_interrupt
+    def run_lists(self, imploded: pl.Series) -> pl.Series:
+        """Compute the shares of each list of rows separately."""
+        column = imploded.explode(empty_as_null=False, keep_nulls=False)
+        sizes = imploded.list.len().fill_null(0).to_numpy()
+        offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))
+        laid = lay_out(column, self.call, self.tokenizer, self.morphism)
+        words = [self._words(_some(laid, a, b)) for a, b in pairwise(offsets.tolist())]
+        shares = share_of(laid, np.concatenate([np.zeros(0, np.int64), *words]))
+        return from_arrow(imploded.name, lists(offsets, shares.to_arrow(compat_level=pl.CompatLevel.newest())))
+
+    def _words(self, laid: LaidWords) -> Int64:
+        covered = count_covered(find_windows(laid, self.length), self.kind)
+        return laid.counts - covered if self.kind == kernels.EARLIER_ROW else covered
+
+
+def _some(laid: LaidWords, first: int, stop: int) -> LaidWords:
+    """Return some of the rows."""
+    starts = laid.starts[first : stop + 1]
+    words = laid.words[starts[0] : starts[-1]]
+    return replace(laid, starts=starts - starts[0], words=words, valid=laid.valid[first:stop])
+
+
+@documented_by(repeats)
+def repeated_share(column: pl.Series, **options: Unpack[RepeatedShareOptions]) -> pl.Series:
+    """Return the share of each row's words inside a repeated window, as :func:`repeats` defines it.
+
+    Words that normalisation drops do not count.
+
+    Parameters
+    ----------
+    length
+        Words of a window.
+
+    Returns
+    -------
+    Float64 series
+        From 0 to 1 by row: 0 for rows shorter than ``length``, null for rows without words and null rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> text = pl.Series("text", ["to be or not to be", "to be or what", "to", None])
+    >>> tadoc.repeated_share(text, length=3).to_list()
+    [0.5, 0.75, 0.0, None]
+
+    """
+    return ShareRequest.repeated(options).run(column)
+
+
+@documented_by(repeated_share)
+def novelty(column: pl.Series, **options: Unpack[NoveltyOptions]) -> pl.Series:
+    """Return the share of each row's words inside no window of an earlier row.
+
+    A window is ``length`` words. Only earlier rows count, never the row itself.
+
+    Returns
+    -------
+    Float64 series
+        From 0 to 1 by row: 1 for rows shorter than ``length``, null for rows without words and null rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> text = pl.Series("text", ["to be or not to be", "to be or what", "to", None])
+    >>> tadoc.novelty(text, length=3).to_list()
+    [1.0, 0.25, 1.0, None]
+
+    """
+    return ShareRequest.new(options).run(column)

@@ -1,0 +1,162 @@
+"""First occurrence and count of every window of a column's words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polars_tadoc.cleaning.laid_words import LaidWords
+from polars_tadoc.kernels.host.passages import windows as kernels
+from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+
+BUCKET = 1 << 15
+"""Windows of a bucket, about: its table fits in a processor's second cache (about 0.8 MB)."""
+
+MOST_BUCKETS = 1 << 11
+"""Maximum number of buckets that are written side by side."""
+
+PASS_SHARE = 3
+"""A pass holds at most a third of all windows, or :data:`LEAST_PASS`."""
+
+LEAST_PASS = 1 << 22
+"""Windows that one pass may always hold."""
+
+ALL_BITS = (1 << 64) - 1
+
+_WRONG_ROOM = 1 << 10
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Every window of exactly ``length`` words, by the place of its first word in ``laid.words``."""
+
+    laid: LaidWords
+    length: int
+    first: UInt32
+    """uint32: place of the window's first occurrence, in row order; ``NONE`` where no window begins."""
+    counts: UInt32
+    """uint32: at first occurrences, number of occurrences; elsewhere undefined."""
+
+
+def find_windows(laid: LaidWords, length: int, mask: int = ALL_BITS) -> Windows:
+    """Find the first occurrence and the count of every window.
+
+    Parameters
+    ----------
+    laid
+        The words.
+    length
+        Words of a window, at least 1.
+    mask
+        Bits of fingerprints that are used. Results do not depend on it: equal fingerprints of different windows are
+        found by comparing words.
+
+    """
+    words, starts = laid.words, laid.starts
+    first = np.full(len(words), kernels.NONE, np.uint32)
+    counts = np.zeros(len(words), np.uint32)
+    found = Windows(laid, length, first, counts)
+    total = int(np.maximum(laid.counts - (length - 1), 0).sum())
+    if total == 0:
+        return found
+    chunks = weighted_chunks(starts)
+    power, bits = kernels.power_of(length), np.uint64(mask)
+    bucket_bits = max(total // BUCKET, 1).bit_length() - 1
+    shift = np.uint64(64 - bucket_bits if bucket_bits else 63)
+    sizes = np.zeros((len(chunks), max(1 << bucket_bits, 2)), np.int64)
+
+    def link(t: int) -> None:
+        a, b = chunks[t]
+        slots = 1 << min(max(int(starts[b] - starts[a]) // kernels.ANCHORS, 1 << 8).bit_length(), 21)
+        anchors = np.zeros(slots, np.uint64)
+        kernels.link(words, starts, a, b, length, power, bits, shift, anchors, first, counts, sizes[t])
+
+    map_parallel(link, range(len(chunks)))
+    for a, b in _passes(sizes.sum(axis=0), max(total // PASS_SHARE, LEAST_PASS)):
+        _group(found, chunks, sizes[:, a:b], (power, bits, shift), a)
+    wrong = np.empty((len(chunks), _WRONG_ROOM), np.int64)
+
+    def resolve(t: int) -> int:
+        a, b = chunks[t]
+        return int(kernels.resolve(words, starts, a, b, length, first, counts, wrong[t]))
+
+    amounts = map_parallel(resolve, range(len(chunks)))
+    if any(amounts):
+        _regroup(found, [own[:count] for own, count in zip(wrong, amounts, strict=True)], max(amounts))
+    return found
+
+
+def _passes(sizes: Int64, most: int) -> list[tuple[int, int]]:
+    """Cut buckets into ranges that hold at most ``most`` windows, or one bucket."""
+    edges, held = [0], 0
+    for bucket, size in enumerate(sizes.tolist()):
+        if bucket > edges[-1] and (held + size > most or bucket - edges[-1] == MOST_BUCKETS):
+            edges.append(bucket)
+            held = 0
+        held += size
+    return list(zip(edges, [*edges[1:], len(sizes)], strict=True))
+
+
+def _group(
+    found: Windows,
+    chunks: list[tuple[int, int]],
+    sizes: Int64,
+    fingerprint: tuple[np.uint64, np.uint64, np.uint64],
+    first_bucket: int,
+) -> None:
+    """Group the windows of some buckets."""
+    laid, buckets = found.laid, sizes.shape[1]
+    before = np.append(0, np.cumsum(sizes.T.reshape(-1)))  # bucket by bucket, in each one thread by thread
+    bases = np.ascontiguousarray(before[:-1].reshape(buckets, len(chunks)).T)
+    cursors = bases.copy()
+    fingerprints, places = np.empty(before[-1], np.uint64), np.empty(before[-1], np.uint32)
+
+    def scatter(t: int) -> None:
+        a, b = chunks[t]
+        kernels.scatter(
+            laid.words,
+            laid.starts,
+            a,
+            b,
+            found.length,
+            *fingerprint,
+            first_bucket,
+            found.first,
+            found.counts,
+            cursors[t],
+            np.zeros(buckets, np.uint8),
+            np.empty(buckets * kernels.STAGED, np.uint64),
+            np.empty(buckets * kernels.STAGED, np.uint32),
+            fingerprints,
+            places,
+        )
+
+    map_parallel(scatter, range(len(chunks)))
+
+    def group(some: tuple[int, int]) -> None:
+        a, b = some
+        most = int(sizes[:, a:b].sum(axis=0).max(initial=0))
+        slots = np.empty(1 << max(2 * most, 8).bit_length(), np.uint32)
+        totals = np.empty(most, np.uint32)
+        kernels.group(bases, cursors, a, b, fingerprints, places, slots, totals, found.first, found.counts)
+
+    map_parallel(group, weighted_chunks(before[:: len(chunks)]))
+
+
+def _regroup(found: Windows, wrong: list[Int64], most: int) -> None:
+    """Group windows by their words where different windows have equal fingerprints."""
+    first, counts, words, length = found.first, found.counts, found.laid.words, found.length
+    if most > _WRONG_ROOM:  # not all are listed
+        members = np.flatnonzero(first != kernels.NONE)
+    else:
+        roots = np.unique(first[np.concatenate(wrong)])
+        members = np.flatnonzero(np.isin(first, roots) & (first != kernels.NONE))
+    places: dict[bytes, int] = {}
+    totals: dict[int, int] = {}
+    for place in members.tolist():
+        root = places.setdefault(words[place : place + length].tobytes(), place)
+        first[place] = root
+        totals[root] = totals.get(root, 0) + 1
+    counts[list(totals)] = list(totals.values())

@@ -1,0 +1,154 @@
+"""Lays documents out as words in one array, with a separator after each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.jit import kernel
+
+SEPARATOR = np.uint32(0xFFFFFFFF)
+"""After each document; no word has this number."""
+
+_DELETED = np.uint32(DELETED)
+_NEVER = np.uint32(0xFFFFFFFF)
+
+
+@kernel
+def copy_words(offsets: Int64, ids: UInt32, image: UInt32, starts: Int64, words: UInt32) -> None:
+    """Copy documents, renumbered.
+
+    Parameters
+    ----------
+    offsets, ids
+        int64, documents + 1, and uint32: the documents' words.
+    image
+        uint32: the number of each id.
+    starts
+        int64, documents + 1: start of each document in ``words``; it ends with a separator.
+    words
+        uint32: the result.
+
+    """
+    for d in range(len(offsets) - 1):
+        at = starts[d]
+        for i in range(offsets[d], offsets[d + 1]):
+            words[at] = image[ids[i]]
+            at += 1
+        words[at] = SEPARATOR
+
+
+@kernel
+def expand_rows(
+    terminals: int,
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    image: UInt32,
+    root_offsets: Int64,
+    roots: UInt32,
+    starts: Int64,
+    words: UInt32,
+    expanded: Int64,
+    lengths: Int64,
+    stack: Int64,
+) -> None:
+    """Expand documents; a rule that was expanded before is copied from there.
+
+    Parameters
+    ----------
+    terminals, rule_offsets, symbols
+        The rules.
+    image
+        uint32: the number of each terminal.
+    root_offsets, roots
+        int64, documents + 1, and uint32: the documents' symbols.
+    starts
+        int64 by document: its start in ``words``.
+    words
+        uint32: the result; a separator follows each document.
+    expanded, lengths
+        int64 by rule: place of an expansion in ``words``, at first -1, and its number of words.
+    stack
+        int64, three per level and three more: scratch.
+
+    """
+    for d in range(len(root_offsets) - 1):
+        at = starts[d]
+        for i in range(root_offsets[d], root_offsets[d + 1]):
+            symbol = np.int64(roots[i])
+            if symbol < terminals:
+                words[at] = image[symbol]
+                at += 1
+                continue
+            rule, top = symbol - terminals, 0
+            if expanded[rule] < 0:
+                stack[0], stack[1], stack[2] = rule, np.int64(rule_offsets[rule]), at
+                top = 1
+            else:
+                source = expanded[rule]
+                for j in range(lengths[rule]):
+                    words[at + j] = words[source + j]
+                at += lengths[rule]
+            while top:
+                base = 3 * (top - 1)
+                open_rule, place = stack[base], stack[base + 1]
+                if place == np.int64(rule_offsets[open_rule + 1]):
+                    expanded[open_rule], lengths[open_rule] = stack[base + 2], at - stack[base + 2]
+                    top -= 1
+                    continue
+                stack[base + 1] = place + 1
+                symbol = np.int64(symbols[place])
+                if symbol < terminals:
+                    words[at] = image[symbol]
+                    at += 1
+                    continue
+                rule = symbol - terminals
+                if expanded[rule] < 0:
+                    stack[base + 3], stack[base + 4], stack[base + 5] = rule, np.int64(rule_offsets[rule]), at
+                    top += 1
+                else:
+                    source = expanded[rule]
+                    for j in range(lengths[rule]):
+                        words[at + j] = words[source + j]
+                    at += lengths[rule]
+        words[at] = SEPARATOR
+
+
+@kernel
+def count_kept(starts: Int64, words: UInt32, image: UInt32, kept: Int64) -> None:
+    """Count the words of each document that a map of words keeps, int64 by document."""
+    for d in range(len(kept)):
+        count = 0
+        for i in range(starts[d], starts[d + 1] - 1):
+            count += image[words[i]] != _DELETED
+        kept[d] = count
+
+
+@kernel
+def keep_words(starts: Int64, words: UInt32, image: UInt32, kept_starts: Int64, kept: UInt32, places: UInt32) -> None:
+    """Map the words of documents and drop those that map to nothing.
+
+    Parameters
+    ----------
+    starts, words
+        The documents.
+    image
+        uint32 by word: its number afterwards, or ``DELETED``.
+    kept_starts
+        int64, documents + 1: start of each document in the results.
+    kept, places
+        uint32: the words that stay, and the number of each among the document's own words. A separator follows each
+        document.
+
+    """
+    for d in range(len(starts) - 1):
+        at = kept_starts[d]
+        for i in range(starts[d], starts[d + 1] - 1):
+            to = image[words[i]]
+            if to != _DELETED:
+                kept[at] = to
+                places[at] = i - starts[d]
+                at += 1
+        kept[at] = SEPARATOR
+        places[at] = starts[d + 1] - 1 - starts[d]

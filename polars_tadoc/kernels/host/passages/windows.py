@@ -1,0 +1,370 @@
+"""First occurrence and count of every window of exactly n words, by fingerprints that are verified.
+
+A window's fingerprint is a polynomial of its words modulo 2^64, rolled from window to window (R. M. Karp and M. O.
+Rabin, *Efficient randomized pattern-matching algorithms*, 1987). The words are read four times:
+
+1. ``link``: each thread links windows to earlier equal ones of its documents. Windows whose fingerprint is divisible by
+   ``ANCHORS`` are kept in a small table; where one is found again, the match is followed word by word, in both
+   directions, without any look-up. Copies of documents take this path.
+2. ``scatter``: fingerprints and places of the other windows go to buckets by hash range, small enough for a cache.
+3. ``group``: a table for each bucket gives the first place and the count of each fingerprint.
+4. ``resolve``: links are followed to first places, and each window is compared with the words there, in row order, so
+   that a window that continues a match costs one comparison.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import inner, kernel
+
+NONE = np.uint32(0xFFFFFFFF)
+"""No window begins here."""
+
+STAGED = 8
+"""Windows that are written into a bucket at once."""
+
+ANCHORS = 16
+"""A window of this number is an anchor, on average."""
+
+BASE = np.uint64(0x9E6C63D0876A9A47)
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_FINAL = np.uint64(0xD6E8FEB86659FD93)
+_ONE = np.uint64(1)
+_29, _32 = np.uint64(29), np.uint64(32)
+_ANCHOR = np.uint64(ANCHORS - 1)
+_NO_FLAG = np.uint64(0xFFFFFFFFFFFFFFFE)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+def power_of(length: int) -> np.uint64:
+    """Return ``BASE`` to the power of a window's length."""
+    return np.uint64(pow(int(BASE), length, 1 << 64))
+
+
+@inner
+def _value(word: int) -> np.uint64:
+    """Spread a word's number over 64 bits."""
+    x = (np.uint64(word) + _ONE) * _ODD
+    return x ^ (x >> _29)
+
+
+@inner
+def _whole(words: UInt32, at: int, length: int) -> Any:
+    """Return a window's polynomial."""
+    h = np.uint64(0)
+    for i in range(at, at + length):
+        h = h * BASE + _value(words[i])
+    return h
+
+
+@inner
+def _rolled(h: np.uint64, words: UInt32, at: int, length: int, power: np.uint64) -> Any:
+    """Return a window's polynomial from that of the window before it."""
+    return h * BASE + _value(words[at + length - 1]) - _value(words[at - 1]) * power
+
+
+@inner
+def _mixed(h: np.uint64) -> np.uint64:
+    """Mix a polynomial into a fingerprint: any of its bits may choose a slot."""
+    x = (h ^ (h >> _32)) * _FINAL
+    return x ^ (x >> _29)
+
+
+@inner
+def _equal(words: UInt32, one: int, other: int, length: int) -> bool:
+    for k in range(length):  # noqa: SIM110 - numba
+        if words[one + k] != words[other + k]:
+            return False
+    return True
+
+
+@inner
+def _set_link(first: UInt32, counts: UInt32, at: int, source: int) -> None:
+    """Link a window to an equal one before it, or to that one's own link."""
+    root = first[source]
+    if root == NONE:
+        root = np.uint32(source)
+    first[at] = root
+    counts[root] += np.uint32(1)
+
+
+@polled
+@kernel
+def link(
+    words: UInt32,
+    starts: Int64,
+    first_document: int,
+    stop_document: int,
+    length: int,
+    power: np.uint64,
+    mask: np.uint64,
+    shift: np.uint64,
+    anchors: UInt64,
+    first: UInt32,
+    counts: UInt32,
+    sizes: Int64,
+) -> None:
+    """Link windows to earlier equal ones of the same documents; count the others by bucket.
+
+    Parameters
+    ----------
+    words, starts
+        uint32, and int64, documents + 1: the documents, a separator after each.
+    first_document, stop_document
+        The documents of this thread.
+    length, power
+        Words of a window, and :func:`power_of` it.
+    mask
+        Bits of fingerprints that are used.
+    shift
+        A fingerprint shifted right by this number of bits is its bucket.
+    anchors
+        uint64, a power of two: scratch, zeros.
+    first
+        uint32 by place: ``NONE``, or the place of the window that this one is linked to, which has no link.
+    counts
+        uint32 by place: windows linked to this one.
+    sizes
+        int64 by bucket: upper bound of the windows without links.
+
+    """
+    begin_of_all = starts[first_document]
+    slots = np.uint64(len(anchors) - 1)
+    began = interrupts()
+    for d in range(first_document, stop_document):
+        if interrupts() != began:
+            return
+        begin, end = starts[d], starts[d + 1] - length
+        if end <= begin:
+            continue
+        h = _whole(words, begin, length)
+        source = np.int64(-1)
+        for i in range(begin, end):
+            if i > begin:
+                h = _rolled(h, words, i, length, power)
+                if source >= 0:
+                    source += 1
+                    if words[source + length - 1] == words[i + length - 1]:
+                        _set_link(first, counts, i, source)
+                        continue
+                    source = np.int64(-1)
+            fingerprint = _mixed(h) & mask
+            if fingerprint & _ANCHOR == np.uint64(0):
+                slot = np.int64((fingerprint >> np.uint64(4)) & slots)
+                kept = anchors[slot]
+                place = np.int64(kept & _LOW)
+                if kept >> _32 == fingerprint >> _32 and begin_of_all <= place < i and _equal(words, place, i, length):
+                    source = place
+                    _set_link(first, counts, i, source)
+                    k = 1
+                    while i - k >= begin and i - k > place and first[i - k] == NONE and place - k >= begin_of_all:
+                        if words[i - k] != words[place - k]:
+                            break
+                        _set_link(first, counts, i - k, place - k)
+                        k += 1
+                    continue
+                anchors[slot] = (fingerprint >> _32) << _32 | np.uint64(i)
+            sizes[np.int64(fingerprint >> shift)] += 1
+
+
+@polled
+@kernel
+def scatter(
+    words: UInt32,
+    starts: Int64,
+    first_document: int,
+    stop_document: int,
+    length: int,
+    power: np.uint64,
+    mask: np.uint64,
+    shift: np.uint64,
+    first_bucket: int,
+    first: UInt32,
+    counts: UInt32,
+    cursors: Int64,
+    staged: UInt8,
+    staged_fingerprints: UInt64,
+    staged_places: UInt32,
+    fingerprints: UInt64,
+    places: UInt32,
+) -> None:
+    """Write fingerprint and place of each window without a link into its bucket.
+
+    Windows are gathered by bucket, :data:`STAGED` at a time: the buckets are more than a processor keeps pages of.
+
+    Parameters
+    ----------
+    first_bucket
+        Bucket of ``cursors[0]``; windows of buckets outside of ``cursors`` are left out.
+    cursors
+        int64 by bucket: where this thread writes next.
+    counts
+        uint32 by place: windows linked to this one.
+    staged, staged_fingerprints, staged_places
+        uint8 by bucket, zeros; uint64 and uint32, :data:`STAGED` by bucket: scratch.
+    fingerprints, places
+        uint64 and uint32: the buckets. The lowest bit of a fingerprint tells whether windows are linked to it.
+
+    """
+    began = interrupts()
+    for d in range(first_document, stop_document):
+        if interrupts() != began:
+            return
+        begin, end = starts[d], starts[d + 1] - length
+        is_fresh = False
+        h = np.uint64(0)
+        for i in range(begin, end):
+            if first[i] != NONE:
+                is_fresh = False
+                continue
+            h = _rolled(h, words, i, length, power) if is_fresh else _whole(words, i, length)
+            is_fresh = True
+            fingerprint = _mixed(h) & mask
+            bucket = np.int64(fingerprint >> shift) - first_bucket
+            if 0 <= bucket < len(cursors):
+                number, at = np.int64(staged[bucket]), bucket * STAGED
+                staged_fingerprints[at + number] = (fingerprint & _NO_FLAG) | np.uint64(counts[i] != np.uint32(0))
+                staged_places[at + number] = np.uint32(i)
+                if number < STAGED - 1:
+                    staged[bucket] = number + 1
+                    continue
+                staged[bucket] = 0
+                to = cursors[bucket]
+                for k in range(STAGED):
+                    fingerprints[to + k] = staged_fingerprints[at + k]
+                    places[to + k] = staged_places[at + k]
+                cursors[bucket] = to + STAGED
+    for b in range(len(cursors)):
+        for k in range(np.int64(staged[b])):
+            fingerprints[cursors[b]] = staged_fingerprints[b * STAGED + k]
+            places[cursors[b]] = staged_places[b * STAGED + k]
+            cursors[b] += 1
+
+
+@polled
+@kernel
+def group(
+    bases: Int64,
+    cursors: Int64,
+    first_bucket: int,
+    stop_bucket: int,
+    fingerprints: UInt64,
+    places: UInt32,
+    slots: UInt32,
+    totals: UInt32,
+    first: UInt32,
+    counts: UInt32,
+) -> None:
+    """Find the first place and the count of each fingerprint of some buckets.
+
+    Parameters
+    ----------
+    bases, cursors
+        int64, threads by buckets: start and end of what each thread wrote into each bucket.
+    fingerprints, places
+        The buckets.
+    slots, totals
+        uint32: scratch; twice the windows of a bucket, rounded up to a power of two, and the windows of a bucket.
+    first, counts
+        uint32 by place: for windows with an earlier one of their fingerprint, the place of the first; and at the
+        first of several, the count. Other places are left as they are.
+
+    """
+    began = interrupts()
+    for b in range(first_bucket, stop_bucket):
+        if interrupts() != began:
+            return
+        base: Any = bases[0, b]
+        room: Any = 0
+        for t in range(len(bases)):
+            room += cursors[t, b] - bases[t, b]
+        size: Any = 8
+        while size < 2 * room:
+            size *= 2
+        for k in range(size):
+            slots[k] = np.uint32(0)
+        last = np.uint64(size - 1)
+        for t in range(len(bases)):
+            for e in range(bases[t, b], cursors[t, b]):
+                flagged = fingerprints[e]
+                fingerprint = flagged & _NO_FLAG
+                slot = fingerprint >> _ONE & last
+                own = np.uint32(1)
+                if flagged != fingerprint:
+                    own += counts[np.int64(places[e])]
+                while True:
+                    known = np.int64(slots[slot])
+                    if known == 0:
+                        slots[slot] = np.uint32(e - base + 1)
+                        totals[e - base] = own
+                        break
+                    if fingerprints[base + known - 1] & _NO_FLAG == fingerprint:
+                        totals[known - 1] += own
+                        totals[e - base] = np.uint32(0)
+                        first[np.int64(places[e])] = places[base + known - 1]
+                        break
+                    slot = (slot + _ONE) & last
+        for t in range(len(bases)):
+            for e in range(bases[t, b], cursors[t, b]):
+                if totals[e - base] > np.uint32(1):
+                    counts[np.int64(places[e])] = totals[e - base]
+
+
+@polled
+@kernel
+def resolve(
+    words: UInt32,
+    starts: Int64,
+    first_document: int,
+    stop_document: int,
+    length: int,
+    first: UInt32,
+    counts: UInt32,
+    wrong: Int64,
+) -> int:
+    """Follow links to first places and compare each window with the words there.
+
+    Parameters
+    ----------
+    first, counts
+        uint32 by place: the first place of the window, and, there, the count.
+    wrong
+        int64: places of windows that differ from the words at their first place.
+
+    Returns
+    -------
+    int
+        Number of such windows, even if ``wrong`` has no room for all.
+
+    """
+    count, began = 0, interrupts()
+    for d in range(first_document, stop_document):
+        if interrupts() != began:
+            return count
+        begin, end = starts[d], starts[d + 1] - length
+        before: Any = -1
+        for i in range(begin, end):
+            linked = first[i]
+            if linked == NONE:
+                first[i] = np.uint32(i)
+                counts[i] = max(counts[i], np.uint32(1))
+                before = i
+                continue
+            root = first[np.int64(linked)]
+            place = np.int64(linked if root == NONE else root)
+            first[i] = np.uint32(place)
+            if (before >= 0 and place == before + 1 and words[place + length - 1] == words[i + length - 1]) or _equal(
+                words, place, i, length
+            ):
+                before = place
+            else:
+                if count < len(wrong):
+                    wrong[count] = i
+                count += 1
+                before = -1
+    return count

@@ -1,0 +1,183 @@
+"""Repeated passages and shares of rows against their plain-Python definition."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.cleaning.laid_words import lay_out
+from polars_tadoc.cleaning.windows import ALL_BITS, find_windows
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.kernels.host.passages import reference
+from polars_tadoc.kernels.host.passages.windows import NONE
+from tests import handmade, oracle, passages_oracle, strategies
+from tests.analytic_cases import COLUMN, LABELS
+
+UNITS = ["a", "b", "a b", "the cat", "The", "b a b", "日本", "é,", "c.\n\n"]
+IMAGES: dict[str, tuple[dict[str, Any], Any]] = {
+    "as they are": ({}, lambda word: word),
+    "lower case": ({"lowercase": True}, str.lower),
+    "without a stop word": ({"stopwords": ["a"]}, lambda word: None if word == "a" else word),
+    "first letters": ({"normalize": pl.element().str.head(1)}, lambda word: word[:1]),
+}
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> list[str | None]:
+    """Rows that repeat themselves and one another."""
+    row = st.lists(st.sampled_from(UNITS), max_size=30).map(" ".join)
+    pool = draw(st.lists(st.one_of(row, st.none(), strategies.runs), min_size=1, max_size=5))
+    return draw(st.lists(st.sampled_from(pool), max_size=9))
+
+
+def forms(rows: list[str | None]) -> list[pl.Series]:
+    """Plain text, one grammar, several grammars."""
+    text = pl.Series("text", rows, dtype=pl.String)
+    return [text, text.tadoc.compress(), text.tadoc.compress(rows_per_grammar=2)]
+
+
+def documents_of(rows: list[str | None], image: Any = lambda word: word) -> list[passages_oracle.Document]:
+    words = [None if row is None else own for row, own in zip(rows, oracle.tokenize(rows), strict=True)]
+    return passages_oracle.normalised(words, image)
+
+
+@given(columns(), st.integers(1, 6), st.sampled_from([ALL_BITS, 0b1111, 7 << 61, 0]))
+def test_windows_equal_the_reference(rows: list[str | None], length: int, mask: int) -> None:
+    """Also where few bits of fingerprints are used, so that different windows have equal ones."""
+    for column in forms(rows):
+        laid = lay_out(column, "test")
+        found = find_windows(laid, length, mask)
+        documents = [laid.words[a : b - 1].tolist() for a, b in zip(laid.starts[:-1], laid.starts[1:], strict=True)]
+        firsts, counts = reference.windows(documents, length)
+        for start, stop, first, count in zip(laid.starts[:-1], laid.starts[1:], firsts, counts, strict=True):
+            own = found.first[start:stop]
+            assert own.tolist() == first + [int(NONE)] * (stop - start - len(first))
+            assert found.counts[own[: len(first)]].tolist() == count
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_windows_of_many_threads_and_passes(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough words for several chunks, buckets and passes, of texts that are mostly copies and mostly new."""
+    monkeypatch.setattr("polars_tadoc.cleaning.windows.BUCKET", 1 << 9)
+    monkeypatch.setattr("polars_tadoc.cleaning.windows.LEAST_PASS", 1 << 12)
+    pick = random.Random(1)
+    page = [f"w{pick.randrange(400)}" for _ in range(900)]
+    rows = [" ".join(page[pick.randrange(400) : pick.randrange(400, 900)]) for _ in range(300)]
+    rows += [" ".join(f"n{pick.randrange(30)}" for _ in range(500)) for _ in range(200)]
+    pick.shuffle(rows)
+    with tadoc.Config(threads=threads):
+        laid = lay_out(pl.Series("text", rows), "test")
+        found = find_windows(laid, 9)
+    documents = [laid.words[a : b - 1].tolist() for a, b in zip(laid.starts[:-1], laid.starts[1:], strict=True)]
+    firsts, counts = reference.windows(documents, 9)
+    for start, first, count in zip(laid.starts[:-1], firsts, counts, strict=True):
+        own = found.first[start : start + len(first)]
+        assert own.tolist() == first
+        assert found.counts[own].tolist() == count
+
+
+@given(columns(), st.integers(1, 6), st.integers(1, 4), st.sampled_from(list(IMAGES)))
+def test_repeats(rows: list[str | None], length: int, min_count: int, name: str) -> None:
+    arguments, image = IMAGES[name]
+    expected = passages_oracle.repeats(documents_of(rows, image), length, min_count)
+    for column in forms(rows):
+        got = column.tadoc.repeats(length=length, min_count=min_count, **arguments)
+        assert got.rows() == expected
+        assert got.schema == {"id": pl.UInt32, "offset": pl.UInt32, "length": pl.UInt32} | {
+            "copies": pl.UInt64,
+            "first": pl.Boolean,
+        }
+    frame = pl.DataFrame({"text": pl.Series(rows, dtype=pl.String)})
+    assert frame.lazy().tadoc.repeats("text", length=length, min_count=min_count, **arguments).collect().equals(got)
+
+
+@given(columns(), st.integers(1, 6), st.sampled_from(list(IMAGES)))
+def test_shares(rows: list[str | None], length: int, name: str) -> None:
+    arguments, image = IMAGES[name]
+    documents = documents_of(rows, image)
+    for column in forms(rows):
+        repeated = column.tadoc.repeated_share(length=length, **arguments)
+        assert repeated.to_list() == passages_oracle.repeated_share(documents, length)
+        new = column.tadoc.novelty(length=length, **arguments)
+        assert new.to_list() == passages_oracle.novelty(documents, length)
+        assert (new.dtype, new.name) == (pl.Float64, "text")
+        by_expression = column.to_frame().select(
+            a=pl.col("text").tadoc.repeated_share(length=length, **arguments),
+            b=pl.col("text").tadoc.novelty(length=length, **arguments),
+        )
+        assert by_expression.rows() == list(zip(repeated, new, strict=True))
+
+
+@given(columns(), st.integers(1, 4))
+def test_shares_of_groups(rows: list[str | None], length: int) -> None:
+    keys = [place % 3 for place in range(len(rows))]
+    for column in forms(rows):
+        frame = pl.DataFrame({"key": pl.Series(keys, dtype=pl.Int64), "text": column})
+        got = frame.select("key", share=pl.col("text").tadoc.novelty(length=length).over("key"))
+        for key in set(keys):
+            own = [row for row, of in zip(rows, keys, strict=True) if of == key]
+            assert got.filter(pl.col("key") == key)["share"].to_list() == passages_oracle.novelty(
+                documents_of(own), length
+            )
+
+
+def test_passages_are_what_extract_gives() -> None:
+    text = pl.Series("text", ["one. two, three four", "a one;\ntwo three five", "two two three"])
+    got = text.tadoc.repeats(length=2)
+    assert got.select("id", "offset", "length").rows() == [(0, 0, 3), (1, 1, 3), (2, 1, 2)]
+    passages = [
+        tadoc.extract(text.gather([row]), offset, length).item() for row, offset, length, _, _ in got.iter_rows()
+    ]
+    assert passages == ["one. two, three", "one;\ntwo three", "two three"]
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels(labels: str) -> None:
+    ids = LABELS[labels]
+    text = pl.Series("text", ["a b"] * 10)
+    got = text.tadoc.repeats(id=ids, length=2)
+    assert got["id"].equals(ids.alias("id"))
+    frame = pl.DataFrame({"label": ids, "text": text})
+    lazy = frame.lazy().tadoc.repeats("text", id="label", length=2)
+    assert lazy.collect_schema() == got.schema
+    assert lazy.collect().equals(got)
+    assert frame.tadoc.repeats("text", id="label", length=2).equals(got)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"length": 0}, ValueError, "length=0 must be at least 1"),
+        ({"length": "5"}, TypeError, "must be an integer"),
+        ({"min_count": 1.5}, TypeError, "must be an integer"),
+        ({"lowercase": 1}, TypeError, "lowercase=1"),
+        ({"tokenizer": "nothing"}, ValueError, "tokenizer='nothing'"),
+    ],
+)
+def test_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        COLUMN.tadoc.repeats(**arguments)
+
+
+def test_rows_of_different_tokenizers_share_words() -> None:
+    column = pl.concat(
+        [pl.Series("text", ["a b c"]).tadoc.compress(tokenizer=name) for name in ("words", "whitespace")]
+    )
+    assert column.tadoc.repeats(length=3).rows() == [(0, 0, 3, 2, True), (1, 0, 3, 2, False)]
+
+
+def test_too_many_words_are_refused() -> None:
+    grammar = handmade.grammar(["a", "b"], [[0, 1], *([k + 2, k + 2] for k in range(40))])
+    with tadoc.Config(expansion_limit=1 << 42):
+        column = handmade.column(grammar, [[42, 42], [0]])
+        with pytest.raises(LimitExceededError, match="more than 4,294,967,294 words and rows"):
+            column.tadoc.repeats()
+    column = handmade.column(handmade.grammar(["a", "b"], [[0, 1]]), [[2] * 6])
+    with tadoc.Config(expansion_limit=11), pytest.raises(LimitExceededError, match=r"repeats: .*more than 11 words"):
+        column.tadoc.repeats(length=2)
