@@ -477,6 +477,12 @@ def _left(folder: Path) -> list[str]:
     return beside + [path.name for path in (folder / "spill").iterdir()]
 
 
+def _shown(problem: str) -> str:
+    """Cut what was written to the standard error: the stacks of a crash without the modules it lists."""
+    stacks = problem.partition("Extension modules:")[0]
+    return stacks if len(stacks) < 6000 else f"{stacks[:3000]}\n[…]\n{stacks[-3000:]}"
+
+
 def _others(group: int) -> bool:
     """Tell whether processes of a group are alive, which have a while to notice that theirs is gone."""
     until = time.monotonic() + LEFT
@@ -522,14 +528,14 @@ def _moment(
             found.violations.append(f"{where}: its process ended after {ended - sent:.2f} s")
         last = problem.strip().splitlines()[-1:]
         if "told " not in said or last != ["KeyboardInterrupt"] or status not in (-signal.SIGINT, 130):
-            found.violations.append(f"{where}: it ended with {status}, {problem[-600:]}")
+            found.violations.append(f"{where}: it ended with {status}, {_shown(problem)}")
         else:
             told = float(said.split("told ")[1].split()[0]) - sent
             found.told.append(told)
             if told > TOLD:
                 found.violations.append(f"{where}: it was told after {told:.2f} s")
         if "twice" in said or "Exception ignored" in problem:
-            found.violations.append(f"{where}: it was told twice, or dropped: {problem[-600:]}")
+            found.violations.append(f"{where}: it was told twice, or dropped: {_shown(problem)}")
     if kind.read is not None:
         try:
             answer = kind.read(target)
