@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from polars_tadoc.analytics.to_csr import to_csr
     from polars_tadoc.analytics.twig_filter import twig_filter
     from polars_tadoc.analytics.word_count import word_count
+    from polars_tadoc.cleaning.drop_repeats import drop_repeats
     from polars_tadoc.cleaning.repeats import repeats
     from polars_tadoc.cleaning.shares import novelty, repeated_share
     from polars_tadoc.compress.compress import compress
@@ -89,6 +90,7 @@ _PLACES = {
     "cooccurrence": "analytics.cooccurrence",
     "count_phrase": "rows.phrases",
     "decompress": "compress.decompress",
+    "drop_repeats": "cleaning.drop_repeats",
     "equals": "rows.equals",
     "explain": "analytics.explain",
     "extract": "rows.extract",
@@ -146,6 +148,7 @@ __all__ = [
     "count_phrase",
     "decompress",
     "distributed",
+    "drop_repeats",
     "equals",
     "errors",
     "explain",

@@ -31,6 +31,14 @@ class RepeatedShareOptions(PassageLength, ReadingOptions, total=False):
     """Options of :func:`polars_tadoc.repeated_share`."""
 
 
+class DropRepeatsOptions(PassageLength, ReadingOptions, total=False):
+    """Options of :func:`polars_tadoc.drop_repeats`."""
+
+    keep: Annotated[str, Default("first")]
+    unit: Annotated[str, Default("passage")]
+    share: Annotated[float, Default(1.0)]
+
+
 class NewLength(TypedDict, total=False):
     """Words of a window that tells new text from old."""
 

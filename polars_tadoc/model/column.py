@@ -41,7 +41,7 @@ ROW_CALLS = {
 }
 """Calls of series and expressions that frames do not have."""
 
-FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf", "repeats"}
+FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf", "repeats", "drop_repeats"}
 """Calls of series and frames that expressions do not have."""
 
 OTHER_ARGUMENTS = {"twig_filter": "queries"}

@@ -20,7 +20,8 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest, tfidf
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest, twig_filter
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
-from polars_tadoc.cleaning.options import RepeatsOptions
+from polars_tadoc.cleaning.drop_repeats import DropRepeatsRequest, drop_repeats
+from polars_tadoc.cleaning.options import DropRepeatsOptions, RepeatsOptions
 from polars_tadoc.cleaning.repeats import RepeatsRequest, repeats
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
@@ -735,6 +736,31 @@ class TadocFrame:
         call = "repeats"
         request = RepeatsRequest.from_arguments(**options)
         return request.frame(self._text(call, column), self._labels(call, id))
+
+    @documented_by(drop_repeats)
+    def drop_repeats(self, column: str | None = None, **options: Unpack[DropRepeatsOptions]) -> pl.DataFrame:
+        """Drop repeated passages from a compressed column or text, or rows that repeat others.
+
+        Returns
+        -------
+        DataFrame
+            The frame with the column in its form, without the passages; with ``unit="row"``, without the rows.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["Use cookies? Yes. Leeks.", "Use cookies? Yes. Sow."]})
+        >>> df.tadoc.drop_repeats("text", length=3).rows()
+        [('a', 'Use cookies? Yes. Leeks.'), ('b', 'Sow.')]
+        >>> df.tadoc.drop_repeats("text", length=3, unit="row", share=0.7)["page"].to_list()
+        ['a']
+
+        """
+        request, text = DropRepeatsRequest.from_arguments(**options), self._text("drop_repeats", column)
+        if request.unit == "row":
+            return self._df.filter(request.kept_rows(text))
+        return self._df.with_columns(request.cut(text))
 
     @documented_by(info)
     def info(self, column: str | None = None) -> pl.DataFrame:

@@ -23,7 +23,8 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
-from polars_tadoc.cleaning.options import RepeatsOptions
+from polars_tadoc.cleaning.drop_repeats import DropRepeatsRequest
+from polars_tadoc.cleaning.options import DropRepeatsOptions, RepeatsOptions
 from polars_tadoc.cleaning.repeats import RepeatsRequest
 from polars_tadoc.cleaning.repeats import schema as repeats_schema
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
@@ -65,7 +66,7 @@ from polars_tadoc.records import Checkpoint
 from polars_tadoc.runtime.arguments import require_bool, require_integer, require_path
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.fork import require_threads
-from polars_tadoc.runtime.io_source import batches
+from polars_tadoc.runtime.io_source import at_work, batches
 from polars_tadoc.runtime.option_signature import Default
 from polars_tadoc.runtime.writer_thread import apart
 from polars_tadoc.storage.addresses import Address, require_utf8
@@ -574,6 +575,28 @@ class TadocLazyFrame:
         name = text_column(columns, column, call)
         labels = None if id is None else label_column(columns, id, call)
         return read_columns(lf, request, name, labels, repeats_schema(None if labels is None else columns[labels]))
+
+    @documented_by(TadocFrame.drop_repeats)
+    def drop_repeats(self, column: str | None = None, **options: Unpack[DropRepeatsOptions]) -> pl.LazyFrame:
+        """Drop repeated passages from a compressed column or text, or rows that repeat others.
+
+        The column is held in memory while the plan runs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["Use cookies? Yes. Leeks.", "Use cookies? Yes. Sow."]})
+        >>> lf.tadoc.drop_repeats("text", length=3).collect().rows()
+        [('Use cookies? Yes. Leeks.',), ('Sow.',)]
+
+        """
+        request, lf = DropRepeatsRequest.from_arguments(**options), self._lf
+        name = text_column(lf.collect_schema(), column, "drop_repeats")
+        rows = cs.by_name(name).as_expr()
+        if request.unit == "row":
+            return lf.filter(rows.map_batches(at_work()(request.kept_rows), return_dtype=pl.Boolean))
+        return lf.with_columns(rows.map_batches(at_work()(request.cut), return_dtype=pl.self_dtype()))
 
     @documented_by(TadocFrame.info)
     def info(self, column: str | None = None) -> pl.LazyFrame:

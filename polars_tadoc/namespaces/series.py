@@ -21,7 +21,8 @@ from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
-from polars_tadoc.cleaning.options import NoveltyOptions, RepeatedShareOptions, RepeatsOptions
+from polars_tadoc.cleaning.drop_repeats import drop_repeats
+from polars_tadoc.cleaning.options import DropRepeatsOptions, NoveltyOptions, RepeatedShareOptions, RepeatsOptions
 from polars_tadoc.cleaning.repeats import RepeatsRequest
 from polars_tadoc.cleaning.shares import novelty, repeated_share
 from polars_tadoc.compress.compress import CompressOptions, compress
@@ -473,6 +474,21 @@ class TadocSeries:
 
         """
         return RepeatsRequest.from_arguments(**options).frame(self._series, id)
+
+    @documented_by(drop_repeats)
+    def drop_repeats(self, **options: Unpack[DropRepeatsOptions]) -> pl.Series:
+        """Drop repeated passages, or rows that repeat others; result as for :func:`polars_tadoc.drop_repeats`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> text = pl.Series("text", ["Use cookies? Yes. Leeks.", "Use cookies? Yes. Sow."])
+        >>> text.tadoc.drop_repeats(length=3).to_list()
+        ['Use cookies? Yes. Leeks.', 'Sow.']
+
+        """
+        return drop_repeats(self._series, **options)
 
     @documented_by(repeated_share)
     def repeated_share(self, **options: Unpack[RepeatedShareOptions]) -> pl.Series:

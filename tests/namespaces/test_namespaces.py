@@ -36,6 +36,7 @@ FUNCTIONS = {
     "cooccurrence": tadoc.cooccurrence,
     "info": tadoc.info,
     "repeats": tadoc.repeats,
+    "drop_repeats": tadoc.drop_repeats,
     "twig_filter": tadoc.twig_filter,
 }
 ROW_BY_ROW = {

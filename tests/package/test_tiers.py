@@ -41,6 +41,7 @@ HOST_KERNELS = {
     "grammars.parquet_pages": "test_bombs",
     "grammars.payload": "test_payload::test_round_trip",
     "grammars.statistics": "test_statistics",
+    "passages.cuts": "test_drop_repeats",
     "passages.layout": "test_repeats::test_windows_equal_the_reference",
     "passages.runs": "test_repeats::test_repeats",
     "passages.windows": "test_repeats::test_windows_equal_the_reference",

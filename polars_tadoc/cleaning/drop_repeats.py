@@ -1,0 +1,235 @@
+"""Drops repeated passages, or rows that mostly repeat others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.cleaning.laid_words import LaidWords, lay_out
+from polars_tadoc.cleaning.options import DropRepeatsOptions, reading_of, require_length
+from polars_tadoc.cleaning.repeats import find_runs, repeats
+from polars_tadoc.cleaning.shares import count_covered, share_of
+from polars_tadoc.cleaning.windows import Windows, find_windows
+from polars_tadoc.compress.compress import compress, named_tokenizer
+from polars_tadoc.compress.decompress import decompress
+from polars_tadoc.kernels.host.passages import cuts as kernels
+from polars_tadoc.kernels.host.passages import runs
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.tokenize.row_words import count_row_words, find_row_words
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.column import split
+from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.runtime.arrow_memory import binary_views, owned
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.traversal.text_corpus import WORDS, is_text
+
+KINDS = {"first": runs.LATER, "none": runs.REPEATED}
+UNITS = ("passage", "row")
+
+
+@dataclass(frozen=True)
+class DropRepeatsRequest:
+    """The checked arguments of a call."""
+
+    length: int
+    kind: int
+    unit: str
+    share: float
+    tokenizer: Tokenizer | None
+    morphism: Morphism | None
+
+    @classmethod
+    @takes_options
+    def from_arguments(cls, **options: Unpack[DropRepeatsOptions]) -> DropRepeatsRequest:
+        """Check the arguments; errors as for :func:`drop_repeats`."""
+        keep, unit, share = options["keep"], options["unit"], options["share"]
+        if keep not in KINDS:
+            raise ValueError(f'drop_repeats: keep={keep!r}: use "first" or "none"')
+        if unit not in UNITS:
+            raise ValueError(f'drop_repeats: unit={unit!r}: use "passage" or "row"')
+        if not isinstance(share, (int, float)) or isinstance(share, bool):
+            raise TypeError(f"drop_repeats: share={share!r} must be a number")
+        if not 0 < share <= 1:
+            raise ValueError(f"drop_repeats: share={share!r} must be above 0 and at most 1")
+        if unit != "row" and share != 1:
+            raise ValueError(f'drop_repeats: share={share!r} is for whole rows; add unit="row"')
+        return cls(require_length(options["length"]), KINDS[keep], unit, float(share), *reading_of(options))
+
+    @ends_on_interrupt
+    def run(self, column: pl.Series) -> pl.Series:
+        """Return a column without its repeats."""
+        return column.filter(self.kept_rows(column)) if self.unit == "row" else self.cut(column)
+
+    @ends_on_interrupt
+    def kept_rows(self, column: pl.Series) -> pl.Series:
+        """Tell which rows stay."""
+        windows = self._windows(column)
+        share = share_of(windows.laid, count_covered(windows, self.kind))
+        return ~(share >= self.share).fill_null(False).alias(column.name)
+
+    def _windows(self, column: pl.Series) -> Windows:
+        return find_windows(lay_out(column, "drop_repeats", self.tokenizer, self.morphism), self.length)
+
+    @ends_on_interrupt
+    def cut(self, column: pl.Series) -> pl.Series:
+        """Cut repeated passages out of the rows."""
+        if isinstance(column.dtype, pl.Enum):
+            raise TypeError(
+                f'drop_repeats: column "{column.name}" is an Enum, which has no place for shorter texts; cast it to '
+                "pl.String first"
+            )
+        windows = self._windows(column)
+        laid = windows.laid
+        rows, begins, ends = find_runs(windows, self.kind, 2)
+        if len(rows) == 0:
+            return column
+        cuts = _Cuts(rows, laid.own(rows, begins), laid.own(rows, ends - 1) + 1)
+        if is_text(column.dtype):
+            text = column.cast(pl.String)
+            return _replaced(column, cuts.own_rows, cuts.texts(text, self.tokenizer or WORDS, laid).cast(column.dtype))
+        for corpus in split(column):
+            some = cuts.of(corpus.rows)
+            if len(some.rows):
+                own_rows, tokenizer = some.own_rows, named_tokenizer(corpus.grammar)
+                before = column.gather(own_rows)
+                shorter = some.texts(decompress(before), tokenizer, laid, are_cut_rows=True)
+                column = _replaced(column, own_rows, compress(shorter, like=before))
+        return column
+
+
+def _replaced(column: pl.Series, rows: Int64, values: pl.Series) -> pl.Series:
+    """Return a column with other values in some rows."""
+    places = np.arange(len(column))
+    places[rows] = len(column) + np.arange(len(rows))
+    both = pl.concat([column.alias("text"), values.alias("text")])  # Polars reads some names as patterns
+    return both.gather(places).alias(column.name)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cuts:
+    """Intervals of words, in row order."""
+
+    rows: Int64
+    firsts: Int64
+    stops: Int64
+    """int64: row, the first word, and the one after the last; not adjacent to other intervals."""
+
+    @property
+    def own_rows(self) -> Int64:
+        """The rows that have intervals, each once."""
+        return np.unique(self.rows)
+
+    def of(self, rows: Int64) -> _Cuts:
+        """Return the intervals of some rows."""
+        own = np.isin(self.rows, rows)
+        return _Cuts(self.rows[own], self.firsts[own], self.stops[own])
+
+    def texts(self, text: pl.Series, tokenizer: Tokenizer, laid: LaidWords, are_cut_rows: bool = False) -> pl.Series:
+        """Return the texts of :attr:`own_rows` without the intervals.
+
+        Parameters
+        ----------
+        text
+            String column: of all rows, or of :attr:`own_rows`.
+        tokenizer
+            Cuts it into words.
+        laid
+            The words of all rows.
+        are_cut_rows
+            Whether the texts are those of :attr:`own_rows` only.
+
+        """
+        own_rows, places, counts = np.unique(self.rows, return_inverse=True, return_counts=True)
+        if not are_cut_rows:
+            text = text.gather(own_rows)
+        words = count_row_words(text, tokenizer).astype(np.int64)
+        if laid.places is None:
+            known = laid.counts[own_rows]
+        else:
+            known = laid.places[laid.starts[own_rows + 1] - 1].astype(np.int64)
+        wrong = np.flatnonzero(words != known)
+        if len(wrong):
+            raise ValueError(
+                f"drop_repeats: row {own_rows[wrong[0]]} was compressed with lossless=False, and its words joined by "
+                f'spaces are cut differently by "{tokenizer.name}"; use unit="row", or compress the original text'
+            )
+        addresses, lengths, owner = binary_views(text)
+        sizes = lengths.astype(np.int64)
+        # words before, in and after each interval; at a row's ends there may be none before or after
+        before_firsts = np.append(0, self.stops[:-1])
+        before_firsts[running_sum(counts)[:-1]] = 0
+        after_stops = np.append(self.firsts[1:], 0)
+        last = running_sum(counts)[1:] - 1
+        after_stops[last] = words
+        kinds = (before_firsts, self.firsts), (self.firsts, self.stops), (self.stops, after_stops)
+        spans = [find_row_words(text, tokenizer, places, *kind) for kind in kinds]
+        befores = np.where(before_firsts < self.firsts, spans[0][1], 0)
+        starts, stops = spans[1]
+        afters = np.where(self.stops < after_stops, spans[2][0], sizes[places])
+        kernels.choose_separators(addresses, places, befores, starts, stops, afters)
+        cut_offsets = running_sum(counts)
+        removed = np.add.reduceat(stops - starts, cut_offsets[:-1])
+        offsets = running_sum(sizes - removed)
+        data = np.empty(offsets[-1], np.uint8)
+        kernels.remove_bytes(addresses, lengths, cut_offsets, starts, stops, offsets, data)
+        del owner  # the addresses point into it until here
+        buffers: list[Any] = [None, owned(offsets), owned(data)]
+        return pl.Series(text.name, pa.LargeStringArray.from_buffers(len(text), *buffers[1:]))
+
+
+@documented_by(repeats)
+def drop_repeats(column: pl.Series, **options: Unpack[DropRepeatsOptions]) -> pl.Series:
+    r"""Drop repeated passages, or whole rows that repeat others, so that nothing is lost that is nowhere else.
+
+    A word is dropped if and only if it is in a repeated window, as :func:`repeats` defines it with ``min_count=2``,
+    that is not the window's first occurrence. Where text is cut, of the two separators the one with more line breaks
+    (``"\n"``) stays, of equal ones the first. Words that ``normalize`` or ``stopwords`` drop inside a passage go with
+    it.
+
+    Parameters
+    ----------
+    length
+        Words of a window.
+    keep
+        "first" keeps the first occurrence of each window; "none" drops every repeated window.
+    unit
+        "passage" cuts words out of rows; "row" drops whole rows.
+    share
+        With ``unit="row"``: least share of a row's words to be dropped for dropping the row.
+
+    Returns
+    -------
+    Series
+        In the form of the column: cut rows of a compressed column are compressed again, with its grammar if that takes
+        fewer bytes (:func:`compress`, ``like=``). With ``unit="passage"`` it has the column's length; a row of which
+        nothing stays is empty, not null. Null rows stay.
+
+    Raises
+    ------
+    TypeError
+        ``length`` is not an integer or ``share`` not a number, ``normalize`` not an expression, ``lowercase`` not a
+        bool or ``stopwords`` not a list of strings; or passages are to be cut out of an Enum column.
+    ValueError
+        ``length`` is below 1, ``keep`` or ``unit`` is unknown, ``share`` is not above 0 and at most 1, or is given for
+        passages; a row to be cut was compressed with ``lossless=False``, and cutting its words joined by spaces gives
+        other words; or ``normalize`` reads columns or does not give one String or null per word.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> text = pl.Series("text", ["Use cookies? Yes.\nLeeks like sun.", "Use cookies? Yes.\nSow in spring."])
+    >>> tadoc.drop_repeats(text, length=3).to_list()
+    ['Use cookies? Yes.\nLeeks like sun.', '.\nSow in spring.']
+    >>> tadoc.drop_repeats(text, length=3, unit="row", share=0.5).to_list()
+    ['Use cookies? Yes.\nLeeks like sun.']
+
+    """
+    return DropRepeatsRequest.from_arguments(**options).run(column)
