@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable
 
 TEXT_CALLS = (
+    "append",
+    "append_to",
     "bm25",
     "bm25_weights",
     "build_index",
@@ -22,6 +24,7 @@ TEXT_CALLS = (
     "inverted_index",
     "ranked_inverted_index",
     "sequence_count",
+    "sink_index",
     "sort",
     "tail",
     "term_vector",

@@ -155,7 +155,7 @@ def plan_windows(
     first = size = 0
     for batch in batches(read):
         require_row_numbers(first + sum(frame.height for frame in held) + batch.height)
-        text = batch.schema[column] == pl.String
+        text = is_text(batch.schema[column])
         if not (text or gaps or column in others):  # as a label, the whole column is needed
             bare = _without_gaps(storage(batch[column])).alias(column)
             batch = batch.with_columns(in_form(bare, batch.schema[column]))
@@ -173,6 +173,7 @@ def plan_windows(
 
 def _window(frame: pl.DataFrame, column: str, others: list[str], first: int, limit: int) -> Window:
     rows = frame[column]
+    rows = rows.cast(pl.String) if is_text(rows.dtype) else rows
     corpora: tuple[Corpus, ...] = ()
     if rows.dtype != pl.String:
         found = (fitting(corpus, limit) for corpus in split_one_by_one(rows, cached=False))

@@ -340,8 +340,9 @@ class Index(Collection):
         Parameters
         ----------
         column
-            Compressed column, cut by the same tokenizer as the index's; an index without documents takes any. Each row
-            that is not null is a document.
+            Compressed column, cut by the same tokenizer as the index's; an index without documents takes any. Or plain
+            text (String, Categorical or Enum), which the index's tokenizer cuts; an index that stores text compresses
+            it. Each row that is not null is a document.
         id
             Ids of the new documents, of the type of the index's ids, if it has ids; otherwise documents get row numbers
             that continue the index's. Several new documents may have the same id, as in
@@ -363,7 +364,7 @@ class Index(Collection):
         Raises
         ------
         NotCompressedError
-            The series is not a compressed column.
+            The series is neither text nor a compressed column.
         InvalidGrammarError, LimitExceededError, EngineUnavailableError
             As for :func:`polars_tadoc.build_index`.
         ColumnMissingError

@@ -476,7 +476,7 @@ class TadocFrame:
         index
             The index, which does not change.
         column
-            Compressed column (optional if there is only one), with the index's tokenizer.
+            Compressed column (optional if there is only one), with the index's tokenizer; or a column of plain text.
         id
             Name of the column with the ids of the new documents, if the index has ids. An id that the index has already
             raises, unless ``upsert`` is set; several rows may have one id.
@@ -519,7 +519,7 @@ class TadocFrame:
         """
         if not isinstance(index, Index):
             raise TypeError(f"append_to: index is {type(index).__name__}, not an Index; build_index makes one")
-        texts, ids, known = self._column("append_to", column), self._labels("append_to", id), index.stored.metadata
+        texts, ids, known = self._text("append_to", column), self._labels("append_to", id), index.stored.metadata
         for name in () if known is None else known.columns:
             if name not in self._df.columns:
                 raise ColumnMissingError.for_name(name, self._df.columns, "append_to: the index's metadata")

@@ -650,7 +650,8 @@ class TadocLazyFrame:
     ) -> None:
         """Run the plan and save a search index of its rows as a folder, for :func:`polars_tadoc.load_index`.
 
-        Saves the index of :func:`polars_tadoc.build_index` in the format of :meth:`polars_tadoc.Index.save`, for more
+        The column is compressed or plain text, which is compressed only to be stored. Saves the index of
+        :func:`polars_tadoc.build_index` in the format of :meth:`polars_tadoc.Index.save`, for more
         documents than memory holds. The folder appears only when it is complete.
 
         Examples
@@ -669,7 +670,7 @@ class TadocLazyFrame:
         """
         lf, call = self._lf, "sink_index"
         schema = lf.collect_schema()
-        name = compressed_column(schema, column, call)
+        name = text_column(schema, column, call)
         how, metadata, store = require_codec(options["codec"]), options["metadata"], options["store"]
         counting = Options.of(options)
         require_bool("store", store, call)

@@ -70,7 +70,7 @@ def kept_bytes() -> int:
 
 
 def drop_scratch() -> None:
-    """Free what is kept."""
+    """Free all kept memory."""
     _free.clear()
 
 

@@ -7,19 +7,18 @@ from typing import Annotated, TypedDict, Unpack
 
 import polars as pl
 
-from polars_tadoc.compress.compress import compress
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.construct.collect import document_rows, documents_of, make_segment, require_rows
+from polars_tadoc.index.construct.plain_text import stored_form
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.query.analyzer import Analyzer
-from polars_tadoc.model.text_type import storage
 from polars_tadoc.model.word_map import MorphismOptions, naming_normalize
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.traversal.options import Options, StrategyOption, TokenizerOption
-from polars_tadoc.traversal.text_corpus import corpora_of, require_text
+from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, require_text
 
 
 class CodecOption(TypedDict, total=False):
@@ -145,8 +144,7 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     require_bool("store", store, "build_index")
     require_rows(column, id, metadata)
     with interruptible():
-        if store and column.dtype == pl.String:
-            column = storage(compress(column, tokenizer=options["tokenizer"], engine=options["engine"]))
+        column = stored_form(column, counting.tokenizer or WORDS, options["engine"], store)
         corpora = corpora_of(column, "build_index", counting.tokenizer)
         analyzer = Analyzer.of(corpora, counting.morphism)
         rows = document_rows(corpora)

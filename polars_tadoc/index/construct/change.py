@@ -15,16 +15,17 @@ from polars_tadoc.errors import ColumnMissingError, LimitExceededError
 from polars_tadoc.index.codecs import codec_of
 from polars_tadoc.index.construct.collect import MAX_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.construct.merge import merge
+from polars_tadoc.index.construct.plain_text import stored_form
 from polars_tadoc.index.documents import Documents, find, held, named
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.query.filter import bitmap, filter_mask
 from polars_tadoc.index.segment import Segment
-from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.array_types import Bools
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.traversal.options import Options, require_strategy
+from polars_tadoc.traversal.text_corpus import corpora_of, require_text
 
 MAX_CHUNKS = 32
 """Maximum pieces of ids, metadata and text, one per append, before they are joined."""
@@ -62,10 +63,10 @@ def append(
     require_bool("upsert", upsert, "append")
     if not isinstance(column, pl.Series):
         raise TypeError(
-            f"append takes a compressed column, a Polars Series, not {type(column).__name__}; for a frame write "
+            f"append takes a Polars Series, compressed or plain text, not {type(column).__name__}; for a frame write "
             'df.tadoc.append_to(index, "text", id="name"), or index.append(df["text"], id=df["name"])'
         )
-    column = require_tadoc(column, "append")
+    column = require_text(column, "append")
     require_rows(column, id, metadata, "append")
     stored = content.stored
     id = _require_alike(stored, id)
@@ -75,8 +76,9 @@ def append(
             "build it with id=, or omit upsert="
         )
     metadata = _require_same_columns(stored.metadata, metadata)
-    corpora = split(column)
-    analyzer = content.analyzer
+    analyzer, keeps = content.analyzer, stored.stored_text is not None
+    column = stored_form(column, analyzer.tokenizer, engine, keeps)
+    corpora = corpora_of(column, "append", analyzer.tokenizer if column.dtype == pl.String else None)
     if corpora:
         tokenizer = Analyzer.of(corpora, None).tokenizer
         if len(stored) == 0:  # an index of nulls takes the tokenizer of the first texts
@@ -91,7 +93,7 @@ def append(
         raise LimitExceededError(f"append: an index holds at most {MAX_DOCUMENTS:,} documents; build another one")
     if id is not None:
         content = _without_held(content, id, rows, upsert)
-    more = documents_of(column, rows, id, metadata, stored.stored_text is not None)
+    more = documents_of(column, rows, id, metadata, keeps)
     codec = codec_of(content.segments[0].postings)
     with naming_normalize("append", column.name):
         segment = make_segment(corpora, rows, Options(analyzer.morphism, strategy, engine), codec)

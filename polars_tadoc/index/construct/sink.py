@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.engine.choose import choose
@@ -18,6 +20,7 @@ from polars_tadoc.execute.windows import Window, in_parts
 from polars_tadoc.index.codecs import Codec
 from polars_tadoc.index.construct.collect import MAX_DOCUMENTS, count_words, document_rows
 from polars_tadoc.index.construct.disk_array import Spool
+from polars_tadoc.index.construct.plain_text import stored_form
 from polars_tadoc.index.construct.posting_files import LONG, PostingsWriter
 from polars_tadoc.index.construct.sink_documents import DocumentsWriter
 from polars_tadoc.index.construct.sink_terms import TermsWriter
@@ -33,6 +36,7 @@ from polars_tadoc.records import Checkpoint, Spill
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.arrow_arrays import lent, strings
 from polars_tadoc.traversal.options import Options
+from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, naming_rows, require_tokenizer
 
 LAYOUT = Layout(("word", "row"), 2)
 """Counts of words by document; a word's documents may arrive in several ranges. The first word is the empty string,
@@ -83,7 +87,7 @@ def sink_index(
         for partition, window in enumerate(windows, start=-1):  # the first window of a packed scan has no partition
             is_counted = partition in spill.covered
             for part in in_parts(window, limit):
-                building.add(part, is_counted)
+                building.add(building.cut(part), is_counted)
             if partition >= 0 and not is_counted:
                 spill.finish(partition)
         segment = _Segment(writer, codec, scratch)
@@ -102,6 +106,19 @@ class _Building:
         self._options, self._documents, self._spill = options, documents, spill
         self.analyzer = Analyzer(Tokenizer("words"), options.morphism)
         self._seen, self._count = False, 0
+
+    def cut(self, window: Window) -> Window:
+        """Return a window of documents as corpora, and its text compressed if it is stored."""
+        text, tokenizer = window.column, self._options.tokenizer
+        if text is not None and text.dtype == pl.String:
+            with naming_rows(text, window.first):
+                kept = stored_form(text, tokenizer or WORDS, self._options.engine, self._documents.stores_text)
+                corpora = corpora_of(kept, CALL, tokenizer)
+            moved = (replace(corpus, rows=corpus.rows + window.first) for corpus in corpora)
+            return replace(window, corpora=tuple(moved), column=kept)
+        for corpus in window.corpora:
+            require_tokenizer(corpus, tokenizer, CALL)
+        return window
 
     def add(self, window: Window, is_counted: bool) -> None:
         """Count the words of a window's documents unless already counted, and write their data."""

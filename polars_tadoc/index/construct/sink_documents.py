@@ -63,6 +63,11 @@ class DocumentsWriter:
         self._text = _TextWriter(folder / "text.parquet") if self._store else None
 
     @property
+    def stores_text(self) -> bool:
+        """Whether the compressed text is written."""
+        return self._store
+
+    @property
     def columns(self) -> list[str]:
         """Names of the columns to read besides the text."""
         return list(dict.fromkeys([*([] if self._id is None else [self._id]), *(self._metadata or [])]))

@@ -482,7 +482,7 @@ WRONG: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
         "append_to: index is str",
         lambda: compressed(["c"]).to_frame().tadoc.append_to("text", "id"),  # type: ignore[arg-type]
     ),
-    "text": (NotCompressedError, "append", lambda: tadoc.build_index(compressed(["a"])).append(pl.Series(["b"]))),
+    "numbers": (NotCompressedError, "append", lambda: tadoc.build_index(compressed(["a"])).append(pl.Series([1]))),
     "another tokenizer": (
         ValueError,
         '"whitespace"',
