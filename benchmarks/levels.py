@@ -66,7 +66,7 @@ def answer(name: str, megabytes: float, threads: int) -> None:
     for call, run in list(known.items()):
         try:
             run()
-        except TypeError:  # another checkout may lack it
+        except (AttributeError, TypeError):  # another checkout may lack it
             del known[call]
     print(json.dumps(list(known)), flush=True)
     for line in sys.stdin:

@@ -131,6 +131,6 @@ def _lines(source: Source, analytic: str, n: int, asked: str) -> str:
     for strategy in STRATEGIES:
         parts = ", ".join(f"{name} {choice.features[name]:,.0f}" for name in choice.costs[strategy])
         lines.append(f"  {strategy}: {choice.milliseconds[strategy]:.2f} ms estimated from {parts}")
-    if asked == "auto" and source.engine.name == "gpu" and FAMILIES[analytic] in EXPANDED_COSTS:
+    if asked == "auto" and source.engine.keeps_rows and FAMILIES[analytic] in EXPANDED_COSTS:
         lines.append("  a column that stays on the GPU: the words themselves, expanded once, where that is faster")
     return "\n".join(lines)

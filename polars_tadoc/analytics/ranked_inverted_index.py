@@ -22,7 +22,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.records.packed_records import sort_records
-from polars_tadoc.records.records import Layout, Records, stretches, word_columns
+from polars_tadoc.records.records import Layout, Records, runs_of_equal, word_columns
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import (
@@ -93,7 +93,7 @@ class RankedTransport(Transport[Postings]):
         """Order each run's rows by their counts, and apply limits."""
         assert records.counts is not None
         n = self.layout.group
-        ids, offsets = stretches(records.keys[:, :n])
+        ids, offsets = runs_of_equal(records.keys[:, :n])
         rows, counts = records.keys[:, n].copy(), records.counts.copy()
         kept, offsets, rows, counts = rank_postings(offsets, rows, counts, min_count, top)
         return Postings(records.vocabulary, ids[kept], offsets, rows, counts)

@@ -21,7 +21,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow
 from polars_tadoc.records.packed_records import sort_records
-from polars_tadoc.records.records import Layout, Records, stretches
+from polars_tadoc.records.records import Layout, Records, runs_of_equal
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.documented import documented_by
@@ -93,7 +93,7 @@ class TermVectorTransport(Transport[DocumentWords]):
     def part(self, records: Records) -> DocumentWords:
         """Order each row's words by their counts."""
         assert records.counts is not None
-        rows, offsets = stretches(records.keys[:, 0])
+        rows, offsets = runs_of_equal(records.keys[:, 0])
         order = np.lexsort((records.keys[:, 1], ~records.counts, records.keys[:, 0]))
         ids, counts = records.keys[order, 1], records.counts[order]
         return DocumentWords(records.vocabulary, rows.astype(np.int64), offsets, ids, counts)

@@ -27,7 +27,7 @@ from polars_tadoc.model.payload import short_name
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import sort_records
-from polars_tadoc.records.records import Layout, Records, stretches
+from polars_tadoc.records.records import Layout, Records, runs_of_equal
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import Default, takes_options
@@ -66,7 +66,7 @@ class MatchTransport(Transport[Matches]):
 
     def part(self, records: Records) -> Matches:
         """List the queries of each row."""
-        rows, offsets = stretches(records.keys[:, 0])
+        rows, offsets = runs_of_equal(records.keys[:, 0])
         return Matches(rows.astype(np.int64), offsets, records.keys[:, 1].copy())
 
 

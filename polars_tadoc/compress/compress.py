@@ -15,7 +15,7 @@ from polars_tadoc.compress.append import RecentGrammar, encode, row_bytes
 from polars_tadoc.compress.known_words import number_by_dictionary
 from polars_tadoc.compress.progress_bar import Bar, bar_of
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
-from polars_tadoc.engine.choose import Engine, EngineOption, choose, engines_for, require_engine
+from polars_tadoc.engine.choose import Engine, EngineOption, choose, engines_for, map_on, require_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.kernels.primitives.lists import running_sum
@@ -32,7 +32,6 @@ from polars_tadoc.model.text_type import DTYPE, STORAGE, in_form, result_type
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
-from polars_tadoc.runtime.parallel import map_apart
 from polars_tadoc.runtime.plain_name import plain
 
 ROWS_PER_GRAMMAR = 250_000
@@ -213,8 +212,7 @@ class Compression:
             (text.slice(start, stop - start), sizes[start:stop])
             for start, stop in cut_grammars(sizes, self.rows_per_grammar)
         ]
-        # encoding with an existing grammar calls Polars
-        one_by_one = bool(self.recent) or not all(self.engine_for(int(own.sum())).uses_cpu_threads for _, own in blocks)
+        engines = [self.engine_for(int(own.sum())) for _, own in blocks]
         with interruptible(), bar_of(len(text), "compress", self.progress) as bar:
             batches = DeviceBatches("compress", self.engine)
 
@@ -228,7 +226,8 @@ class Compression:
                 return made
 
             try:
-                parts = [make(block) for block in blocks] if one_by_one else map_apart(make, blocks)
+                # encoding with an existing grammar calls Polars
+                parts = [make(block) for block in blocks] if self.recent else map_on(engines, make, blocks)
             except ValueError:
                 require_utf8(named)  # names the row of the whole column
                 raise

@@ -35,7 +35,7 @@ MAX_ROWS = 1 << 32
 """Maximum rows: results number them in 32 bits."""
 
 
-class Stretch(NamedTuple):
+class Interval(NamedTuple):
     """Consecutive rows of a file."""
 
     path: Path
@@ -50,7 +50,7 @@ class Stretch(NamedTuple):
 class Piece:
     """One split: the input of one task."""
 
-    stretches: tuple[Stretch, ...]
+    intervals: tuple[Interval, ...]
     """Intervals of files, in order."""
     first_row: int
     """Row number of its first row, over all splits."""
@@ -58,10 +58,10 @@ class Piece:
     @property
     def rows(self) -> int:
         """Number of rows."""
-        return sum(one.rows for one in self.stretches)
+        return sum(one.rows for one in self.intervals)
 
     def __str__(self) -> str:
-        one, *more = self.stretches
+        one, *more = self.intervals
         return f"{one.path} from row {one.first:,}" + (f" and {len(more)} more files" if more else "")
 
 
@@ -70,7 +70,7 @@ class PackedPiece(Piece):
     """A split of packed rows: one row group."""
 
     def __str__(self) -> str:
-        return f"{self.stretches[0].path}, row group {self.stretches[0].first}"
+        return f"{self.intervals[0].path}, row group {self.intervals[0].first}"
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Files:
                 column = file.column if column is None else column
             if not is_tadoc(schema.get(column)):
                 raise NotCompressedError(f'{call}: the packed column of {paths[0]} is "{file.column}", not "{column}"')
-            cut: Iterator[tuple[Stretch, ...]] = ((one,) for path in paths for one in _row_groups(path, own, call))
+            cut: Iterator[tuple[Interval, ...]] = ((one,) for path in paths for one in _row_groups(path, own, call))
         else:
             if column is None:
                 raise NotCompressedError(
@@ -138,11 +138,11 @@ class Files:
                     )
                 string_column(own, column, f"{call}: {path}")
                 _require_same(own, first, path, call)
-            cut = _cut([one for path in paths for one in _text_stretches(path, column)])
+            cut = _cut([one for path in paths for one in _text_intervals(path, column)])
         pieces: list[Piece] = []
         row = 0
-        for stretches in cut:
-            piece = (PackedPiece if packed else Piece)(stretches, row)
+        for intervals in cut:
+            piece = (PackedPiece if packed else Piece)(intervals, row)
             pieces.append(piece)
             row += piece.rows
         if row > MAX_ROWS:
@@ -164,7 +164,7 @@ class Files:
     def read(self, piece: Piece, names: Sequence[str] | None = None) -> pl.DataFrame:
         """Read rows of text files; all columns by default."""
         frames = []
-        for one in piece.stretches:
+        for one in piece.intervals:
             rows = pl.scan_parquet(one.path, glob=False).slice(one.first, one.rows)
             wanted = cs.by_name(list(self.schema) if names is None else names, require_all=True)
             with _naming(one.path):
@@ -176,14 +176,14 @@ class Files:
     @property
     def nothing(self) -> Piece:
         """Return a split of text without rows."""
-        return Piece((Stretch(self.first, 0, 0),), 0)
+        return Piece((Interval(self.first, 0, 0),), 0)
 
     def labels(self, piece: Piece, name: str) -> pl.Series:
         """Read the labels of rows."""
         if not self.packed:
             return self.read(piece, [name])[name]
         values = []
-        for one in piece.stretches:
+        for one in piece.intervals:
             with PackedFile(one.path) as file:
                 lists = file.read(one.first, [name])[name]
                 values.append(plain(lists).explode(empty_as_null=False, keep_nulls=False))
@@ -199,7 +199,7 @@ class Files:
 
         """
         row = piece.first_row
-        for one in piece.stretches:
+        for one in piece.intervals:
             with PackedFile(one.path) as file:
                 packed = file.read(one.first, [self.column])[self.column]
             for place in range(len(packed)):
@@ -249,7 +249,7 @@ def _require_same(own: pl.Schema, first: pl.Schema, path: Path, call: str) -> No
         )
 
 
-def _row_groups(path: Path, first: pl.Schema, call: str) -> Iterator[Stretch]:
+def _row_groups(path: Path, first: pl.Schema, call: str) -> Iterator[Interval]:
     """List the row groups of a packed file with their numbers of documents, which are checked on reading."""
     with PackedFile(path) as file, arrow_file(path) as content, open_parquet(content) as parquet:
         _require_same(file.schema, first, path, call)
@@ -260,7 +260,7 @@ def _row_groups(path: Path, first: pl.Schema, call: str) -> Iterator[Stretch]:
             if known.num_rows != 1 or documents < 2:  # an empty or null list counts as one value
                 packed = file.read(group, [file.column])[file.column]
                 documents = int(packed.struct.field("valid").list.len().sum())
-            yield Stretch(path, group, documents)
+            yield Interval(path, group, documents)
 
 
 def _leaf(file: pq.ParquetFile, start: str) -> int:
@@ -268,27 +268,27 @@ def _leaf(file: pq.ParquetFile, start: str) -> int:
     return next(place for place in range(len(file.schema)) if file.schema.column(place).path.startswith(start))
 
 
-def _text_stretches(path: Path, column: str) -> Iterator[tuple[Stretch, int]]:
+def _text_intervals(path: Path, column: str) -> Iterator[tuple[Interval, int]]:
     """List the row groups of a file with the bytes of their text."""
     with _naming(path), arrow_file(path) as content, open_parquet(content) as file:
         leaf = next(place for place in range(len(file.schema)) if file.schema.column(place).path == column)
         first = 0
         for group in range(file.num_row_groups):
             known = file.metadata.row_group(group)
-            yield Stretch(path, first, known.num_rows), known.column(leaf).total_uncompressed_size
+            yield Interval(path, first, known.num_rows), known.column(leaf).total_uncompressed_size
             first += known.num_rows
 
 
-def _cut(found: list[tuple[Stretch, int]]) -> Iterator[tuple[Stretch, ...]]:
+def _cut(found: list[tuple[Interval, int]]) -> Iterator[tuple[Interval, ...]]:
     """Gather adjacent row groups into splits of about ``PIECE_BYTES`` of text."""
-    held: list[Stretch] = []
+    held: list[Interval] = []
     size = 0
     for one, nbytes in found:
         if held and size + nbytes > PIECE_BYTES:
             yield tuple(held)
             held, size = [], 0
         if held and (held[-1].path, held[-1].first + held[-1].rows) == (one.path, one.first):
-            held[-1] = Stretch(one.path, held[-1].first, held[-1].rows + one.rows)
+            held[-1] = Interval(one.path, held[-1].first, held[-1].rows + one.rows)
         else:
             held.append(one)
         size += nbytes

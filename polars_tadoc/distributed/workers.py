@@ -25,7 +25,7 @@ from polars_tadoc.analytics.twig_filter import TwigFilterOnWorkers, TwigFilterRe
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
 from polars_tadoc.compress.compress import Compression, CompressOnWorkers, compress
 from polars_tadoc.config import EngineName, settings
-from polars_tadoc.distributed import worker_tasks as answering
+from polars_tadoc.distributed import worker_tasks
 from polars_tadoc.distributed.compressing import compress_piece
 from polars_tadoc.distributed.file_splits import Files
 from polars_tadoc.distributed.pool import Pool, Task
@@ -391,7 +391,7 @@ class Workers:
             analytic = replace(analytic, column=files.column)
         folder = Path(tempfile.mkdtemp(prefix=f"{analytic.name}-", dir=self._folder.path))
         shards = SHARDS * len(self)
-        job = answering.Job(folder, analytic, files, id, shards, self._room, BLOCK_RECORDS)
+        job = worker_tasks.Job(folder, analytic, files, id, shards, self._room, BLOCK_RECORDS)
         results: list[Path] = []
         try:
             with self._folder.writing():
@@ -405,14 +405,14 @@ class Workers:
                     folder.rmdir()
         return pl.scan_parquet(results, glob=False)
 
-    def _results(self, job: answering.Job, path: Path) -> list[Path]:
+    def _results(self, job: worker_tasks.Job, path: Path) -> list[Path]:
         """Run an analytic; return the files of the result in order."""
         call, layout = job.analytic.name, job.analytic.layout
         pieces = [Task(str(piece), (path, number)) for number, piece in enumerate(job.files.pieces)]
         if layout.columns[0] == "row" and not layout.documents and pieces:
-            return self._pool.run(call, answering.answer_piece, pieces)
-        find = answering.find_frequencies if layout.documents else answering.find
-        found: list[answering.Found] = self._pool.run(call, find, pieces, answering.hand_over)
+            return self._pool.run(call, worker_tasks.answer_piece, pieces)
+        find = worker_tasks.find_frequencies if layout.documents else worker_tasks.find
+        found: list[worker_tasks.Found] = self._pool.run(call, find, pieces, worker_tasks.hand_over)
         shared: dict[int, list[Path]] = {}
         for shard, file in (one for handed_over in found for one in handed_over.files):
             shared.setdefault(shard, []).append(file)
@@ -420,18 +420,18 @@ class Workers:
             Task(f"shard {shard} of {job.shards}", (path, shard, sorted(files)))
             for shard, files in sorted(shared.items())
         ]
-        blocks = [block for own in self._pool.run(call, answering.merge_shard, merging) for block in own]
+        blocks = [block for own in self._pool.run(call, worker_tasks.merge_shard, merging) for block in own]
         if layout.documents and pieces:
             totals = sum(one.documents for one in found), sum(one.words for one in found)
             weighing = [Task(piece.name, (*piece.arguments, *totals, blocks)) for piece in pieces]
-            return self._pool.run(call, answering.weigh_piece, weighing)
+            return self._pool.run(call, worker_tasks.weigh_piece, weighing)
         records = sum(block.records for block in blocks)
         count = 1 if job.analytic.limits[1] is not None else max(1, min(job.shards, records // RANGE_RECORDS))
-        stretches = [
-            Task(f"part {number} of {count} of the result", (path, number, *stretch))
-            for number, stretch in enumerate(answering.ranges(blocks, count))
+        tasks = [
+            Task(f"part {number} of {count} of the result", (path, number, *interval))
+            for number, interval in enumerate(worker_tasks.ranges(blocks, count))
         ]
-        return self._pool.run(call, answering.order_range, stretches)
+        return self._pool.run(call, worker_tasks.order_range, tasks)
 
 
 def _memory() -> int:

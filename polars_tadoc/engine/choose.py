@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict, get_args
+from typing import Annotated, Any, TypedDict, TypeVar, get_args
 
 from polars_tadoc.config import EngineName, settings
 from polars_tadoc.engine import cpu, cuda
@@ -17,6 +17,10 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.option_signature import Default
+from polars_tadoc.runtime.parallel import map_apart
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 GPU_REPAYS_AT = 1 << 20
 """Symbols from which "auto" uses a GPU: with fewer, transferring the rows takes as long as a traversal on the CPU
@@ -50,9 +54,17 @@ class Engine:
         return rules
 
     @property
-    def uses_cpu_threads(self) -> bool:
-        """Whether a call uses all CPU threads; if not, threads take turns to give the engine work."""
-        return self.resident is None
+    def keeps_rows(self) -> bool:
+        """Whether rows stay in the engine's own memory between calls."""
+        return self.resident is not None
+
+    def threads(self, of: int) -> int:
+        """Return how many of some CPU threads a call uses; with one, threads take turns to give the engine work."""
+        return of if self.resident is None else 1
+
+    def host_cache(self, cache: dict[Any, Any]) -> dict[Any, Any]:
+        """Return a cache of arrays that kernels read; an empty one if the engine caches its arrays itself."""
+        return cache if self.resident is None else {}
 
     def keep(
         self,
@@ -157,6 +169,12 @@ def runnable(asked: str) -> tuple[Engine, ...]:
 def finishing_engine(engine: str | None, merged: Engine) -> Engine:
     """Return the engine that finishes results merged on another: a GPU if asked for by name, otherwise the same."""
     return GPU if require_engine(engine) == "gpu" else merged
+
+
+def map_on(engines: Sequence[Engine], work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Call a function that uses some engines for each item: side by side if all engines use CPU threads."""
+    apart = all(engine.resident is None for engine in engines)
+    return map_apart(work, items) if apart else [work(item) for item in items]
 
 
 def release_all() -> None:

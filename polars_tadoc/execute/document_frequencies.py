@@ -45,51 +45,51 @@ class FrequencyTable:
 
     def __init__(self, folder: SpillFolder, room: int) -> None:
         self._folder, self._room = folder, room
-        self._held: list[_Stretch] = []
-        self._size = self._stretches = 0
+        self._held: list[_Run] = []
+        self._size = self._runs = 0
 
     def append(self, words: pa.LargeStringArray, counts: UInt64) -> None:
         """Append words, which must sort after the existing ones."""
         for start in range(0, len(words), MAX_WORDS):
-            stretch = _Stretch(Vocabulary(words[start : start + MAX_WORDS]), counts[start : start + MAX_WORDS])
-            self._held.append(stretch)
-            self._size += stretch.nbytes
+            run = _Run(Vocabulary(words[start : start + MAX_WORDS]), counts[start : start + MAX_WORDS])
+            self._held.append(run)
+            self._size += run.nbytes
         if self._size > self._room:
             self._write_down()
 
     def _write_down(self) -> None:
         with self._folder.writing():
-            for stretch in self._held:
-                path = self._folder.path / f"frequencies-{self._stretches}.arrow"
-                batch = pa.record_batch([stretch.words.strings, lent(stretch.counts)], ["word", "count"])
+            for run in self._held:
+                path = self._folder.path / f"frequencies-{self._runs}.arrow"
+                batch = pa.record_batch([run.words.strings, lent(run.counts)], ["word", "count"])
                 with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, batch.schema) as writer:
                     writer.write_batch(batch)
-                self._stretches += 1
+                self._runs += 1
         self._held, self._size = [], 0
 
     def look_up(self, words: Vocabulary) -> UInt64:
         """Return the number of rows of each given word, uint64; the words are in code point order and all known."""
         found = np.ones(len(words), np.uint64)
         start = 0
-        for stretch in self._all():
+        for run in self._all():
             if start == len(words):
                 break
-            last = stretch.words.strings[-1].as_py()
+            last = run.words.strings[-1].as_py()
             stop = bisect_right(words.strings, last, start, key=lambda word: word.as_py())
-            stretch.look_up(words, start, stop, found)
+            run.look_up(words, start, stop, found)
             start = stop
         return found
 
-    def _all(self) -> Iterator[_Stretch]:
-        for number in range(self._stretches):
+    def _all(self) -> Iterator[_Run]:
+        for number in range(self._runs):
             path = self._folder.path / f"frequencies-{number}.arrow"
             with pa.OSFile(str(path), "rb") as file:
                 batch = pa.ipc.open_stream(file).read_next_batch()
-            yield _Stretch(Vocabulary(batch.column(0)), view(batch.column(1)))
+            yield _Run(Vocabulary(batch.column(0)), view(batch.column(1)))
         yield from self._held
 
 
-class _Stretch:
+class _Run:
     """A block of consecutive words."""
 
     def __init__(self, words: Vocabulary, counts: UInt64) -> None:

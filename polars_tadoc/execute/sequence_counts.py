@@ -75,6 +75,8 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
     span_option: ClassVar[str]
     """The option with the number of words, "n" or "window"."""
     joins_grammars_on: ClassVar[tuple[str, ...]] = ("cpu", "gpu")
+    counts_text_on: ClassVar[tuple[str, ...]] = ("cpu",)
+    """Engines that have :meth:`text_kernel`."""
     top: int | None
     min_count: int
 
@@ -112,7 +114,7 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
 
     def text_part(self, text: pl.Series, tokenizer: Tokenizer, engine: Engine) -> Counts | None:
         """Count the sequences of a String column block by block, on the CPU; raises ``ValueError`` if not UTF-8."""
-        if engine.name != "cpu" or self.options.morphism is not None:
+        if engine.name not in self.counts_text_on or self.options.morphism is not None:
             return None
         found = self.text_kernel(text, tokenizer, self.span, self.min_count, self.top)
         if found is None:

@@ -81,14 +81,14 @@ def scan_parquet(source: Source, **options: Any) -> pl.LazyFrame:
         pl.scan_parquet(_named(one.file), glob=False, hive_partitioning=False, **access).collect_schema()
         for one in found
     ]
-    stretches = _file_runs(found, schemas)
+    runs = _file_runs(found, schemas)
     schema = options.pop("schema", None)
-    if schema is None and len(stretches) > 1:
+    if schema is None and len(runs) > 1:
         schema = schemas[0]  # the schema that Polars requires of all files of one scan
     last = {}
-    if len(stretches) > 1:
+    if len(runs) > 1:
         last = {option: options.pop(option, None) for option in ("n_rows", "row_index_name", "row_index_offset")}
-    scans = [stretch.scan(schema, options) for stretch in stretches]
+    scans = [run.scan(schema, options) for run in runs]
     lf = pl.concat(scans, how="vertical") if len(scans) > 1 else scans[0]
     if last.get("n_rows") is not None:
         lf = lf.head(last["n_rows"])
@@ -126,15 +126,15 @@ class _FileRun:
 
 
 def _file_runs(found: list[Found], schemas: list[pl.Schema]) -> list[_FileRun]:
-    stretches = [_FileRun()]
+    runs = [_FileRun()]
     for one, schema in zip(found, schemas, strict=True):
         types = {name: dtype for name, dtype in schema.items() if is_compressed(dtype)}
-        known = stretches[-1].types
+        known = runs[-1].types
         if any(known.get(name, dtype) != dtype for name, dtype in types.items()):
-            stretches.append(_FileRun())
-        stretches[-1].files.append(one)
-        stretches[-1].types.update(types)
-    return stretches
+            runs.append(_FileRun())
+        runs[-1].files.append(one)
+        runs[-1].types.update(types)
+    return runs
 
 
 def _named(file: File) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from polars_tadoc.errors import InvalidRecordsError, NotAFileError
-from polars_tadoc.records.interval_set import Stretches
+from polars_tadoc.records.interval_set import IntervalSet
 from polars_tadoc.records.spill_folder import explained, remove_stale
 from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
 from polars_tadoc.runtime.regular_file import open_regular, read_json_text
@@ -70,7 +70,7 @@ class Checkpoint:
         self._question: dict[str, Any] = json.loads(json.dumps(dict(question)))
         self._files: dict[str, dict[str, list[int]]] = {}
         """Files of each finished run, with sizes and checksums."""
-        self.covered = Stretches()
+        self.covered = IntervalSet()
         """Partitions whose records are in the runs."""
         with self.writing():
             if not self.path.is_dir():
@@ -139,8 +139,8 @@ class Checkpoint:
             said = json.loads(text)
             version, question, runs, covered = (said[name] for name in ("version", "question", "runs", "covered"))
             sound = version == VERSION and isinstance(question, dict) and _are_runs(runs)
-            stretches = Stretches((first, last) for first, last in covered)
-            sound = sound and all(type(number) is int for stretch in stretches.stretches for number in stretch)
+            intervals = IntervalSet((first, last) for first, last in covered)
+            sound = sound and all(type(number) is int for interval in intervals.intervals for number in interval)
             is_sealed = "crc32" in said
             is_whole = text == manifest_text(said).encode()
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -151,7 +151,7 @@ class Checkpoint:
             raise self._damaged(path, "damaged, or written by an older polars_tadoc, without a checksum")
         if is_whole:
             self._require_same(question)
-        if any(first < 0 or last >= self._partitions for first, last in stretches.stretches):
+        if any(first < 0 or last >= self._partitions for first, last in intervals.intervals):
             raise self._damaged(path, f"damaged: it names partitions beyond the {self._partitions:,} of the scan")
         if not is_whole:
             raise self._damaged(path, "damaged: checksum mismatch")
@@ -166,7 +166,7 @@ class Checkpoint:
                     raise self._damaged(file, "not a regular file") from None
                 if found != [size, checksum]:
                     raise self._damaged(file, "damaged")
-        self._files, self.covered = runs, stretches
+        self._files, self.covered = runs, intervals
 
     def _manifest(self, path: Path) -> bytes:
         try:
@@ -213,7 +213,7 @@ class Checkpoint:
             "version": VERSION,
             "question": self._question,
             "runs": self._files,
-            "covered": self.covered.stretches,
+            "covered": self.covered.intervals,
         }
         with atomic_file(self.path / MANIFEST, self._call, private=True) as temporary:
             temporary.write_text(manifest_text(said))

@@ -25,7 +25,7 @@ READ_SHARE = 4
 
 
 @dataclass(frozen=True, eq=False)
-class _Stretch:
+class _Run:
     """Records of a block of consecutive keys, by descending count; in memory or in a file."""
 
     counts: UInt64
@@ -65,14 +65,14 @@ class ByCount:
 
     def __init__(self, form: KeyForm, top: int | None, room: int, folder: SpillFolder) -> None:
         self._form, self._top, self._room, self._folder = form, top, room, folder
-        self._stretches: list[_Stretch] = []
+        self._runs: list[_Run] = []
         self._held = 0
         """Records in memory."""
         self._files = 0
 
     def add(self, keys: UInt64, counts: UInt64) -> None:
         """Add records whose keys follow all earlier ones."""
-        if self._top is not None and self._stretches and self._held >= self._top:
+        if self._top is not None and self._runs and self._held >= self._top:
             kept = counts > self._least(self._top)  # at equal counts, earlier records win
             keys, counts = keys[:, kept], counts[kept]
         if not len(counts) or self._top == 0:
@@ -88,12 +88,12 @@ class ByCount:
             last = int(np.searchsorted(offsets, self._top))
             counts, offsets = counts[:last], np.append(offsets[:last], self._top)
             keys = keys[:, : self._top].copy()
-        self._stretches.append(_Stretch(counts, offsets, keys))
+        self._runs.append(_Run(counts, offsets, keys))
         self._held += int(offsets[-1])
 
     def _least(self, top: int) -> np.uint64:
         """Return the count that at least ``top`` of the records in memory reach."""
-        held = [one for one in self._stretches if not isinstance(one.keys, Path)]
+        held = [one for one in self._runs if not isinstance(one.keys, Path)]
         counts, sizes = np.concatenate([one.counts for one in held]), _sizes(held)
         order = np.argsort(counts)[::-1]
         return np.uint64(counts[order][np.searchsorted(np.cumsum(sizes[order]), top)])
@@ -101,18 +101,18 @@ class ByCount:
     def _keep_best(self, top: int) -> None:
         """Keep only the records in memory that may be in the result."""
         keys, counts = next(self._read(top, top))
-        self._stretches, self._held = [], 0
+        self._runs, self._held = [], 0
         self._hold(*by_falling_count(keys, counts))
 
     def _write(self) -> None:
         """Move the records in memory to files."""
-        for place, one in enumerate(self._stretches):
+        for place, one in enumerate(self._runs):
             if not isinstance(one.keys, Path):
                 path = self._folder.path / f"order-{self._files:06}.keys.parquet"
                 self._files += 1
                 with self._folder.writing(), KeysWriter(path, self._form, False, GROUP) as writer:
                     writer.write(one.keys, None)
-                self._stretches[place] = replace(one, keys=path)
+                self._runs[place] = replace(one, keys=path)
         self._held = 0
         give_back_memory(self._room)
 
@@ -121,14 +121,14 @@ class ByCount:
         return self._read(max(batch, self._room // (8 * self._form.limbs * READ_SHARE)), self._top)
 
     def _read(self, most: int, top: int | None) -> Iterator[tuple[UInt64, UInt64]]:
-        counts = np.concatenate([np.zeros(0, np.uint64), *(one.counts for one in self._stretches)])
-        owners = np.repeat(np.arange(len(self._stretches)), [len(one.counts) for one in self._stretches])
+        counts = np.concatenate([np.zeros(0, np.uint64), *(one.counts for one in self._runs)])
+        owners = np.repeat(np.arange(len(self._runs)), [len(one.counts) for one in self._runs])
         order = np.lexsort((owners, ~counts))
         counts, owners = counts[order], owners[order]
-        ends = np.cumsum(_sizes(self._stretches)[order])
+        ends = np.cumsum(_sizes(self._runs)[order])
         total = int(ends[-1]) if len(ends) else 0
         total = total if top is None else min(total, top)
-        places = np.zeros(len(self._stretches), np.int64)
+        places = np.zeros(len(self._runs), np.int64)
         done = 0
         while done < total:
             goal = min(done + most, total)
@@ -151,7 +151,7 @@ class ByCount:
             place, taken = int(places[number]), int(sizes[wanted].sum())
             if not taken:
                 continue
-            part, read = self._stretches[number].read(place, place + taken, self._form), 0
+            part, read = self._runs[number].read(place, place + taken, self._form), 0
             for start, size in zip(starts[wanted].tolist(), sizes[wanted].tolist(), strict=True):
                 keys[:, start : start + size] = part[:, read : read + size]
                 read += size
@@ -160,7 +160,7 @@ class ByCount:
         return keys
 
 
-def _sizes(stretches: list[_Stretch]) -> Int64:
+def _sizes(runs: list[_Run]) -> Int64:
     """Return the number of records of each count in blocks."""
-    sizes: Int64 = np.concatenate([np.zeros(0, np.int64), *(np.diff(one.offsets) for one in stretches)])
+    sizes: Int64 = np.concatenate([np.zeros(0, np.int64), *(np.diff(one.offsets) for one in runs)])
     return sizes

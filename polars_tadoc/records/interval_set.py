@@ -6,12 +6,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Set
 
 
-class Stretches(Set[int]):
+class IntervalSet(Set[int]):
     """A set of integers, stored as disjoint intervals.
 
     Parameters
     ----------
-    stretches
+    intervals
         First and last number of each interval, ascending.
 
     Raises
@@ -21,11 +21,11 @@ class Stretches(Set[int]):
 
     """
 
-    def __init__(self, stretches: Iterable[tuple[int, int]] = ()) -> None:
-        self.stretches = tuple(stretches)
-        self._firsts = [first for first, _ in self.stretches]
-        ends = [number for stretch in self.stretches for number in stretch]
-        falls = any(first > last for first, last in self.stretches)
+    def __init__(self, intervals: Iterable[tuple[int, int]] = ()) -> None:
+        self.intervals = tuple(intervals)
+        self._firsts = [first for first, _ in self.intervals]
+        ends = [number for interval in self.intervals for number in interval]
+        falls = any(first > last for first, last in self.intervals)
         if falls or any(last >= first for last, first in zip(ends[1::2], ends[2::2], strict=False)):
             raise ValueError("intervals are not in ascending order")
 
@@ -33,20 +33,20 @@ class Stretches(Set[int]):
         if not isinstance(number, int):
             return False
         place = bisect_right(self._firsts, number) - 1
-        return place >= 0 and number <= self.stretches[place][1]
+        return place >= 0 and number <= self.intervals[place][1]
 
     def __iter__(self) -> Iterator[int]:
-        return (number for first, last in self.stretches for number in range(first, last + 1))
+        return (number for first, last in self.intervals for number in range(first, last + 1))
 
     def __len__(self) -> int:
-        return sum(last - first + 1 for first, last in self.stretches)
+        return sum(last - first + 1 for first, last in self.intervals)
 
-    def also(self, numbers: Iterable[int]) -> Stretches:
+    def also(self, numbers: Iterable[int]) -> IntervalSet:
         """Return the union with some numbers."""
         joined: list[tuple[int, int]] = []
-        for first, last in sorted([*self.stretches, *((number, number) for number in numbers)]):
+        for first, last in sorted([*self.intervals, *((number, number) for number in numbers)]):
             if joined and first <= joined[-1][1] + 1:
                 joined[-1] = joined[-1][0], max(last, joined[-1][1])
             else:
                 joined.append((first, last))
-        return Stretches(joined)
+        return IntervalSet(joined)

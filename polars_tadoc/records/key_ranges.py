@@ -116,15 +116,15 @@ def read_ranges(
         most = max(MAX_RANGES * quota - waiting, sum(max(source.file.sizes, default=0) for source in sources))
         groups, below = plan.take(quota - waiting, most, lowest, mask, call)
         read = map_parallel(lambda one: _read(sources[one[0]], one[1], form, words), groups)
-        stretches = held + read
+        intervals = held + read
         if below is None:
-            yield Range(*merge_sorted(stretches), None)
+            yield Range(*merge_sorted(intervals), None)
             return
-        cuts = [int(np.searchsorted(keys[0], below)) for keys, _ in stretches]
-        held = [_cut(one, cut, None) for one, cut in zip(stretches, cuts, strict=True) if cut < one[0].shape[1]]
-        ready = [_cut(one, 0, cut) for one, cut in zip(stretches, cuts, strict=True)]
+        cuts = [int(np.searchsorted(keys[0], below)) for keys, _ in intervals]
+        held = [_cut(one, cut, None) for one, cut in zip(intervals, cuts, strict=True) if cut < one[0].shape[1]]
+        ready = [_cut(one, 0, cut) for one, cut in zip(intervals, cuts, strict=True)]
         merged = merge_sorted(ready)
-        del read, stretches, ready  # release before the caller works
+        del read, intervals, ready  # release before the caller works
         yield Range(*merged, below)
 
 

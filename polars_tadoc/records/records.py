@@ -138,7 +138,7 @@ def _firsts(keys: UInt32) -> Int64:
     return np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1)))
 
 
-def stretches(keys: UInt32) -> tuple[UInt32, Int64]:
+def runs_of_equal(keys: UInt32) -> tuple[UInt32, Int64]:
     """Return the distinct keys of sorted keys, uint32[m] or [m, columns], and the offsets of their runs."""
     firsts = _firsts(keys[:, None] if keys.ndim == 1 else keys)
     return keys[firsts], np.append(firsts, len(keys))

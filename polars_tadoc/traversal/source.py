@@ -58,7 +58,7 @@ class Source(PreparedRows):
     @property
     def word_total(self) -> int | None:
         """Words of all documents, if the rows stay on a device while they are kept; otherwise None."""
-        kept = self.engine.resident is not None and self.corpus is not None and self.corpus.identity is not None
+        kept = self.engine.keeps_rows and self.corpus is not None and self.corpus.identity is not None
         return self.corpus.known_word_total if kept and self.corpus is not None else None
 
     def expanded(self) -> Source:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from polars_tadoc.errors import InvalidTwigError
-from polars_tadoc.twig import unsupported_xpath as refusals
+from polars_tadoc.twig import unsupported_xpath
 from polars_tadoc.twig.tokens import Token, positions_of, tokens_of
 from polars_tadoc.twig.twig import NO_PARENT, NodeTest, Twig, canonical_twig
 from polars_tadoc.twig.unsupported_xpath import Refusal
@@ -76,7 +76,7 @@ class _Reader:
     def read(self) -> Twig:
         """Parse the whole query."""
         if self.tokens[0][1] not in ("/", "//"):
-            raise refusals.at_query(self.tokens, 0)
+            raise unsupported_xpath.at_query(self.tokens, 0)
         opened: list[tuple[int, int]] = []  # elements with open predicates, and the tokens of their brackets
         is_descendant = self.tokens[0][1] == "//"
         self.at = 1
@@ -96,9 +96,9 @@ class _Reader:
             elif any(self.tokens[self.at]):
                 test = self.tests[node]
                 is_attribute, is_compared = test.kind == "attribute", test.value is not None
-                raise refusals.after_step(self.tokens, self.at, bool(opened), is_compared, is_attribute)
+                raise unsupported_xpath.after_step(self.tokens, self.at, bool(opened), is_compared, is_attribute)
             elif opened:
-                raise refusals.not_closed(opened[-1][1])
+                raise unsupported_xpath.not_closed(opened[-1][1])
             else:
                 return canonical_twig(self.tests, self.descendants, self.parents)
 
@@ -108,32 +108,32 @@ class _Reader:
         if other == "." and self.tokens[self.at + 1][1] in ("/", "//"):
             self.at += 2
             return self.tokens[self.at - 1][1] == "//"
-        if other in ("@", "*") or (name and not refusals.has_own_meaning(self.tokens, self.at)):
+        if other in ("@", "*") or (name and not unsupported_xpath.has_own_meaning(self.tokens, self.at)):
             return False
         if name == "text" and self.tokens[self.at + 1][1] == "(":
             return False
-        raise refusals.at_predicate(self.tokens, self.at)
+        raise unsupported_xpath.at_predicate(self.tokens, self.at)
 
     def step(self, parent: int, is_descendant: bool, in_predicate: bool) -> int:
         """Parse a step; return its node."""
         name, other = self.tokens[self.at]
         if name == "text" and self.tokens[self.at + 1][1] == "(":
             test = self.text(in_predicate)
-        elif name and not refusals.has_own_meaning(self.tokens, self.at):
+        elif name and not unsupported_xpath.has_own_meaning(self.tokens, self.at):
             test = NodeTest("element", *self.resolve(name))
         elif other == "*":
             test = _ANY
         elif other == "@":
             self.at += 1
             name, _ = self.tokens[self.at]
-            if not name or refusals.has_own_meaning(self.tokens, self.at):
-                raise refusals.at_attribute(self.tokens, self.at)
+            if not name or unsupported_xpath.has_own_meaning(self.tokens, self.at):
+                raise unsupported_xpath.at_attribute(self.tokens, self.at)
             test = NodeTest("attribute", *self.resolve(name))
             if in_predicate and self.tokens[self.at + 1][1] == "=":
                 self.at += 2
                 test = test._replace(value=self.value())
         else:
-            raise refusals.at_step(self.tokens, self.at)
+            raise unsupported_xpath.at_step(self.tokens, self.at)
         self.at += 1
         self.tests.append(test)
         self.descendants.append(is_descendant)
@@ -144,7 +144,7 @@ class _Reader:
         """Parse a comparison of ``text()`` except for its last token."""
         following = [other for _, other in self.tokens[self.at + 2 : self.at + 4]]
         if following != [")", "="] or not in_predicate:
-            raise refusals.text(self.tokens, self.at, in_predicate)
+            raise unsupported_xpath.text(self.tokens, self.at, in_predicate)
         self.at += 4
         return NodeTest("text", value=self.value())
 
@@ -152,7 +152,7 @@ class _Reader:
         """Return the value of the literal, which must be the next token."""
         literal = self.tokens[self.at][1]
         if len(literal) < 2 or literal[0] not in "\"'":
-            raise refusals.at_value(self.tokens, self.at)
+            raise unsupported_xpath.at_value(self.tokens, self.at)
         return literal[1:-1]
 
     def resolve(self, name: str) -> tuple[str, str]:
@@ -162,7 +162,7 @@ class _Reader:
             return "", local
         uri = self.namespaces.get(prefix)
         if uri is None:
-            raise refusals.prefix(self.at, prefix, _mend(prefix, self.namespaces))
+            raise unsupported_xpath.prefix(self.at, prefix, _mend(prefix, self.namespaces))
         return uri, local
 
 

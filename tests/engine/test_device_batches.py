@@ -132,7 +132,7 @@ def stretches(
 
 
 @given(sizes=st.lists(st.integers(0, 9), max_size=30), most=st.integers(0, 60))
-def test_stretches(sizes: list[int], most: int) -> None:
+def test_intervals_that_fit(sizes: list[int], most: int) -> None:
     """All rows in their order, each once; on the device as long as single rows fit, and said exactly where needed."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

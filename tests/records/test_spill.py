@@ -298,15 +298,15 @@ def test_by_falling_count(counts: list[int], limbs: int) -> None:
 )
 def test_of_files_by_count_one_is_in_memory_at_a_time(stretches: list[list[int]], batch: int) -> None:
     form, first, expected = KeyForm((16,)), 0, []
-    read, alive = order._Stretch.read, []
+    read, alive = order._Run.read, []
 
-    def counted(self: order._Stretch, *place: Any) -> Any:
+    def counted(self: order._Run, *place: Any) -> Any:
         assert sum(one() is not None for one in alive) <= 1  # the one before, until this one takes its name
         found = np.array(read(self, *place))
         alive.append(weakref.ref(found))
         return found
 
-    with SpillFolder("test") as folder, patch.object(order._Stretch, "read", counted):
+    with SpillFolder("test") as folder, patch.object(order._Run, "read", counted):
         by_count = order.ByCount(form, None, 1, folder)
         for counts in stretches:
             keys = np.arange(first, first + len(counts), dtype=np.uint64)[None]

@@ -63,20 +63,20 @@ class Numbers(Protocol):
         """Delete the numbers."""
 
 
-def pack_streamed(numbers: Numbers, spool: Callable[[], Numbers], write: Callable[[bytes], object]) -> None:
+def pack_streamed(numbers: Numbers, new_array: Callable[[], Numbers], write: Callable[[bytes], object]) -> None:
     """Write the same bytes as :func:`pack_numbers`, for numbers that need not fit in memory.
 
     Parameters
     ----------
     numbers
         Unsigned integers below 2^56.
-    spool
+    new_array
         Makes a sequence for further uint64 numbers.
     write
         Called with each piece of the bytes.
 
     """
-    _write_pieces(numbers, spool, write, 0)
+    _write_pieces(numbers, new_array, write, 0)
     write(_SPARE)
 
 
@@ -124,7 +124,9 @@ def _pieces(numbers: UInt64, depth: int) -> list[bytes]:
     return [*own, *_pieces(steps, depth + 1), *_pieces(highs, depth + 1)]
 
 
-def _write_pieces(numbers: Numbers, spool: Callable[[], Numbers], write: Callable[[bytes], object], depth: int) -> None:
+def _write_pieces(
+    numbers: Numbers, new_array: Callable[[], Numbers], write: Callable[[bytes], object], depth: int
+) -> None:
     lengths = np.zeros(65, np.int64)
     for chunk in numbers.chunks():
         kernels.count_lengths(chunk.astype(np.uint64), lengths)
@@ -132,7 +134,7 @@ def _write_pieces(numbers: Numbers, spool: Callable[[], Numbers], write: Callabl
         return
     width = _width(lengths) if depth < _DEEPEST else max(1, int(np.flatnonzero(lengths)[-1]))
     write(_HEADER.pack(width, int(lengths[width + 1 :].sum())))
-    steps, highs = spool(), spool()
+    steps, highs = new_array(), new_array()
     since = 0  # numbers after the last exception
     for chunk in numbers.chunks():
         exceptions = int(np.count_nonzero(chunk > np.uint64((1 << width) - 1)))
@@ -148,7 +150,7 @@ def _write_pieces(numbers: Numbers, spool: Callable[[], Numbers], write: Callabl
         steps.append(own_steps)
         highs.append(own_highs)
     for more in (steps, highs):
-        _write_pieces(more, spool, write, depth + 1)
+        _write_pieces(more, new_array, write, depth + 1)
         more.delete()
 
 

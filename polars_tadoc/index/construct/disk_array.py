@@ -13,7 +13,7 @@ CHUNK = 1 << 20
 """Numbers read at a time; a multiple of 8, so that each chunk starts at a whole byte of packed bits."""
 
 
-class Spool:
+class DiskArray:
     """Numbers of one type in their own file.
 
     Parameters

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from polars_tadoc.index.codecs import Codec
 from polars_tadoc.index.codecs.numbers import pack_streamed
 from polars_tadoc.index.codecs.pfordelta import exception_places
-from polars_tadoc.index.construct.disk_array import Spool
+from polars_tadoc.index.construct.disk_array import DiskArray
 from polars_tadoc.index.store.folder import Writer
 from polars_tadoc.kernels.postings import encode_cpu as coding
 from polars_tadoc.kernels.postings.coded import BLOCK, RICE, Postings, Stream
@@ -40,12 +40,12 @@ class PostingsWriter:
     def __init__(self, codec: Codec, scratch: Path) -> None:
         self._codec, self._scratch = codec, scratch
         self._lists = 0
-        self._frequencies, self._heads = self._spool("frequencies", np.uint32), self._spool("heads", np.uint32)
+        self._frequencies, self._heads = self._array("frequencies", np.uint32), self._array("heads", np.uint32)
         high = _Unary if codec.number == RICE else _Exceptions
         self._streams = {name: _StreamWriter(scratch, name, high(scratch, name)) for name in ("gaps", "counts")}
 
-    def _spool(self, name: str, dtype: npt.DTypeLike) -> Spool:
-        return Spool(self._scratch / name, dtype)
+    def _array(self, name: str, dtype: npt.DTypeLike) -> DiskArray:
+        return DiskArray(self._scratch / name, dtype)
 
     def append(self, offsets: Int64, documents: UInt32, counts: npt.NDArray[Any]) -> None:
         """Code lists: int64 offsets, uint32 documents ascending in each, counts of at least 1.
@@ -60,7 +60,7 @@ class PostingsWriter:
         self._frequencies.append(postings.frequencies - np.uint32(1))
         self._append(postings, np.diff(offsets), list_ends=True)
 
-    def append_long(self, documents: Spool, counts: Spool) -> None:
+    def append_long(self, documents: DiskArray, counts: DiskArray) -> None:
         """Code and append one list that is read twice, in parts, as its coding depends on all of it."""
         self._frequencies.append(np.array([len(documents) - 1], np.uint32))
         codec = self._codec.number
@@ -98,7 +98,10 @@ class _StreamWriter:
 
     def __init__(self, scratch: Path, name: str, high: _Exceptions | _Unary) -> None:
         self._scratch, self._high = scratch, high
-        self.widths, self._low = Spool(scratch / f"{name}.widths", np.uint8), Spool(scratch / f"{name}.low", np.uint8)
+        self.widths, self._low = (
+            DiskArray(scratch / f"{name}.widths", np.uint8),
+            DiskArray(scratch / f"{name}.low", np.uint8),
+        )
 
     def append(self, sizes: Int64, block_offsets: Int64, stream: Stream) -> None:
         """Append the numbers of lists with these sizes, except for their widths."""
@@ -117,8 +120,8 @@ class _Exceptions:
 
     def __init__(self, scratch: Path, name: str) -> None:
         self._scratch = scratch
-        self._steps = Spool(scratch / f"{name}.steps", np.uint64)
-        self._highs = Spool(scratch / f"{name}.highs", np.uint32)
+        self._steps = DiskArray(scratch / f"{name}.steps", np.uint64)
+        self._highs = DiskArray(scratch / f"{name}.highs", np.uint32)
         self._postings, self._next = 0, 0
 
     def append(self, sizes: Int64, block_offsets: Int64, stream: Stream) -> None:
@@ -139,7 +142,7 @@ class _Unary:
     """High parts of Rice: a bit stream that continues across ranges of lists."""
 
     def __init__(self, scratch: Path, name: str) -> None:
-        self._bytes = Spool(scratch / f"{name}.unary", np.uint8)
+        self._bytes = DiskArray(scratch / f"{name}.unary", np.uint8)
         self._bits = self._last = 0
         """Number of used bits of an incomplete last byte, and that byte."""
 
@@ -170,14 +173,14 @@ def _gaps(documents: UInt32) -> UInt32:
     return gaps
 
 
-def _write_packed(writer: Writer, name: str, numbers: Spool, scratch: Path) -> None:
-    made = (Spool(scratch / f"{name}.{place}", np.uint64) for place in range(1 << 10))
+def _write_packed(writer: Writer, name: str, numbers: DiskArray, scratch: Path) -> None:
+    made = (DiskArray(scratch / f"{name}.{place}", np.uint64) for place in range(1 << 10))
     with writer.open_array(name, np.uint8) as file:
         pack_streamed(numbers, lambda: next(made), file.write)
     numbers.delete()
 
 
-def _write_bits(writer: Writer, name: str, data: Spool) -> None:
+def _write_bits(writer: Writer, name: str, data: DiskArray) -> None:
     """Write bytes of bits, with the padding after them."""
     with writer.open_array(name, np.uint8) as file:
         for chunk in _with_padding(data):
@@ -185,6 +188,6 @@ def _write_bits(writer: Writer, name: str, data: Spool) -> None:
     data.delete()
 
 
-def _with_padding(data: Spool) -> Iterator[npt.NDArray[np.uint8]]:
+def _with_padding(data: DiskArray) -> Iterator[npt.NDArray[np.uint8]]:
     yield from data.chunks()
     yield np.zeros(coding.padded(len(data)) - len(data), np.uint8)

@@ -19,7 +19,7 @@ from polars_tadoc.execute.splits import working_bytes
 from polars_tadoc.execute.windows import Window, in_parts
 from polars_tadoc.index.codecs import Codec
 from polars_tadoc.index.construct.collect import MAX_DOCUMENTS, count_words, document_rows
-from polars_tadoc.index.construct.disk_array import Spool
+from polars_tadoc.index.construct.disk_array import DiskArray
 from polars_tadoc.index.construct.plain_text import stored_form
 from polars_tadoc.index.construct.posting_files import LONG, PostingsWriter
 from polars_tadoc.index.construct.sink_documents import DocumentsWriter
@@ -167,7 +167,7 @@ class _Segment:
     def __init__(self, writer: Writer, codec: Codec, scratch: Path) -> None:
         self._writer, self._scratch = writer, scratch
         self._terms = TermsWriter(writer, "segment_0.terms")
-        self._lengths = Spool(scratch / "lengths", np.uint32)
+        self._lengths = DiskArray(scratch / "lengths", np.uint32)
         self._postings = PostingsWriter(codec, scratch)
         self._open: _OpenList | None = None
         """Postings of the last word, possibly incomplete."""
@@ -227,7 +227,7 @@ class _OpenList:
         self._documents: list[npt.NDArray[np.uint32]] = []
         self._counts: list[npt.NDArray[np.uint64]] = []
         self._held = 0
-        self._spools: tuple[Spool, Spool] | None = None
+        self._long_lists: tuple[DiskArray, DiskArray] | None = None
 
     def append(self, documents: npt.NDArray[np.uint32], counts: npt.NDArray[np.uint64]) -> None:
         """Append postings."""
@@ -238,25 +238,28 @@ class _OpenList:
             self._write_down()
 
     def _write_down(self) -> None:
-        if self._spools is None:
+        if self._long_lists is None:
             names = ("open documents", "open counts")
-            self._spools = Spool(self._scratch / names[0], np.uint32), Spool(self._scratch / names[1], np.uint32)
+            self._long_lists = (
+                DiskArray(self._scratch / names[0], np.uint32),
+                DiskArray(self._scratch / names[1], np.uint32),
+            )
         for documents, counts in zip(self._documents, self._counts, strict=True):
             if int(counts.max()) >> 32:
                 raise LimitExceededError(
                     f"{CALL}: a document contains a word more than 4,294,967,295 times; split this document"
                 )
-            self._spools[0].append(documents)
-            self._spools[1].append(counts)
+            self._long_lists[0].append(documents)
+            self._long_lists[1].append(counts)
         self._documents, self._counts, self._held = [], [], 0
 
     def write(self, postings: PostingsWriter) -> None:
         """Write the list."""
-        if self._spools is not None:
+        if self._long_lists is not None:
             self._write_down()
-            postings.append_long(*self._spools)
-            for spool in self._spools:
-                spool.delete()
+            postings.append_long(*self._long_lists)
+            for one in self._long_lists:
+                one.delete()
             return
         documents = np.concatenate(self._documents)
         postings.append(running_sum(np.array([len(documents)])), documents, np.concatenate(self._counts))

@@ -154,7 +154,7 @@ def choose_engine(asked: str, plan: Plan, documents: int, request: Request) -> E
 def seconds_of(engine: Engine, plan: Plan, documents: int, request: Request) -> float:
     """Predict the seconds of a plan on an engine with the index resident."""
     own = predict(engine.name, request.mode, plan.offsets, plan.frequencies[plan.items], documents, request.k)
-    threads = thread_count() if engine.uses_cpu_threads else 1
+    threads = engine.threads(thread_count())
     return float(overhead_of(engine.name) + max(own.sum() / threads, own.max(initial=0.0)))
 
 

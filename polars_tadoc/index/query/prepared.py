@@ -68,7 +68,7 @@ def prepare_segment(index: Collection, number: int, scoring: Scoring, engine: En
     """
     segment, kernels = index.segments[number], engine.kernels
     has_bounds = bounded and kernels.READS_BOUNDS
-    kept = index.prepared if engine.uses_cpu_threads else {}  # a device caches its arrays itself
+    kept = engine.host_cache(index.prepared)
     found: Prepared | None = kept.get((number, scoring, has_bounds))
     if found is not None:
         return found

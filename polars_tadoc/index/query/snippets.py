@@ -49,7 +49,7 @@ SCORING = Scoring("lucene", 1.5, 0.75, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
-class _Stretches:
+class _Intervals:
     """Passages of rows, and the byte ranges to mark, by row."""
 
     cut: Corpus
@@ -83,7 +83,7 @@ def snippets(
     owners = _queries(results, texts)
     documents = _documents(index, results)
     order = np.argsort(owners, kind="stable")
-    parts: list[_Stretches] = []
+    parts: list[_Intervals] = []
     asked = np.unique(owners)
     for first in range(0, len(asked), QUERIES):
         distinct = asked[first : first + QUERIES]
@@ -118,7 +118,7 @@ def _documents(index: Collection, results: pl.DataFrame) -> Int64:
 
 def _find(
     index: Collection, texts: pl.Series, rows: Int64, queries: Int64, documents: Int64, size: int
-) -> list[_Stretches]:
+) -> list[_Intervals]:
     """Find the passages of results, given their numbers, queries and documents."""
     stored = index.stored.text
     assert stored is not None
@@ -157,7 +157,7 @@ def _sought(planned: Plan) -> tuple[list[str], kernels.Sought]:
 
 def _in_corpus(
     corpus: Corpus, terms: Terms, sought: kernels.Sought, rows: Int64, documents: Int64, queries: Int64, size: int
-) -> _Stretches:
+) -> _Intervals:
     found = _occurrences(corpus, terms, sought, documents, queries)
     lengths = document_words(corpus).astype(np.int64)[documents]
     firsts, marks = np.empty(len(rows), np.int64), np.zeros(len(found.places), np.uint8)
@@ -175,7 +175,7 @@ def _in_corpus(
     owners = np.searchsorted(found.offsets, first, side="right") - 1
     ends = _bytes_before(corpus, documents[owners], firsts[owners], found.places[first], found.places[last])
     starts = ends[:, 0] - np.diff(corpus.grammar.words.offsets)[found.terminals[first]]
-    return _Stretches(
+    return _Intervals(
         cut_words(corpus, rows, documents, firsts, stops),
         (firsts > 0).astype(np.uint8),
         (stops < lengths).astype(np.uint8),
@@ -239,7 +239,7 @@ def _bytes_before(corpus: Corpus, documents: Int64, firsts: Int64, run_firsts: I
     return document_sizes(cut, Allowance("snippets")).bytes.reshape(-1, 2)
 
 
-def _write(parts: list[_Stretches], rows: int, before: str, after: str) -> pl.Series:
+def _write(parts: list[_Intervals], rows: int, before: str, after: str) -> pl.Series:
     """Render the passages with their marks."""
     if rows == 0:
         return pl.Series("snippet", [], pl.String)

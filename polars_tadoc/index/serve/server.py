@@ -274,7 +274,7 @@ class Server:
 
     def _traits(self, name: str) -> Traits:
         """Return the properties of an engine: one thread takes a batch; the CPU searches it with all threads."""
-        threads = self._cpu_threads if self._engines[name].uses_cpu_threads else 1
+        threads = self._engines[name].threads(self._cpu_threads)
         return Traits(threads / CROWDING if threads > 1 else 1.0, overhead_of(name), BATCH_SECONDS[name])
 
     def _predict(self, batch: Plan, names: Sequence[str]) -> list[dict[str, float]]:

@@ -27,7 +27,7 @@ from polars_tadoc.index.codecs.numbers import pack_numbers, pack_streamed
 from polars_tadoc.index.construct import posting_files as pieces
 from polars_tadoc.index.construct import sink, sink_documents
 from polars_tadoc.index.construct.collect import count_words
-from polars_tadoc.index.construct.disk_array import Spool
+from polars_tadoc.index.construct.disk_array import DiskArray
 from polars_tadoc.index.construct.posting_files import PostingsWriter
 from polars_tadoc.index.store.folder import Reader, Writer
 from tests import handmade
@@ -41,16 +41,16 @@ def test_streamed_numbers_are_packed_as_those_in_memory(numbers: list[int], size
     with tempfile.TemporaryDirectory() as folder:
         made = iter(range(100))
 
-        class Short(Spool):
+        class Short(DiskArray):
             def chunks(self, _size: int = 0) -> Iterator[npt.NDArray[Any]]:
                 return super().chunks(8 * size)
 
-        def spool() -> Spool:
+        def new_array() -> DiskArray:
             return Short(Path(folder) / str(next(made)), np.uint64)
 
-        held, data = spool(), bytearray()
+        held, data = new_array(), bytearray()
         held.append(given)
-        pack_streamed(held, spool, data.extend)
+        pack_streamed(held, new_array, data.extend)
     assert bytes(data) == pack_numbers(given).tobytes()
 
 
@@ -80,10 +80,10 @@ def test_lists_in_pieces_fill_the_files_of_all_at_once(
             if step:
                 lists_writer.append(*_joined(held[at : at + step], counts[at : at + step]))
             else:
-                spools = [Spool(scratch / name, np.uint32) for name in ("long documents", "long counts")]
-                spools[0].append(held[at])
-                spools[1].append(counts[at])
-                lists_writer.append_long(*spools)
+                arrays = [DiskArray(scratch / name, np.uint32) for name in ("long documents", "long counts")]
+                arrays[0].append(held[at])
+                arrays[1].append(counts[at])
+                lists_writer.append_long(*arrays)
             at += max(step, 1)
         assert lists_writer.finish(writer, "segment") == list(expected)
         writer.finish({})
