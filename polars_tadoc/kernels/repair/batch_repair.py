@@ -16,7 +16,7 @@ may fit
   (``benchmarks/construction.py``).
 - Runs of one symbol are split from their start, and a pair is a rule only once: a row's symbols depend only on its
 words
-    and the pairs' counts, so equal rows of a grammar get equal symbols.
+    and the pairs' counts, so equal rows of a grammar get equal symbols, and rounds see them once, with a weight.
 """
 
 from __future__ import annotations
@@ -27,16 +27,24 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.repair import batch_repair_cpu as kernels
+from polars_tadoc.kernels.repair import equal_rows_cpu as copies
 from polars_tadoc.kernels.repair import pairs_cpu as counting
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
-from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
-from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 POSITIONS_PER_BUCKET = 1 << 15
 """Positions per additional bucket of pairs."""
+
+MIN_SAVED = 1 / 16
+"""Minimum share of positions in rows that equal others for treating each row once."""
+
+FEWEST_ENTRY_BITS, MOST_ENTRY_BITS = 1, 28
+"""Bits of an entry in an item; a bucket with more repeated pairs needs billions of positions."""
 
 POSITIONS_PER_TASK = 1 << 17
 """Minimum positions per task."""
@@ -68,16 +76,17 @@ def build(
         Called before each round with its number and the number of alive positions.
 
     """
-    size = len(sequence)
+    equal = EqualRows.of(sequence)
+    size, classes = equal.drop_copies(sequence)
     state = np.zeros((size + 23) // 8 * 8, np.uint8)  # at least eight dead positions follow the last
-    alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence, state, *c), even_chunks(size)))
-    rules, space = _Rules(vocabulary_size), _WorkSpace.of(size, alive)
+    alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence[:size], state, *c), even_chunks(size)))
+    rules, space = _Rules(vocabulary_size), _WorkSpace.of(size, alive, len(classes) > 0)
     round_number = 0
     stalled_before = False
-    while alive > 1:
+    while alive > (len(classes) == 0):
         on_round(round_number, alive)
         round_number += 1
-        pairs = _Round(sequence[:size], state, alive, space)
+        pairs = _Round(sequence[:size], state, classes, alive, vocabulary_size + rules.known, space)
         pairs.count()
         pairs.select()
         replaced, any_selected = pairs.make_rules(rules)
@@ -87,7 +96,63 @@ def build(
         stalled_before = stalled
         size, alive = pairs.rewrite(stalled)
         state[size : (size + 15) // 8 * 8] = counting.DEAD
-    return BinaryRules(*rules.arrays(), sequence[:size].copy())
+    return BinaryRules(*rules.arrays(), equal.restore(sequence[:size]))
+
+
+@dataclass(frozen=True)
+class EqualRows:
+    """Rows that occur several times, of which the rounds see one, with a weight."""
+
+    starts: Int64
+    """Of each row, and the end of the last."""
+    first: Int64
+    """By row: the first row that equals it."""
+    classes: UInt8
+    """By row: the class of its weight, or ``DROPPED``; empty if too few rows are equal."""
+
+    @classmethod
+    def of(cls, sequence: UInt32) -> EqualRows:
+        """Find the equal rows of a sequence."""
+        starts = _row_starts(sequence)
+        rows = len(starts) - 1
+        first, classes = np.arange(rows), np.zeros(rows, np.uint8)
+        chunks = weighted_chunks(starts)
+        hashes = np.empty(rows, np.uint64)
+        map_parallel(lambda c: copies.hash_rows(sequence, starts[c[0] : c[1] + 1], hashes[c[0] : c[1]]), chunks)
+        copies.list_first(hashes, first)
+        map_parallel(lambda c: copies.confirm(sequence, starts, first, *c), chunks)
+        copies.classify(first, classes)
+        saved = int(np.diff(starts)[classes == copies.DROPPED].sum())
+        return cls(starts, first, classes if saved > MIN_SAVED * len(sequence) else classes[:0])
+
+    def drop_copies(self, sequence: UInt32) -> tuple[int, UInt8]:
+        """Drop the rows that others stand for; return the new size and the classes by position, if there are any."""
+        if len(self.classes) == 0:
+            return len(sequence), self.classes
+        kept = int(np.diff(self.starts)[self.classes != copies.DROPPED].sum())
+        classes = np.empty(kept, np.uint8)
+        return int(copies.keep_rows(sequence, self.starts, self.classes, classes)), classes
+
+    def restore(self, sequence: UInt32) -> UInt32:
+        """Return the symbols of all rows."""
+        if len(self.classes) == 0:
+            return sequence.copy()
+        starts = _row_starts(sequence)
+        kept = np.cumsum(self.classes != copies.DROPPED) - 1
+        sources = kept[self.first]
+        ends = np.concatenate([[0], np.cumsum(np.diff(starts)[sources])])
+        rows = np.empty(int(ends[-1]), np.uint32)
+        chunks = weighted_chunks(ends)
+        map_parallel(
+            lambda c: copies.copy_rows(sequence, starts[sources[c[0] : c[1]]], ends[c[0] : c[1] + 1], rows), chunks
+        )
+        return rows
+
+
+def _row_starts(sequence: UInt32) -> Int64:
+    """Return the first position of each row, and the end of the last."""
+    ends = map_parallel(lambda c: np.flatnonzero(sequence[slice(*c)] == SEPARATOR) + c[0], even_chunks(len(sequence)))
+    return np.concatenate([[-1], *ends]) + 1
 
 
 class _Rules:
@@ -123,12 +188,18 @@ def _tasks(positions: int) -> int:
     return 1 if threads == 1 else max(1, min(max(2 * threads, 8), positions // POSITIONS_PER_TASK))
 
 
+MOST_BITS = 12
+"""Buckets are doubled up to this many bits if pairs' keys then need 32 bits only."""
+
+
 @dataclass(frozen=True)
 class _WorkSpace:
     """Memory of all rounds: fresh pages would cost more than the work. Untouched memory is never allocated."""
 
     items: UInt64
-    """Of each alive position by bucket: its pair's hash, then the pair's count and entry."""
+    """Of each alive position by bucket: its pair's key, then the pair's count and entry; of 32 bits if keys are."""
+    classes: UInt8
+    """By item: the class of its row's weight; empty if all weights are 1."""
     table: UInt64
     """Entries of the pairs that occur more than once."""
     rules: UInt32
@@ -137,11 +208,12 @@ class _WorkSpace:
     """Entries of selected positions, which are at most every other position."""
 
     @classmethod
-    def of(cls, size: int, alive: int) -> _WorkSpace:
+    def of(cls, size: int, alive: int, weighted: bool) -> _WorkSpace:
         """Allocate what a sequence takes."""
-        entries = alive // 2 + counting.BUCKETS
+        entries = (alive if weighted else alive // 2) + (1 << MOST_BITS)
         return cls(
-            np.empty(alive + 1, np.uint64),
+            np.empty(max(alive, entries) + 1, np.uint64),
+            np.empty(alive if weighted else 0, np.uint8),
             np.empty(counting.FIELDS * entries, np.uint64),
             np.empty(entries, np.uint32),
             np.empty((size + 7) // 8 * 4 + counting.AHEAD, np.uint32),
@@ -151,16 +223,28 @@ class _WorkSpace:
 class _Round:
     """The pairs of one round, and the sequence at its start."""
 
-    def __init__(self, symbols: UInt32, state: UInt8, alive: int, space: _WorkSpace) -> None:
-        self.symbols, self.state, self.space = symbols, state, space
+    def __init__(
+        self, symbols: UInt32, state: UInt8, classes: UInt8, alive: int, highest: int, space: _WorkSpace
+    ) -> None:
+        self.symbols, self.state, self.classes, self.space = symbols, state, classes, space
         # eight positions at a time, so that dead ranges cost an eighth
         self.blocks = state.view(np.uint64)[: (len(symbols) + 7) // 8]
         shares = min(_tasks(max(alive, len(symbols) // 4)), len(self.blocks))
         self.shares = list(pairwise(len(self.blocks) * i // shares for i in range(shares + 1)))
         """Ranges of blocks, one per task."""
         self.groups = _tasks(alive)
-        self.bits = max(0, min(alive // POSITIONS_PER_BUCKET, counting.BUCKETS).bit_length() - 1)
-        self.entries = 0
+        bits = max(0, min(alive // POSITIONS_PER_BUCKET, counting.BUCKETS).bit_length() - 1)
+        more = 2 * highest.bit_length() - 32
+        if more <= min(MOST_BITS, alive.bit_length() - 8):
+            bits = max(bits, more)
+        self.split = counting.Split.of(highest, bits)
+        self.buckets = 1 << bits
+        self.items: NDArray[np.unsignedinteger] = (
+            space.items if self.split.key_bits > 32 else space.items.view(np.uint32)
+        )
+        self.bases = np.zeros(self.buckets, np.uint64)
+        """By bucket: its first entry."""
+        self.entry_bits = self.entries = 0
 
     def _map(self, function: Callable[..., Result]) -> list[Result]:
         """Apply a function of a share's number and its range of blocks to all shares."""
@@ -168,31 +252,38 @@ class _Round:
 
     def count(self) -> None:
         """Count pairs exactly."""
-        walk, items = (self.symbols, self.state, self.blocks), self.space.items
-        sizes = np.zeros((len(self.shares), 1 << self.bits), np.int64)
-        self._map(lambda k, first, stop: counting.measure(*walk, first, stop, self.bits, sizes[k]))
+        walk, items, classes = (self.symbols, self.state, self.blocks), self.items, self.space.classes
+        written = (items, self.classes, classes)
+        sizes = np.zeros((len(self.shares), self.buckets), np.int64)
+        self._map(lambda k, first, stop: counting.measure(*walk, first, stop, self.split, sizes[k]))
         ends = np.cumsum(sizes.T.reshape(-1))
         self.starts = np.ascontiguousarray((ends - sizes.T.reshape(-1)).reshape(sizes.T.shape).T.astype(np.uint64))
         """By share and bucket."""
-        self._map(lambda k, first, stop: counting.scatter(*walk, first, stop, self.bits, self.starts[k], items))
+        self._map(lambda k, first, stop: counting.scatter(*walk, first, stop, self.split, self.starts[k], *written))
         edges = np.append(self.starts[0].astype(np.int64), ends[-1])
+        self.entry_bits = min(max(int(np.diff(edges).max()).bit_length(), FEWEST_ENTRY_BITS), MOST_ENTRY_BITS)
         cuts = np.searchsorted(edges, np.arange(self.groups + 1) * ends[-1] // self.groups)
         cuts[0], cuts[-1] = 0, len(edges) - 1
         free = np.zeros(1, np.uint64)
-        map_parallel(
-            lambda group: counting.count(items, edges[group[0] : group[1] + 1], self.space.table, free),
-            list(pairwise(cuts.tolist())),
-        )
+        table = self.space.table
+
+        def count(group: tuple[int, int]) -> None:
+            first, stop = group
+            own = (edges[first : stop + 1], self.entry_bits, table, free, self.bases[first:stop])
+            counting.count(items, classes, *own)
+
+        map_parallel(count, list(pairwise(cuts.tolist())))
         self.entries = int(free[0])
 
     def select(self) -> None:
         """Select the positions to replace."""
         space = self.space
         chosen = [space.chosen[4 * first :] for first, _ in self.shares]  # neighbours are never selected both
-        walk = (self.symbols, self.state, self.blocks)
+        walk = (self.symbols, self.state, self.blocks, self.classes)
+        entries = (self.entry_bits, self.bases, space.table)
         counts = self._map(
             lambda k, first, stop: kernels.select(
-                *walk, first, stop, self.bits, self.starts[k], space.items, space.table, chosen[k]
+                *walk, first, stop, self.split, self.starts[k], self.items, *entries, chosen[k]
             )
         )
         self.chosen = [own[: count + counting.AHEAD] for own, count in zip(chosen, counts, strict=True)]
@@ -204,9 +295,10 @@ class _Round:
         Returns the number of replaced pairs, and whether any position is selected at all.
         """
         own = self.space.rules[: self.entries]
-        places = np.empty(len(own) + 1, np.uint64)
+        places = self.space.items[: len(own) + 1]  # the items are no longer needed
         count, any_selected = kernels.list_rules(self.space.table, own, places)
-        rules.assign(self.symbols, np.sort(places[:count]), own)
+        places[:count].sort()
+        rules.assign(self.symbols, places[:count], own)
         return count, any_selected
 
     def rewrite(self, stalled: bool) -> tuple[int, int]:
@@ -219,7 +311,7 @@ class _Round:
         ]
         written = map_parallel(
             lambda k: kernels.rewrite(
-                symbols, state, self.blocks, self.chosen[k], rules, *chunks[k], consumed[k], stalled
+                symbols, state, self.blocks, self.classes, self.chosen[k], rules, *chunks[k], consumed[k], stalled
             ),
             range(len(chunks)),
         )
@@ -236,6 +328,7 @@ class _Round:
             if size != first:
                 symbols[size : size + kept] = symbols[first : first + kept]
                 state[size : size + kept] = state[first : first + kept]
+                self.classes[size : size + kept] = self.classes[first : first + kept]
             size += kept
             alive += alive_here
         return size, alive

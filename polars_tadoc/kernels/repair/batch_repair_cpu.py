@@ -11,6 +11,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from polars_tadoc.kernels.repair.equal_rows_cpu import weight_of
 from polars_tadoc.kernels.repair.pairs_cpu import (
     AHEAD,
     ALIVE,
@@ -20,8 +21,10 @@ from polars_tadoc.kernels.repair.pairs_cpu import (
     PLACE,
     SELECTED,
     TALLY,
-    bucket_of,
+    Split,
+    full_count,
     hash_pair,
+    key_and_bucket,
     list_alive,
 )
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
@@ -67,8 +70,22 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
     return hash_pair(sequence[i], sequence[i + _1]) > hash_pair(sequence[neighbour], sequence[neighbour + 1])
 
 
+@njit(inline="always")
+def _priority(sequence: UInt32, i: int, item: int, entry_bits: int, base: int, table: UInt64) -> Any:
+    """Return a position's priority, 0 if its pair occurs once, and the pair's entry."""
+    entry = base + (nb.uint64(item) & ((_1 << nb.uint64(entry_bits)) - _1))
+    count = nb.uint64(item) >> nb.uint64(entry_bits)
+    is_full = nb.uint64(count == full_count(entry_bits))
+    # without a branch: the table's first line stays in the cache
+    count += ((table[FIELDS * nb.int64(entry * is_full) + TALLY] & _LOW) - count) * is_full
+    h = hash_pair(sequence[i], sequence[i + _1])
+    return ((count << _32) | (h >> _32)) * nb.uint64(count != 0), nb.uint32(entry)
+
+
 @njit
-def _tally(table: Any, entries: Any, places: Any, count: int, pending: Any, times: Any, chosen: Any) -> None:
+def _tally(
+    table: Any, classes: Any, entries: Any, places: Any, count: int, pending: Any, times: Any, chosen: Any
+) -> None:
     """Count selected positions in the table, and copy their entries to ``chosen``."""
     for k in range(count):
         prefetch(table, FIELDS * nb.int64(entries[min(k + AHEAD, count - 1)]))
@@ -81,7 +98,7 @@ def _tally(table: Any, entries: Any, places: Any, count: int, pending: Any, time
             pending[at], times[at] = entry, 0
             if places[k] < table[FIELDS * entry + PLACE]:
                 atomic_min(table, FIELDS * entry + PLACE, places[k])
-        times[at] += nb.uint64(1)
+        times[at] += weight_of(classes[places[k]]) if len(classes) > 0 else _1
 
 
 @polled
@@ -90,19 +107,23 @@ def select(
     sequence: UInt32,
     state: UInt8,
     blocks: UInt64,
+    classes: UInt8,
     first_block: int,
     stop_block: int,
-    bits: int,
+    split: Split,
     starts: UInt64,
-    items: UInt64,
+    items: Any,
+    entry_bits: int,
+    bases: UInt64,
     table: UInt64,
     chosen: UInt32,
 ) -> Any:
     """Select the positions whose pair has priority over both adjacent ones; count them and find each pair's first.
 
     Positions whose pair occurs once become dead. Priority is (count, hash of the pair); only the upper 32 bits of the
-    hash are compared unless they tie. ``items``, from ``starts`` on by bucket, has the pairs' counts and entries; the
-    selected positions' entries are written to ``chosen``. Returns their number.
+    hash are compared unless they tie. ``items``, from ``starts`` on by bucket, has the pairs' counts and entries as
+    :func:`.pairs_cpu.count` leaves them; the selected positions' entries are written to ``chosen``. Returns their
+    number.
     """
     began = interrupts()
     zero = nb.uint64(0)
@@ -119,10 +140,9 @@ def select(
     entries, places = np.empty(WAITING + 8, np.uint32), np.empty(WAITING + 8, np.uint64)
     pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.uint64)
     if 0 < start < stop and state[start - 1] != DEAD:  # the last position of the previous share
-        h = hash_pair(sequence[start - 1], sequence[start])
-        item = items[following[bucket_of(h, bits)] - _1]
-        here = ((item & ~_LOW) | (h >> _32)) * nb.uint64(item != zero)
         at = nb.uint64(start - 1)
+        _, bucket = key_and_bucket(sequence[at], sequence[at + _1], split)
+        here, entry = _priority(sequence, at, items[following[bucket] - _1], entry_bits, bases[bucket], table)
     for block in range(first_block, stop_block + 1):
         if block & 0x3FFF == 0 and interrupts() != began:
             return count
@@ -136,14 +156,11 @@ def select(
             priority = zero
             next_entry = nb.uint32(0)
             if state[i] != DEAD:
-                h = hash_pair(sequence[i], sequence[i + _1])
-                bucket = bucket_of(h, bits)
+                _, bucket = key_and_bucket(sequence[i], sequence[i + _1], split)
                 place = following[bucket]
                 prefetch(items, nb.int64(place) + AHEAD)  # more streams than the hardware prefetches
                 following[bucket] = place + _1
-                item = items[place]
-                next_entry = nb.uint32(item & _LOW)
-                priority = ((item & ~_LOW) | (h >> _32)) * nb.uint64(item != zero)
+                priority, next_entry = _priority(sequence, i, items[place], entry_bits, bases[bucket], table)
             after = priority * nb.uint64(i == at + _1)
             if own:
                 wins = (here != zero) & (here >= before) & (here >= after)
@@ -165,10 +182,12 @@ def select(
             before = here * nb.uint64(i == at + _1)
             at, here, entry, own = i, priority, next_entry, True
         if waiting >= WAITING:
-            _tally(table, entries, places, nb.int64(waiting), pending, times, chosen[count : count + nb.int64(waiting)])
+            own_chosen = chosen[count : count + nb.int64(waiting)]
+            _tally(table, classes, entries, places, nb.int64(waiting), pending, times, own_chosen)
             count += nb.int64(waiting)
             waiting = nb.uint64(0)
-    _tally(table, entries, places, nb.int64(waiting), pending, times, chosen[count : count + nb.int64(waiting)])
+    own_chosen = chosen[count : count + nb.int64(waiting)]
+    _tally(table, classes, entries, places, nb.int64(waiting), pending, times, own_chosen)
     for slot in range(PENDING):
         if pending[slot] >= 0:
             atomic_add(table, FIELDS * pending[slot] + TALLY, times[slot] << _32)
@@ -256,6 +275,7 @@ def rewrite(
     sequence: UInt32,
     state: UInt8,
     blocks: UInt64,
+    classes: UInt8,
     chosen: UInt32,
     rules: UInt32,
     first: int,
@@ -265,6 +285,7 @@ def rewrite(
 ) -> Any:
     """Replace and compact in place from ``first``; positions next to new symbols become alive.
 
+    The ``classes`` of positions follow them, unless they are empty.
     ``chosen`` has the selected positions' entries, then ``AHEAD`` items of any value. ``consumed``: the symbol at
     ``first`` is part of a rule at ``first - 1``. ``stalled``: no rule was made in this round, and selected positions
     become dead, so that adjacent ones can be selected. Returns the number of symbols written, the number of alive ones,
@@ -292,11 +313,15 @@ def rewrite(
             if out != i:
                 move(sequence, out, i, end - i)
                 state[out : out + end - i] = DEAD
+                if len(classes) > 0:
+                    classes[out : out + end - i] = classes[i:end]
             out += end - i
             i = end
             continue
         symbol = sequence[i]
         was = state[i]
+        if len(classes) > 0:
+            classes[out] = classes[i]
         if symbol == SEPARATOR:
             if out > first and state[out - 1] != DEAD:
                 state[out - 1] = DEAD

@@ -1,20 +1,21 @@
 """Counts the pairs of one round of batch RePair exactly, in tables that fit a core's cache.
 
-Work is split twice. First by *position*: a thread scans its share of the sequence and writes the hash of each pair to
-one of P buckets, selected by the hash's upper bits; the hashes are counted first, so that each is written to its final
-place. Then by *pair*: the thread that takes a bucket counts its pairs in a table that no other thread touches, and
-replaces each hash by its pair's count and entry. Whoever scans the sequence again in the same order reads them: all
-accesses are sequential except those to one bucket's table (as in a radix-partitioned hash join: Manegold, Boncz and
-Kersten, 2002).
+Work is split twice. First by *position*: a thread scans its share of the sequence and writes each pair to one of P
+buckets, so that a bucket and a key of 32 bits identify it, unless a grammar has millions of symbols; pairs are counted
+by bucket first, so that each is written to its final place. Then by *pair*: the thread that takes a bucket counts its
+pairs in a table that no other thread touches, and replaces each key by its pair's count and entry. Whoever scans the
+sequence again in the same order reads them: all accesses are sequential except those to one bucket's table (as in a
+radix-partitioned hash join: Manegold, Boncz and Kersten, 2002).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 
+from polars_tadoc.kernels.repair.equal_rows_cpu import weight_of
 from polars_tadoc.runtime.addresses import atomic_add, prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
@@ -42,9 +43,24 @@ AHEAD = 16
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _1, _32 = np.uint64(1), np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
-_UNUSED = np.uint64(0x1F9B169DEF102DCA)
-"""Hash of a pair of two separators, which is never counted; XORed with it, no hash is 0."""
+
+
+class Split(NamedTuple):
+    """How a round splits pairs of symbols into a bucket and a key, its lower bits."""
+
+    symbol_bits: np.uint64
+    key_bits: np.uint64
+    keys: np.uint64
+    """All bits of a key."""
+    shift: np.uint64
+    """From the upper 63 bits of a hash to as many as a bucket has."""
+
+    @classmethod
+    def of(cls, symbols: int, bits: int) -> Split:
+        """Split pairs of numbers below ``symbols`` into two to the power of ``bits`` buckets."""
+        width = max(symbols.bit_length(), (bits + 1) // 2)
+        key_bits = 2 * width - bits
+        return cls(*(np.uint64(number) for number in (width, key_bits, (1 << key_bits) - 1, 63 - bits)))
 
 
 @njit(inline="always")
@@ -56,9 +72,18 @@ def hash_pair(left: int, right: int) -> Any:
 
 
 @njit(inline="always")
-def bucket_of(h: int, bits: int) -> Any:
-    """Return the bucket of a hash, its upper ``bits`` bits, at most 32."""
-    return (h >> _32) >> nb.uint64(32 - bits)
+def key_and_bucket(left: int, right: int, split: Split) -> Any:
+    """Return a pair's key, its lower bits, and its bucket: the other bits, mixed with the key's hash."""
+    pair = (nb.uint64(left) << split.symbol_bits) | nb.uint64(right)
+    key = pair & split.keys
+    # twice, as a shift by 64 bits is undefined
+    return key, (pair >> split.key_bits) ^ ((key * _K1) >> _1 >> split.shift)
+
+
+@njit(inline="always")
+def slot_of(key: int, mask: int) -> Any:
+    """Return the first slot of a key."""
+    return ((nb.uint64(key) * _K2) >> _32) & mask
 
 
 @inner
@@ -73,7 +98,7 @@ def list_alive(state: UInt8, block: int, places: Any) -> Any:
 
 @polled
 @njit
-def measure(sequence: UInt32, state: UInt8, blocks: UInt64, first: int, stop: int, bits: int, sizes: Int64) -> None:
+def measure(sequence: UInt32, state: UInt8, blocks: UInt64, first: int, stop: int, split: Split, sizes: Int64) -> None:
     """Count the alive positions of blocks by bucket of their pair; ``sizes``, by bucket, is initially zero."""
     began = interrupts()
     places = np.empty(8, np.uint64)
@@ -84,7 +109,7 @@ def measure(sequence: UInt32, state: UInt8, blocks: UInt64, first: int, stop: in
             continue
         for k in range(list_alive(state, block, places)):
             i = places[k]
-            sizes[bucket_of(hash_pair(sequence[i], sequence[i + _1]), bits)] += 1
+            sizes[key_and_bucket(sequence[i], sequence[i + _1], split)[1]] += 1
 
 
 @polled
@@ -95,11 +120,16 @@ def scatter(
     blocks: UInt64,
     first: int,
     stop: int,
-    bits: int,
+    split: Split,
     starts: UInt64,
-    items: UInt64,
+    items: Any,
+    classes: UInt8,
+    item_classes: UInt8,
 ) -> None:
-    """Write the hashes of blocks' pairs to ``items``, those of each bucket from its start on, in order of position."""
+    """Write the keys of blocks' pairs to ``items``, those of each bucket from its start on, in order of position.
+
+    ``item_classes`` gets the ``classes`` of their rows' weights, unless these are empty: all weights are 1.
+    """
     began = interrupts()
     places = np.empty(8, np.uint64)
     free = starts.copy()
@@ -110,22 +140,28 @@ def scatter(
             continue
         for k in range(list_alive(state, block, places)):
             i = places[k]
-            h = hash_pair(sequence[i], sequence[i + _1])
-            bucket = bucket_of(h, bits)
-            items[free[bucket]] = h
-            free[bucket] += _1
+            key, bucket = key_and_bucket(sequence[i], sequence[i + _1], split)
+            place = free[bucket]
+            items[place] = key
+            if len(classes) > 0:
+                item_classes[place] = classes[i]
+            free[bucket] = place + _1
 
 
 @polled
 @njit
-def count(items: UInt64, edges: Int64, table: UInt64, free: UInt64) -> None:
-    """Count the pairs of buckets; replace each hash by ``count << 32 | entry``, or 0 if its pair occurs once.
+def count(
+    items: Any, classes: UInt8, edges: Int64, entry_bits: int, table: UInt64, free: UInt64, bases: UInt64
+) -> None:
+    """Count the pairs of buckets; replace each key by its pair's count and entry, or 0 if it occurs once.
 
-    Bucket b has the items from ``edges[b]`` to ``edges[b + 1]``. Repeated pairs get consecutive entries of ``table``,
-    from ``free`` on, and one more entry per bucket stays unused.
+    An item is ``count << entry_bits | entry``, its entry being counted from the bucket's first, which ``bases`` gets.
+    Counts that need more bits than a 32-bit item has are all ones; then the table has them. Bucket b has the items from
+    ``edges[b]`` to ``edges[b + 1]``. Repeated pairs get consecutive entries of ``table``, from ``free`` on, and one
+    more entry per bucket stays unused.
     """
     began = interrupts()
-    slots, tallies = np.empty(FEWEST_SLOTS, np.uint64), np.empty(FEWEST_SLOTS, np.uint32)
+    slots, tallies = np.empty(FEWEST_SLOTS, items.dtype), np.empty(FEWEST_SLOTS, np.uint32)
     for bucket in range(len(edges) - 1):
         first, stop = edges[bucket], edges[bucket + 1]
         if first == stop:
@@ -138,52 +174,64 @@ def count(items: UInt64, edges: Int64, table: UInt64, free: UInt64) -> None:
             if interrupts() != began:
                 return
             if size > len(slots):
-                slots, tallies = np.empty(size, np.uint64), np.empty(size, np.uint32)
-            counted = _count_bucket(items[first:stop], slots[:size], tallies[:size])
+                slots, tallies = np.empty(size, items.dtype), np.empty(size, np.uint32)
+            own = classes[first:stop] if len(classes) > 0 else classes
+            counted = _count_bucket(items[first:stop], own, slots[:size], tallies[:size])
             size *= 2
-        _enter(items[first:stop], slots[: size // 2], tallies[: size // 2], table, free)
+        bases[bucket] = _enter(items[first:stop], slots[: size // 2], tallies[: size // 2], entry_bits, table, free)
 
 
 @njit
-def _count_bucket(items: Any, slots: Any, tallies: Any) -> bool:
-    """Replace each hash by its slot; return false, with the hashes unchanged, if there are too few slots."""
-    slots[:] = 0
+def _count_bucket(items: Any, classes: Any, slots: Any, tallies: Any) -> bool:
+    """Replace each key by its slot; return false, with the keys unchanged, if there are too few slots."""
     tallies[:] = 0
     mask = nb.uint64(len(slots) - 1)
     room = len(slots) - len(slots) // 4
     last = len(items) - 1
     pairs = 0
     for k in range(len(items)):
-        prefetch(slots, nb.int64(items[min(k + AHEAD, last)] & mask))
-        key = items[k] ^ _UNUSED
-        s = items[k] & mask
-        while (slots[s] != key) & (slots[s] != 0):
-            s = (s + nb.uint64(1)) & mask
-        pairs += slots[s] == 0  # without a branch, as most hashes' novelty is unpredictable
+        ahead = nb.int64(slot_of(items[min(k + AHEAD, last)], mask))
+        prefetch(slots, ahead)
+        prefetch(tallies, ahead)
+        key = items[k]
+        s = slot_of(key, mask)
+        while (slots[s] != key) & (tallies[s] != 0):
+            s = (s + _1) & mask
+        pairs += tallies[s] == 0  # without a branch, as most pairs' novelty is unpredictable
         slots[s] = key
-        tallies[s] += nb.uint32(1)
+        tallies[s] += nb.uint32(weight_of(classes[k])) if len(classes) > 0 else nb.uint32(1)
         items[k] = s
         if pairs > room:
             for j in range(k + 1):
-                items[j] = slots[items[j]] ^ _UNUSED
+                items[j] = slots[items[j]]
             return False
     return True
 
 
 @njit
-def _enter(items: Any, slots: Any, tallies: Any, table: Any, free: Any) -> None:
-    """Make entries of a bucket's repeated pairs; replace each slot by ``count << 32 | entry``, or 0."""
+def _enter(items: Any, slots: Any, tallies: Any, entry_bits: int, table: Any, free: Any) -> Any:
+    """Make entries of a bucket's repeated pairs; replace each slot by what :func:`count` says; return the first."""
     repeated = 0
     for s in range(len(slots)):
         repeated += tallies[s] >= 2
-    entry = nb.int64(atomic_add(free, 0, nb.uint64(repeated + 1)))
+    base = nb.int64(atomic_add(free, 0, nb.uint64(repeated + 1)))
+    entry = base
+    most = full_count(entry_bits)
     for s in range(len(slots)):
         table[FIELDS * entry + TALLY] = tallies[s]
         table[FIELDS * entry + PLACE] = NONE
         repeats = tallies[s] >= 2
-        slots[s] = ((nb.uint64(tallies[s]) << _32) | nb.uint64(entry)) * nb.uint64(repeats)
+        item = (min(nb.uint64(tallies[s]), most) << nb.uint64(entry_bits)) | nb.uint64(entry - base)
+        slots[s] = item * nb.uint64(repeats)
         entry += repeats
     table[FIELDS * entry + TALLY] = 0
     table[FIELDS * entry + PLACE] = NONE
     for k in range(len(items)):
         items[k] = slots[items[k]]
+    return base
+
+
+@njit(inline="always")
+def full_count(entry_bits: int) -> Any:
+    """Return the count in an item whose real count is in the table."""
+    return (_1 << nb.uint64(32 - entry_bits)) - _1

@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.repair import batch_repair, pairs_cpu
+from polars_tadoc.kernels.repair import batch_repair, equal_rows_cpu, pairs_cpu
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.kernels.traverse import reference
 from tests.handmade import flatten, unflatten
@@ -43,6 +44,55 @@ def test_matches_reference(threads: int, given_rows: tuple[list[list[int]], int]
     got = build(rows, vocabulary_size, threads)
     assert got == reference.batch_repair(rows, vocabulary_size)
     assert expanded(*got, vocabulary_size) == rows
+
+
+@pytest.mark.usefixtures("tiny_chunks")
+@given(given_rows=sequences(), copies=st.lists(st.integers(0, 3), max_size=40))
+def test_matches_reference_where_rows_repeat(given_rows: tuple[list[list[int]], int], copies: list[int]) -> None:
+    rows, vocabulary_size = given_rows
+    rows = rows + [rows[k % len(rows)] for k in copies if rows]
+    for least in (-1.0, batch_repair.MIN_SAVED):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batch_repair, "MIN_SAVED", least)
+            assert build(rows, vocabulary_size, 2) == reference.batch_repair(rows, vocabulary_size)
+
+
+@pytest.mark.parametrize("times", [1, 2, 127, 128, 129, 255, 256, 257, 511, 512, 1100])
+def test_many_equal_rows(times: int) -> None:
+    """Weights with one class, of several, and of powers of two."""
+    rows = [[0, 1, 2, 0, 1], *[[0, 1, 0, 1, 3, 1, 2]] * times, [], [1, 2], *[[1, 3]] * (times // 2), []]
+    assert build(rows, 4, 2) == reference.batch_repair(rows, 4)
+
+
+@given(st.lists(st.integers(0, 5), max_size=3000))
+def test_weights_of_equal_rows_sum_to_their_number(numbers: list[int]) -> None:
+    first = np.array([numbers.index(number) for number in numbers], np.int64)
+    classes = np.empty(len(first), np.uint8)
+    equal_rows_cpu.classify(first, classes)
+    for number in set(numbers):
+        own = classes[np.array(numbers) == number]
+        assert own[0] != equal_rows_cpu.DROPPED
+        kept = own[own != equal_rows_cpu.DROPPED]
+        assert sum(int(equal_rows_cpu.weight_of(int(c))) for c in kept) == numbers.count(number)
+
+
+def test_rows_with_equal_hashes_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equal_rows_cpu, "hash_rows", lambda sequence, starts, hashes: hashes.fill(7))
+    rows = [[0, 1], [0, 2], [0, 1], [0, 2], [0, 1, 2], [0, 1], []]
+    assert build(rows, 3, 2) == reference.batch_repair(rows, 3)
+
+
+@pytest.mark.usefixtures("tiny_chunks")
+@pytest.mark.parametrize("more", [0, 1 << 15, 1 << 17, 1 << 25])
+@given(given_rows=sequences())
+def test_keys_of_32_and_64_bits_and_full_counts(more: int, given_rows: tuple[list[list[int]], int]) -> None:
+    """Words with large ids need keys of more bits; counts that do not fit are read from the table."""
+    rows = [[word + more for word in row] for row in given_rows[0]]
+    size = given_rows[1] + more
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_repair, "FEWEST_ENTRY_BITS", 30)
+        patch.setattr(batch_repair, "MOST_ENTRY_BITS", 30)  # counts from 3 on
+        assert build(rows, size, 2) == reference.batch_repair(rows, size)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
