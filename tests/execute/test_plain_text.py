@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import re
+import threading
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -14,12 +16,15 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal, assert_series_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.analytics.explain import REQUESTS
 from polars_tadoc.engine.choose import CPU
 from polars_tadoc.errors import NotCompressedError
+from polars_tadoc.execute import windows
+from polars_tadoc.execute.stages import Stages
 from polars_tadoc.rows import matching, phrases
 from polars_tadoc.traversal import text_corpus
 from polars_tadoc.traversal.costs import COMPRESS_BYTE, TEXT_BYTE
@@ -242,6 +247,30 @@ def test_files_of_text_are_counted_without_compressing(tmp_path: Path) -> None:
             asked = getattr(scan.filter(pl.col("k") > 500).tadoc, call)
             for options in ({}, {"memory_limit": "300MB"}):
                 assert_frame_equal(asked("text", **options).collect(), expected)
+
+
+def test_reading_overlaps_counting() -> None:
+    read, counted = [threading.Event() for _ in range(40)], 0
+    schema = pl.Schema({"text": pl.String()})
+
+    def source(*_: Any) -> Iterator[pl.DataFrame]:
+        for number, event in enumerate(read):
+            event.set()
+            yield pl.DataFrame({"text": [f"a w{number} " * 20_000]})
+
+    find = Stages.find
+
+    def find_late(*args: Any) -> Any:
+        nonlocal counted
+        counted += 1
+        assert counted >= len(read) or read[counted].wait(60)  # the next rows come while these are counted
+        return find(*args)
+
+    plan = register_io_source(source, schema=schema)
+    with patch.object(Stages, "find", find_late), patch.object(windows, "TEXT_SHARE", 1 << 16):
+        found = plan.tadoc.word_count("text", memory_limit="1GB").collect()  # type: ignore[attr-defined]
+    assert counted >= len(read)
+    assert found.row(0) == ("a", 40 * 20_000)
 
 
 @pytest.mark.parametrize("call", CALLS)
