@@ -25,10 +25,7 @@ from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, runs_of_equal, word_columns
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import (
-    RunOptions,
-    RunRequest,
-)
+from polars_tadoc.traversal.options import RunOptions, RunRequest
 from polars_tadoc.traversal.selector import timed_source
 from polars_tadoc.traversal.source import prepare
 

@@ -15,10 +15,7 @@ from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.kernels.sequences.text_sequences_cpu import count_text_sequences
 from polars_tadoc.records.labelled_results import numbers, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import (
-    RunOptions,
-    RunRequest,
-)
+from polars_tadoc.traversal.options import RunOptions, RunRequest
 
 SCHEMA = pl.Schema({"sequence": pl.List(pl.String()), "count": pl.UInt64()})
 

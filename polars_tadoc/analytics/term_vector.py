@@ -25,10 +25,7 @@ from polars_tadoc.records.records import Layout, Records, runs_of_equal
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import (
-    TopOptions,
-    TopRequest,
-)
+from polars_tadoc.traversal.options import TopOptions, TopRequest
 from polars_tadoc.traversal.selector import timed_strategy
 from polars_tadoc.traversal.source import prepare
 

@@ -25,10 +25,7 @@ from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.runtime.plain_name import plain
-from polars_tadoc.traversal.options import (
-    TopOptions,
-    TopRequest,
-)
+from polars_tadoc.traversal.options import TopOptions, TopRequest
 from polars_tadoc.traversal.source import resident_rows
 from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, TEXT_BYTES, WORDS, naming_rows
 

@@ -85,14 +85,7 @@ class Parser:
         rules, onward = np.zeros(size + 1, np.uint32), np.zeros(size + 1, np.uint64)
         begins = np.zeros(grammar.vocabulary_size + grammar.rule_count, np.bool_)
         kernels.build_trie(
-            grammar.vocabulary_size,
-            grammar.rule_offsets,
-            grammar.symbols,
-            _SEED,
-            edges,
-            rules,
-            onward,
-            begins,
+            grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, _SEED, edges, rules, onward, begins
         )
         return cls(_Lookup.of(grammar.words), _Lookup.of(grammar.gaps), edges, rules, onward, begins)
 
@@ -110,14 +103,7 @@ class Parser:
         def parse(rows: tuple[int, int]) -> None:
             own = slice(*rows)
             kernels.parse_rows(
-                _SEED,
-                self.edges,
-                self.rules,
-                self.onward,
-                self.begins,
-                starts[own],
-                symbols,
-                sizes[own],
+                _SEED, self.edges, self.rules, self.onward, self.begins, starts[own], symbols, sizes[own]
             )
 
         map_parallel(parse, weighted_chunks(before))

@@ -160,11 +160,7 @@ def sort(df: DataFrame, column: str, **options: Unpack[CountOptions]) -> DataFra
 
 
 @_documented
-def sequence_count(
-    df: DataFrame,
-    column: str,
-    **options: Unpack[RunOptions],
-) -> DataFrame:
+def sequence_count(df: DataFrame, column: str, **options: Unpack[RunOptions]) -> DataFrame:
     """Count sequences of n words.
 
     Returns
@@ -186,11 +182,7 @@ def sequence_count(
 
 
 @_documented
-def cooccurrence(
-    df: DataFrame,
-    column: str,
-    **options: Unpack[CooccurrenceOptions],
-) -> DataFrame:
+def cooccurrence(df: DataFrame, column: str, **options: Unpack[CooccurrenceOptions]) -> DataFrame:
     """Count pairs of words within a window.
 
     Returns
@@ -212,13 +204,7 @@ def cooccurrence(
 
 
 @_documented
-def inverted_index(
-    df: DataFrame,
-    column: str,
-    *,
-    id: str,
-    **options: Unpack[CountOptions],
-) -> DataFrame:
+def inverted_index(df: DataFrame, column: str, *, id: str, **options: Unpack[CountOptions]) -> DataFrame:
     """List the documents that contain each word.
 
     Returns
@@ -239,13 +225,7 @@ def inverted_index(
 
 
 @_documented
-def ranked_inverted_index(
-    df: DataFrame,
-    column: str,
-    *,
-    id: str,
-    **options: Unpack[RunOptions],
-) -> DataFrame:
+def ranked_inverted_index(df: DataFrame, column: str, *, id: str, **options: Unpack[RunOptions]) -> DataFrame:
     """List the documents that contain each sequence of n words, by descending count.
 
     Returns
@@ -268,13 +248,7 @@ def ranked_inverted_index(
 
 
 @_documented
-def term_vector(
-    df: DataFrame,
-    column: str,
-    *,
-    id: str,
-    **options: Unpack[TopOptions],
-) -> DataFrame:
+def term_vector(df: DataFrame, column: str, *, id: str, **options: Unpack[TopOptions]) -> DataFrame:
     """Count each document's words, without a shuffle.
 
     Returns
@@ -364,26 +338,14 @@ def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[TFIDFOptions
     return _weighed(df, request, column, id)
 
 
-def _merged(
-    df: DataFrame,
-    request: Analytic[Any, Any],
-    column: str,
-    id: str | None,
-    result: str,
-) -> DataFrame:
+def _merged(df: DataFrame, request: Analytic[Any, Any], column: str, id: str | None, result: str) -> DataFrame:
     """Run an analytic that merges over all tasks; ``{id}`` in the result's columns is the labels' type."""
     asked, rows, schema = _asked(df, request, column, id, result)
     found = rows.mapInArrow(lambda batches: asked.find(batches), _spark_schema(FOUND))
     return found.groupBy("shard").applyInArrow(lambda table: asked.merge(table), schema)
 
 
-def _by_document(
-    df: DataFrame,
-    request: Analytic[Any, Any],
-    column: str,
-    id: str,
-    result: str,
-) -> DataFrame:
+def _by_document(df: DataFrame, request: Analytic[Any, Any], column: str, id: str, result: str) -> DataFrame:
     """Run an analytic that needs one document at a time."""
     asked, rows, schema = _asked(df, request, column, id, result)
     return rows.mapInArrow(lambda batches: asked.answer(batches), schema)
@@ -405,11 +367,7 @@ def _best(made: DataFrame, top: int | None, *keys: str) -> DataFrame:
 
 
 def _asked(
-    df: DataFrame,
-    request: Analytic[Any, Any],
-    column: str,
-    id: str | None,
-    result: str,
+    df: DataFrame, request: Analytic[Any, Any], column: str, id: str | None, result: str
 ) -> tuple[Asked, DataFrame, StructType]:
     """Check the columns; return the call, the columns that tasks read, and those of the result."""
     from pyspark.sql.pandas.types import to_arrow_schema

@@ -241,12 +241,7 @@ class Workers:
 
     @documented_by(inverted_index, source=SOURCE, column=COLUMN, id=LABELS)
     def inverted_index(
-        self,
-        source: Source,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        **options: Unpack[CountOnWorkers],
+        self, source: Source, column: str | None = None, *, id: str | None = None, **options: Unpack[CountOnWorkers]
     ) -> pl.LazyFrame:
         """List the rows that contain each word.
 
@@ -260,12 +255,7 @@ class Workers:
 
     @documented_by(term_vector, source=SOURCE, column=COLUMN, id=LABELS)
     def term_vector(
-        self,
-        source: Source,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        **options: Unpack[TopOnWorkers],
+        self, source: Source, column: str | None = None, *, id: str | None = None, **options: Unpack[TopOnWorkers]
     ) -> pl.LazyFrame:
         """Count the words of each row.
 
@@ -293,12 +283,7 @@ class Workers:
 
     @documented_by(ranked_inverted_index, source=SOURCE, column=COLUMN, id=LABELS)
     def ranked_inverted_index(
-        self,
-        source: Source,
-        column: str | None = None,
-        *,
-        id: str | None = None,
-        **options: Unpack[RunOnWorkers],
+        self, source: Source, column: str | None = None, *, id: str | None = None, **options: Unpack[RunOnWorkers]
     ) -> pl.LazyFrame:
         """List the rows that contain each sequence of n words, by descending count.
 

@@ -244,10 +244,7 @@ def _names(column: str, labels: str | None) -> list[str]:
 
 
 def _opaque(
-    plan: pl.LazyFrame,
-    function: Callable[[pl.DataFrame], pl.DataFrame],
-    schema: pl.Schema,
-    streamable: bool = False,
+    plan: pl.LazyFrame, function: Callable[[pl.DataFrame], pl.DataFrame], schema: pl.Schema, streamable: bool = False
 ) -> pl.LazyFrame:
     """Apply a function; later steps refer to the result's columns and rows, not to the input's."""
     return plan.map_batches(

@@ -76,11 +76,7 @@ class Filtering:
             digest.update(repr(sorted(named.items())).encode())
         for array in (*twigs.twigs, twigs.text_twigs):
             digest.update(np.ascontiguousarray(array).tobytes())
-        return {
-            "queries": [*twigs.names, digest.hexdigest()],
-            "max_depth": self.max_depth,
-            "max_bytes": self.max_bytes,
-        }
+        return {"queries": [*twigs.names, digest.hexdigest()], "max_depth": self.max_depth, "max_bytes": self.max_bytes}
 
     def match_text(self, text: pl.Series, engine: Engine) -> Iterator[Answer]:
         """Match the rows of a String column, in blocks of bounded text."""

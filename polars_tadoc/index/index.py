@@ -216,14 +216,7 @@ class Index(Collection):
         return count(self, query, mode, filter)
 
     def explain(
-        self,
-        query: str,
-        id: Any,
-        *,
-        scoring: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
+        self, query: str, id: Any, *, scoring: str = "lucene", k1: float = 1.5, b: float = 0.75, delta: float = 0.5
     ) -> pl.DataFrame:
         """Show the contribution of each word to a document's score for a query.
 
@@ -264,13 +257,7 @@ class Index(Collection):
         return explain(self, query, id, Scoring(scoring, k1, b, delta))
 
     def snippets(
-        self,
-        results: pl.DataFrame,
-        queries: QueriesLike,
-        *,
-        words: int = 30,
-        before: str = "**",
-        after: str = "**",
+        self, results: pl.DataFrame, queries: QueriesLike, *, words: int = 30, before: str = "**", after: str = "**"
     ) -> pl.DataFrame:
         """Add to each result the passage of its document that matches the query best, with the matches marked.
 

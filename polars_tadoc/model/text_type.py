@@ -24,13 +24,7 @@ NAME = "polars_tadoc.text"
 CATEGORIES = pl.Categories("grammar", "polars_tadoc", pl.UInt32)
 """The categories of the ``grammar`` field; their namespace distinguishes the struct from any other."""
 
-STORAGE = pl.Struct(
-    {
-        "grammar": pl.Categorical(CATEGORIES),
-        "symbols": pl.List(pl.UInt32),
-        "gaps": pl.Binary,
-    }
-)
+STORAGE = pl.Struct({"grammar": pl.Categorical(CATEGORIES), "symbols": pl.List(pl.UInt32), "gaps": pl.Binary})
 """The fields of a compressed column: the grammar (shared by many rows), the row's own symbols, the separators between
 its words."""
 

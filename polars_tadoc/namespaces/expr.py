@@ -187,8 +187,7 @@ class TadocExpr:
         return elementwise(content_hash, HASH_DTYPE, self._expr)
 
     @documented_by(
-        equals,
-        other="Text (a literal, as in Polars' ``eq``), an expression or a series, compressed or String.",
+        equals, other="Text (a literal, as in Polars' ``eq``), an expression or a series, compressed or String."
     )
     def eq(self, other: str | pl.Expr | pl.Series, *, nulls_equal: bool = False) -> pl.Expr:
         """Tell which rows equal a text, or the text of another column.

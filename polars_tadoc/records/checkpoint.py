@@ -209,12 +209,7 @@ class Checkpoint:
         return found
 
     def _write(self) -> None:
-        said = {
-            "version": VERSION,
-            "question": self._question,
-            "runs": self._files,
-            "covered": self.covered.intervals,
-        }
+        said = {"version": VERSION, "question": self._question, "runs": self._files, "covered": self.covered.intervals}
         with atomic_file(self.path / MANIFEST, self._call, private=True) as temporary:
             temporary.write_text(manifest_text(said))
 

@@ -89,9 +89,7 @@ def view(array: pa.Array) -> npt.NDArray[Any]:
     return numbers
 
 
-def binary_views(
-    series: pl.Series,
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], object]:
+def binary_views(series: pl.Series) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], object]:
     """Address and length in bytes of each string or binary of a series, without copying any.
 
     Returns

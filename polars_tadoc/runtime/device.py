@@ -156,13 +156,7 @@ def even_blocks(size: int) -> int:
 
 
 def launch(
-    family: str,
-    kernel: str,
-    blocks: int,
-    threads: int,
-    *arguments: Any,
-    defines: tuple[str, ...] = (),
-    shared: int = 0,
+    family: str, kernel: str, blocks: int, threads: int, *arguments: Any, defines: tuple[str, ...] = (), shared: int = 0
 ) -> None:
     """Launch a kernel, unless there are no blocks.
 

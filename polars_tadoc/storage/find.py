@@ -120,10 +120,7 @@ def _found(store: Store, met: ObjectInfo, start: int, below: bool) -> Found:
     return Found(StoredFile(store, met.path, store.root), tuple(met.path.split("/")[start:-1]), below)
 
 
-_MARKS = {
-    "manifest.json": rb'\{"version": \d+, "question": ',
-    "header.json": rb'.*"format": "polars_tadoc index"',
-}
+_MARKS = {"manifest.json": rb'\{"version": \d+, "question": ', "header.json": rb'.*"format": "polars_tadoc index"'}
 """Header names that identify checkpoints and saved indexes."""
 
 

@@ -251,11 +251,7 @@ def _page(fields: dict[int, Any], start: int) -> _Page:
     own = about if isinstance(about, dict) else {}
     levels, is_compressed = 0, True
     if kind == DATA_2:
-        encoding, levels, is_compressed = (
-            _count(own, 4),
-            _count(own, 5) + _count(own, 6),
-            own.get(7) is not False,
-        )
+        encoding, levels, is_compressed = (_count(own, 4), _count(own, 5) + _count(own, 6), own.get(7) is not False)
     else:
         encoding = _count(own, 2)
     if levels > min(size, compressed):

@@ -109,13 +109,7 @@ class Codec(ABC):
         _check_heads(heads, block_offsets, documents)
         gaps, counts = (self._unpack_stream(parts, name, sizes, block_offsets) for name in ("gaps", "counts"))
         return Postings(
-            self.number,
-            documents,
-            sizes.astype(np.uint32),
-            block_offsets,
-            heads.astype(np.uint32),
-            gaps,
-            counts,
+            self.number, documents, sizes.astype(np.uint32), block_offsets, heads.astype(np.uint32), gaps, counts
         )
 
     def _unpack_stream(

@@ -82,12 +82,7 @@ def features_of(offsets: Int64, frequencies: Int64, documents: int) -> dict[str,
     common = {"queries": np.ones(len(sizes)), "lists": sizes.astype(np.float64)}
     return {
         "and": {**common, "candidates": shortest.astype(np.float64), "blocks": _sums(owners, blocks, len(sizes))},
-        "or": {
-            **common,
-            "postings": postings,
-            "shorter": postings - longest,
-            "spread": sizes * float(documents),
-        },
+        "or": {**common, "postings": postings, "shorter": postings - longest, "spread": sizes * float(documents)},
     }
 
 

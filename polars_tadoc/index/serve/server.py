@@ -124,12 +124,7 @@ class Server:
     """
 
     def __init__(
-        self,
-        index: Collection,
-        request: Request,
-        deadline: float | None,
-        filter: FilterLike,
-        engine: str | None,
+        self, index: Collection, request: Request, deadline: float | None, filter: FilterLike, engine: str | None
     ) -> None:
         self._index, self._request = index, request
         self._deadline = _seconds(deadline)

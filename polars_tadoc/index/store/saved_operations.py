@@ -274,10 +274,7 @@ OPERATIONS: dict[str, Operation] = {
         ("StringExpr", "SplitN"), _call("str.splitn"), (2, 2), {"n": _up_to(1 << 10)}, is_single=True
     ),
     "str.split_exact": Operation(
-        ("StringExpr", "SplitExact"),
-        _call("str.split_exact"),
-        (2, 2),
-        {"n": _up_to(1 << 10), "inclusive": is_bool},
+        ("StringExpr", "SplitExact"), _call("str.split_exact"), (2, 2), {"n": _up_to(1 << 10), "inclusive": is_bool}
     ),
     "str.to_integer": Operation(
         ("StringExpr", "ToInteger"), _to_integer, (2, 2), {"dtype": _one_of(*_INTEGERS), "strict": is_bool}

@@ -121,10 +121,7 @@ def mark_documents(
         *(class_starts, symbol_starts, members, rows, listed, report),
         defines=defines,
     )
-    long_given = (
-        *(root_offsets, roots, len(roots), documents, _LONG, rows),
-        *(row_words, row_bits, report),
-    )
+    long_given = (*(root_offsets, roots, len(roots), documents, _LONG, rows), *(row_words, row_bits, report))
     pieces = -(-len(roots) // _LONG)
     if most_rows:
         launch_resident(

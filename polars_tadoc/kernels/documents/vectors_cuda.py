@@ -34,14 +34,7 @@ _ENTRY_BYTES = 8
 
 
 def list_vectors(
-    rules: Rules,
-    tables: Tables,
-    root_offsets: Any,
-    roots: Any,
-    rank: Any,
-    top: int,
-    scratch: int,
-    by_count: bool,
+    rules: Rules, tables: Tables, root_offsets: Any, roots: Any, rank: Any, top: int, scratch: int, by_count: bool
 ) -> tuple[Any, Any, Any] | None:
     """Count each document's terminals from cached tables.
 

@@ -111,9 +111,7 @@ class _Batch:
             chosen, counts = cupy.empty((2, size), np.uint32), cupy.zeros(2, np.uint32)
             offsets = self.queries.offsets[first:]
             get_kernel("search_any", "sort_out", self.tile_defines)(
-                (-(-size // 8),),
-                (256,),
-                (*self.lists, offsets, self.queries.lists, np.uint32(size), chosen, counts),
+                (-(-size // 8),), (256,), (*self.lists, offsets, self.queries.lists, np.uint32(size), chosen, counts)
             )
             kept = (np.uint32(k), np.uint32(room), floors[turn], written[turn], keys)
             _shared_kernel(self.device, "score_few", self.tile_defines)(

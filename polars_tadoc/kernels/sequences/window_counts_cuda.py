@@ -29,14 +29,7 @@ THREADS = 256
 
 
 def count_windows(
-    kind: Kind,
-    rules: Rules,
-    root_offsets: Any,
-    roots: Any,
-    rank: Any,
-    strategy: str,
-    min_count: int,
-    top: int | None,
+    kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, strategy: str, min_count: int, top: int | None
 ) -> tuple[Any, Any]:
     """Return words and counts, by descending count, then rank."""
     with device_errors(f"counting {kind.name} of words"):

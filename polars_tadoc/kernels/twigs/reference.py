@@ -86,12 +86,7 @@ def twig_matches(twigs: Twigs, events: Events) -> list[list[int]]:
 
 
 def twig_rule_matches(
-    twigs: Twigs,
-    rules: Rules,
-    root_offsets: Sequence[int],
-    roots: Sequence[int],
-    words: WordEvents,
-    most_levels: int,
+    twigs: Twigs, rules: Rules, root_offsets: Sequence[int], roots: Sequence[int], words: WordEvents, most_levels: int
 ) -> tuple[list[list[int]], list[int]]:
     """Return the twigs that match each document of a grammar, and ``SOUND`` or ``UNSOUND`` for each.
 

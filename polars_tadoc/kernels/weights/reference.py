@@ -29,10 +29,7 @@ def document_frequencies(documents: Sequence[Counted], terminals: int) -> list[i
 
 
 def weigh_bm25(
-    documents: Sequence[Counted],
-    weights: Sequence[float],
-    norms: Sequence[float],
-    bases: Sequence[float] | None = None,
+    documents: Sequence[Counted], weights: Sequence[float], norms: Sequence[float], bases: Sequence[float] | None = None
 ) -> list[list[float]]:
     """Weigh terms by ``weight * count / (count + norm) + base``: weights and bases by terminal, norms by document.
 

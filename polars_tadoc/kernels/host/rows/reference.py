@@ -60,12 +60,7 @@ def extract(words: Sequence[str], gaps: Sequence[str], offset: int, length: int 
 
 
 def cover(
-    row: Sequence[int],
-    vocabulary_size: int,
-    rule_offsets: Sequence[int],
-    symbols: Sequence[int],
-    first: int,
-    stop: int,
+    row: Sequence[int], vocabulary_size: int, rule_offsets: Sequence[int], symbols: Sequence[int], first: int, stop: int
 ) -> list[int]:
     """List the minimum number of symbols that expand to words ``first`` to ``stop`` of a row.
 
