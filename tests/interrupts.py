@@ -497,7 +497,7 @@ def _others(group: int) -> bool:
 
 
 def _moment(
-    warm: Warm, name: str, folder: Path, kept: Path, answers: list[Any], seconds: float, how: int, found: Found
+    warm: Warm, name: str, folder: Path, kept: Path, answers: list[Any], until: float, how: int, found: Found
 ) -> None:
     kind, target = CALLS[name], folder / "targets" / "target"
     for path in (target, folder / "checkpoint"):
@@ -507,7 +507,7 @@ def _moment(
     elif kept.exists():
         shutil.copy(kept, target)
     process = warm.start(name, folder, kind.rows)
-    at = random.uniform(0, seconds)
+    at = random.uniform(0, until)
     time.sleep(at)
     sent = time.monotonic()
     with contextlib.suppress(ProcessLookupError):  # it was faster than the undisturbed call
@@ -553,12 +553,16 @@ def _moment(
 
 
 def run(
-    name: str, moments: int, hows: tuple[int, ...] = (signal.SIGINT, signal.SIGKILL), warm: Warm | None = None
+    name: str,
+    moments: int,
+    hows: tuple[int, ...] = (signal.SIGINT, signal.SIGKILL),
+    warm: Warm | None = None,
+    within: float = float("inf"),
 ) -> tuple[float, Found]:
     """Disturb a call at so many moments by each signal; returns its undisturbed seconds, and what was found."""
     if warm is None:
         with contextlib.closing(Warm()) as own:
-            return run(name, moments, hows, own)
+            return run(name, moments, hows, own, within)
     kind, found = CALLS[name], Found()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -572,7 +576,7 @@ def run(
             found.violations.append(f"{name}: {', '.join(left)} left over without an interrupt")
         for how in hows:
             for _ in range(moments):
-                _moment(warm, name, folder, kept, answers, seconds, how, found)
+                _moment(warm, name, folder, kept, answers, min(seconds, within), how, found)
     return seconds, found
 
 
@@ -580,7 +584,7 @@ MOMENTS_AT_ONCE = 25
 """Moments by signal that one job takes, of a call's."""
 
 
-def run_all(names: list[str], moments: int, jobs: int) -> Iterator[tuple[str, float, Found | Exception]]:
+def run_all(names: list[str], moments: int, jobs: int, within: float) -> Iterator[tuple[str, float, Found | Exception]]:
     """Disturb calls, so many at once, each on cores of its own; gives what was found for each in their order."""
     cores: queue.SimpleQueue[set[int]] = queue.SimpleQueue()
     own = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -593,7 +597,7 @@ def run_all(names: list[str], moments: int, jobs: int) -> Iterator[tuple[str, fl
         try:
             if mine:
                 os.sched_setaffinity(0, mine)  # of this thread: its processes keep to them
-            return run(name, some)
+            return run(name, some, within=within)
         finally:
             cores.put(mine)
 
@@ -620,6 +624,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=50, help="by call and signal")
     parser.add_argument("--calls", nargs="*", default=list(CALLS), help="their names")
+    parser.add_argument("--within", type=float, default=float("inf"), help="only in so many seconds of a call's first")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--jobs", "-j", type=int, default=1, help="calls at once; two cores or more for each are best")
     options = parser.parse_args()
@@ -628,7 +633,7 @@ def main() -> None:
         f"{'call':26} {'seconds':>7} {'moments':>7} {'old':>4} {'new':>4} {'violations':>10} {'told':>6} {'ended':>6}"
     )
     problems = 0
-    for name, seconds, found in run_all(options.calls, options.moments, options.jobs):
+    for name, seconds, found in run_all(options.calls, options.moments, options.jobs, options.within):
         if isinstance(found, Exception):
             print(f"{name:26} {found!r}", flush=True)
             problems += 1

@@ -12,7 +12,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from polars_tadoc.runtime.interpreter_exit import at_work, go_on, running
-from polars_tadoc.runtime.interrupts import began, check, count, interruptible
+from polars_tadoc.runtime.interrupts import began, check, count, ends_on_interrupt, interruptible
 from polars_tadoc.runtime.threads import Task
 
 __all__ = ["at_work", "batches", "go_on", "register", "source_of", "sources_of"]
@@ -27,6 +27,7 @@ STOPPED = 0.5
 """Seconds that an error waits for its query to stop."""
 
 
+@ends_on_interrupt  # within it, Polars panics
 def register(source: Source, schema: pl.Schema | dict[str, Any], name: str, detail: str | None = None) -> pl.LazyFrame:
     """Make a lazy frame of a source; equal parts of a plan share one source, which runs once.
 

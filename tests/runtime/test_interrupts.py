@@ -6,9 +6,12 @@ import subprocess
 import sys
 from textwrap import dedent
 
+import polars as pl
 import pytest
 
 from benchmarks.corpora import SAMPLES
+from polars_tadoc.runtime import io_source
+from polars_tadoc.runtime.interrupts import cancel, count
 
 pytestmark = pytest.mark.slow
 
@@ -173,3 +176,15 @@ def test_calls_end_once_leave_nothing_and_work_again() -> None:
             assert told == 1 or (told == 2 and name == "lazy"), (name, told)
             assert call().equals(expected[name]), name
     """)
+
+
+def test_an_interrupt_while_polars_reads_a_schema_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polars panics when an interrupt comes in the code in Python that it calls for a schema."""
+
+    def panics(*_: object, **__: object) -> None:
+        cancel(count())
+        raise pl.exceptions.PanicException("called `Result::unwrap()` on an `Err` value")
+
+    monkeypatch.setattr(io_source, "register_io_source", panics)
+    with pytest.raises(KeyboardInterrupt):
+        io_source.register(lambda *_: [], {"a": pl.Int64}, "source")
