@@ -48,8 +48,22 @@ def apart(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     return call
 
 
+class _Start(int):
+    """The number of interrupts at a call's start; it equals none once the call is told to stop."""
+
+    is_stopped = False
+
+    def __eq__(self, other: object) -> bool:
+        return not self.is_stopped and int(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = int.__hash__
+
+
 def _run(function: Callable[[], Result]) -> Result:
-    since = began()
+    since = _Start(began())
     arm()
     threads, device, context = own_count(), _device(), contextvars.copy_context()
 
@@ -68,6 +82,7 @@ def _run(function: Callable[[], Result]) -> Result:
         task.join()
     except BaseException as error:
         cancel_where_meant_for_all(error, since)
+        since.is_stopped = True  # a time limit of the program: this call alone ends
         task.stop()
         task.errors.clear()  # which hold frames, and these files
         raise

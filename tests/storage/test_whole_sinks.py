@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -305,28 +306,39 @@ def test_a_plan_is_read_to_its_end_or_raises() -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="this system has no alarms")
-def test_a_time_limit_of_the_program_is_told_when_the_target_is_complete(tmp_path: Path) -> None:
-    rung = threading.Event()
+@pytest.mark.parametrize("sink", ["sink_packed", "sink_index", "sink_parquet"])
+def test_a_time_limit_of_the_program_leaves_the_old_target(sink: str, tmp_path: Path) -> None:
+    made, others = [], []
 
     def ring(*_: object) -> None:
-        rung.set()
         raise TimeoutError("too long")
 
     def rows(*_: object) -> Iterator[pl.DataFrame]:
-        os.kill(os.getpid(), signal.SIGALRM)
-        assert rung.wait(60)
-        yield pl.DataFrame({"text": ["to be", "or not"]})
+        for k in range(2000):
+            if k == 5:
+                os.kill(os.getpid(), signal.SIGALRM)
+            time.sleep(0.005)
+            made.append(k)
+            yield pl.DataFrame({"text": ["to be", "or not"] * 50})
 
-    lf = register(rows, {"text": pl.String}, "rows").tadoc.compress("text")
+    def other() -> None:
+        frame = pl.LazyFrame({"text": ["a b"] * 5000}).tadoc.compress("text", rows_per_grammar=20)
+        frame.tadoc.sink_packed(tmp_path / "other")
+        others.append("done")
+
+    lf = register(rows, {"text": pl.String}, "rows").tadoc.compress("text", rows_per_grammar=50)
     before = signal.signal(signal.SIGALRM, ring)
+    beside = threading.Thread(target=other)
     try:
+        beside.start()
         with pytest.raises(TimeoutError, match="too long"):
-            lf.tadoc.sink_packed(tmp_path / "new")
+            getattr(lf.tadoc, sink)(tmp_path / "new")
     finally:
         signal.signal(signal.SIGALRM, before)
-    found = tadoc.scan_packed(tmp_path / "new").tadoc.decompress("text").collect()
-    assert found["text"].to_list() == ["to be", "or not"]
-    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+        beside.join()
+    assert len(made) < 2000
+    assert others == ["done"]
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
 def test_no_bar_is_made_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
