@@ -192,6 +192,28 @@ def _workers(made: Path, path: Path) -> None:
         workers.sequence_count(made, n=3).tadoc.sink_parquet(path)
 
 
+def _times(frame: Callable[[Path, int], pl.DataFrame], work: Callable[[pl.DataFrame], object], rows: int) -> Kind:
+    """A call in memory, several times over."""
+    return Kind(frame, lambda df, _: _again(lambda: work(df), 4), rows)
+
+
+def _sunk(frame: Callable[[Path, int], pl.LazyFrame], plan: Callable[[pl.LazyFrame], pl.LazyFrame], rows: int) -> Kind:
+    """A plan, into a file."""
+    return Kind(frame, lambda lf, path: plan(lf).tadoc.sink_parquet(path), rows, _of_parquet)
+
+
+def _column(folder: Path, rows: int) -> pl.DataFrame:
+    return _kept(folder, compressed, rows)
+
+
+def _plain(folder: Path, rows: int) -> pl.DataFrame:
+    return _kept(folder, texts, rows)
+
+
+def _lazy_plain(folder: Path, rows: int) -> pl.LazyFrame:
+    return _plain(folder, rows).lazy()
+
+
 CALLS: dict[str, Kind] = {
     "compress": Kind(lambda f, n: _kept(f, texts, n), lambda df, _: df.tadoc.compress("text"), 200_000),
     "recompress": Kind(lambda f, n: _kept(f, compressed, n), lambda df, _: df.tadoc.recompress(), 200_000),
@@ -261,7 +283,9 @@ CALLS: dict[str, Kind] = {
         50_000,
     ),
     "extract": Kind(
-        lambda f, n: _kept(f, compressed, n), lambda df, _: _again(lambda: tadoc.tail(df["text"], 9), 20), 100_000
+        lambda f, n: _kept(f, compressed, n),
+        lambda df, _: _again(lambda: (tadoc.tail(df["text"], 9), tadoc.extract(df["text"], 2, 9)), 10),
+        100_000,
     ),
     "count_phrase": Kind(
         lambda f, n: _kept(f, compressed, n),
@@ -273,6 +297,58 @@ CALLS: dict[str, Kind] = {
         lambda df, _: _again(lambda: tadoc.bm25(df["text"], "the file list"), 20),
         100_000,
     ),
+    "compress(effort=fast)": _times(_plain, lambda df: df.tadoc.compress("text", effort="fast"), 100_000),
+    "sink_packed(effort=small)": Kind(
+        _lazy, lambda lf, path: lf.tadoc.sink_packed(path, effort="small"), 60_000, _of_packed
+    ),
+    "write_packed(effort=small)": Kind(
+        _column, lambda df, path: df.tadoc.write_packed(path, effort="small"), 100_000, _of_packed
+    ),
+    "write_parquet": Kind(_column, lambda df, path: df.tadoc.write_parquet(path), 200_000, _of_parquet),
+    "append_to, save": Kind(
+        _index,
+        lambda made, path: (
+            made[1]
+            .with_columns(pl.col("id") + len(made[1]))
+            .tadoc.append_to(made[0], "text", id="id")
+            .save(path, overwrite=True)
+        ),
+        100_000,
+        _of_index,
+    ),
+    "info, pack, unpack": _times(
+        _column, lambda df: (df.tadoc.info(), df.tadoc.pack("text").tadoc.unpack("text")), 200_000
+    ),
+    "term_vector": _times(_column, lambda df: df.tadoc.term_vector("text"), 100_000),
+    "inverted_index": _times(_column, lambda df: df.tadoc.inverted_index("text"), 200_000),
+    "sort": _times(_column, lambda df: df.tadoc.sort("text"), 400_000),
+    "cooccurrence": _times(_column, lambda df: df.tadoc.cooccurrence("text", window=2), 50_000),
+    "ranked_inverted_index": _times(_column, lambda df: df.tadoc.ranked_inverted_index("text"), 100_000),
+    "tfidf, bm25_weights": _times(_column, lambda df: (df.tadoc.tfidf("text"), df.tadoc.bm25_weights("text")), 50_000),
+    "repeats": _times(_column, lambda df: df.tadoc.repeats("text", length=10), 100_000),
+    "repeated_share, novelty": _times(
+        _plain,
+        lambda df: df.select(
+            share=pl.col("text").tadoc.repeated_share(length=10), new=pl.col("text").tadoc.novelty(length=8)
+        ),
+        100_000,
+    ),
+    "word_count of text": _times(_plain, lambda df: df.tadoc.word_count("text"), 400_000),
+    "sequence_count of text": _times(_plain, lambda df: df.tadoc.sequence_count("text", n=3), 100_000),
+    "inverted_index of text, sink": _sunk(
+        _lazy_plain, lambda lf: lf.tadoc.inverted_index("text", memory_limit="300MB"), 100_000
+    ),
+    "sequence_count of text, sink": _sunk(
+        _lazy_plain, lambda lf: lf.tadoc.sequence_count("text", n=3, memory_limit="300MB"), 60_000
+    ),
+    "cooccurrence of text, sink": _sunk(
+        _lazy_plain, lambda lf: lf.tadoc.cooccurrence("text", window=2, memory_limit="300MB"), 30_000
+    ),
+    "ranked_inverted_index of text, sink": _sunk(
+        _lazy_plain, lambda lf: lf.tadoc.ranked_inverted_index("text", memory_limit="300MB"), 60_000
+    ),
+    "decompress, sink": _sunk(_scan, lambda lf: lf.tadoc.decompress("text"), 200_000),
+    "recompress, sink": Kind(_scan, lambda lf, path: lf.tadoc.recompress().tadoc.sink_packed(path), 60_000, _of_packed),
     "Workers": Kind(lambda f, n: _packed(f / f"input-{n}.parquet", n), _workers, 60_000, _of_parquet),
 }
 
@@ -630,17 +706,17 @@ def main() -> None:
     options = parser.parse_args()
     random.seed(options.seed)
     print(
-        f"{'call':26} {'seconds':>7} {'moments':>7} {'old':>4} {'new':>4} {'violations':>10} {'told':>6} {'ended':>6}"
+        f"{'call':36} {'seconds':>7} {'moments':>7} {'old':>4} {'new':>4} {'violations':>10} {'told':>6} {'ended':>6}"
     )
     problems = 0
     for name, seconds, found in run_all(options.calls, options.moments, options.jobs, options.within):
         if isinstance(found, Exception):
-            print(f"{name:26} {found!r}", flush=True)
+            print(f"{name:36} {found!r}", flush=True)
             problems += 1
             continue
         told, ended = (f"{max(times, default=0):.2f}" for times in (found.told, found.ended))
         counts = f"{found.moments:7} {found.old:4} {found.new:4} {len(found.violations):10}"
-        print(f"{name:26} {seconds:7.2f} {counts} {told:>6} {ended:>6}", flush=True)
+        print(f"{name:36} {seconds:7.2f} {counts} {told:>6} {ended:>6}", flush=True)
         for violation in found.violations:
             print(f"    {violation}", flush=True)
         problems += len(found.violations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,13 @@ class Server:
             "aws_endpoint_url": f"http://127.0.0.1:{self.port}",
             "aws_allow_http": "true",
         }
+
+    @property
+    def google_options(self) -> dict[str, str]:
+        """The same for Google's protocol (``gs://``)."""
+        account = {"gcs_base_url": f"http://127.0.0.1:{self.port}", "disable_oauth": True}
+        unused = dict.fromkeys(["client_email", "private_key", "private_key_id"], "")
+        return {"google_service_account_key": json.dumps(account | unused), "allow_http": "true"}
 
     @property
     def client(self) -> Any:
@@ -64,6 +72,8 @@ def serving() -> Iterator[Server]:
     made = moto.server.DomainDispatcherApplication.__call__
 
     def counted(self: Any, environ: Any, start_response: Any) -> Any:
+        if not environ.get("HTTP_AUTHORIZATION", "").startswith("AWS"):  # Google's: its requests are else those of S3
+            environ["HTTP_AUTHORIZATION"] = "AWS4-HMAC-SHA256 Credential=key/20240101/us-east-1/s3/aws4_request"
         given = list(made(self, environ, start_response))
         server.asked.append((environ["REQUEST_METHOD"], environ["PATH_INFO"], sum(map(len, given))))
         return given

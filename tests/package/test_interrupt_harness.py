@@ -6,10 +6,41 @@ import os
 import random
 import signal
 from dataclasses import replace
+from pathlib import Path
 
+import polars as pl
 import pytest
 
+import polars_tadoc as tadoc
 from tests import interrupts
+
+SHORT = {
+    "preview": "reads the first rows",
+    "explain": "runs nothing",
+    "parquet_info": "reads the ends of files",
+    "of": "makes nothing",
+    "is_packed": "a type",
+    "is_tadoc": "a type",
+    "as_text": "copies nothing",
+    "as_storage": "copies nothing",
+    "eq": "equals",
+    "head": "extract",
+    "contains_any": "count_phrase",
+    "contains_phrase": "count_phrase",
+    "token_count": "reads lengths",
+    "calibrate": "half a second of small calls",
+}
+"""Calls that the harness leaves out: why, or which of its calls does the same."""
+
+
+def test_every_public_call_is_disturbed_or_said_to_be_short() -> None:
+    source = Path(interrupts.__file__).read_text("utf-8")
+    names = {name for name in tadoc.__all__ if name.islower() and callable(getattr(tadoc, name))}
+    for kind in (pl.DataFrame, pl.LazyFrame, pl.Series, pl.Expr):
+        names |= {name for name in dir(kind.tadoc) if not name.startswith("_")}
+    missing = {name for name in names if f".{name}(" not in source} - SHORT.keys()
+    assert missing == set()
+    assert SHORT.keys() <= names
 
 
 @pytest.mark.slow

@@ -124,11 +124,28 @@ def test_they_are_in_files(name: str, tmp_path: Path) -> None:
     assert tadoc.load_index(tmp_path / "index").search("c").height == 2
 
 
-def test_a_file_has_no_names_with_nul(tmp_path: Path) -> None:
+def test_a_packed_file_has_no_names_with_nul(tmp_path: Path) -> None:
     df = pl.DataFrame({"a\0b": ROWS}).tadoc.compress("a\0b")
     with pytest.raises(ValueError, match=r"write_packed: column name 'a\\x00b' has a NUL"):
         df.tadoc.write_packed(tmp_path / "packed")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\0"])
+def test_parquet_files_and_indexes_have_names_with_nul(name: str, tmp_path: Path) -> None:
+    other = f"{name}{name}"
+    df = pl.DataFrame({name: ROWS, other: [1, 1, 2]}).tadoc.compress(name)
+    df.lazy().tadoc.sink_parquet(tmp_path / "sunk")
+    df.tadoc.write_parquet(tmp_path / "written")
+    for path in (tmp_path / "sunk", tmp_path / "written"):
+        for back in (pl.read_parquet(path), tadoc.scan_parquet(path).collect()):
+            assert back.schema == df.schema
+            assert back.tadoc.decompress(name).rows() == list(zip(ROWS, [1, 1, 2], strict=True))
+    df.lazy().tadoc.sink_parquet(tmp_path / "parts", partition_by=other)
+    back = tadoc.scan_parquet(tmp_path / "parts").tadoc.decompress(name).collect()
+    assert sorted(back[name].to_list(), key=str) == sorted(ROWS, key=str)
+    df.lazy().tadoc.sink_index(tmp_path / "index", column=name, id=other)
+    assert tadoc.load_index(tmp_path / "index").search("c")["id"].to_list() == [2, 1]
 
 
 def test_names_of_twigs_are_only_names() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import subprocess
 import sys
 import warnings
@@ -19,6 +20,7 @@ import polars_tadoc as tadoc
 pytest.importorskip("moto")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
+    from tests import azure_server
     from tests.s3_server import Server, serving
 
 
@@ -245,6 +247,63 @@ def test_a_provider_of_credentials(s3: Server) -> None:
     lf = tadoc.scan_packed("s3://bucket/provided.parquet", storage_options=options, credential_provider=provider)
     assert lf.select(pl.len()).collect().item() == 10
     assert asked
+
+
+@pytest.fixture(scope="module")
+def azure() -> Iterator[azure_server.Server]:
+    with azure_server.serving() as server:
+        yield server
+
+
+@pytest.mark.parametrize("scheme", ["gs", "az", "abfss"])
+def test_stores_of_google_and_azure(scheme: str, s3: Server, azure: azure_server.Server) -> None:
+    options = s3.google_options if scheme == "gs" else azure.options
+    root = f"{scheme}://bucket/by-{scheme}"
+    COMPRESSED.tadoc.write_packed(f"{root}/packed/a.parquet", storage_options=options)
+    COMPRESSED.lazy().tadoc.sink_packed(f"{root}/packed/b.parquet", storage_options=options, effort="small")
+    for source in (f"{root}/packed", f"{root}/packed/*.parquet"):
+        assert tadoc.scan_packed(source, storage_options=options).select(pl.len()).collect().item() == 16_000
+    lf = tadoc.scan_packed(f"{root}/packed/b.parquet", storage_options=options)
+    found = lf.filter(pl.col("year") == 2003).tadoc.decompress("text").collect()
+    assert_frame_equal(found, FRAME.filter(pl.col("year") == 2003))
+    COMPRESSED.lazy().tadoc.sink_parquet(f"{root}/rows/a.parquet", storage_options=options)
+    by_polars = pl.scan_parquet(f"{root}/rows/a.parquet", storage_options=options)
+    for rows in (by_polars, tadoc.scan_parquet(f"{root}/rows/a.parquet", storage_options=options)):
+        assert_frame_equal(rows.collect().tadoc.decompress("text"), FRAME)
+    assert tadoc.parquet_info(f"{root}/rows", storage_options=options)["rows"].to_pylist() == [8000]
+    index = COMPRESSED.tadoc.build_index("text", id="year")
+    index.save(f"{root}/index", storage_options=options)
+    COMPRESSED.lazy().tadoc.sink_index(f"{root}/sunk", id="year", storage_options=options)
+    wanted = index.search("word16 host-3", k=20)
+    for name in ("index", "sunk"):
+        loaded = tadoc.load_index(f"{root}/{name}", storage_options=options)
+        assert_frame_equal(loaded.search("word16 host-3", k=20), wanted)
+    with pytest.raises(FileExistsError, match=f"save: {root}/index already exists"):
+        index.save(f"{root}/index", storage_options=options)
+    with pytest.raises(FileNotFoundError, match=f"load_index: {root}/none has no object header.json"):
+        tadoc.load_index(f"{root}/none", storage_options=options)
+    with pytest.raises(FileNotFoundError, match=f"scan_packed: {root}/none: no Parquet file found"):
+        tadoc.scan_packed(f"{root}/none", storage_options=options)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "az"])
+def test_an_object_of_many_parts(scheme: str, s3: Server, azure: azure_server.Server, tmp_path: Path) -> None:
+    from polars_tadoc.storage.object_store import Access, Store
+
+    options = {"s3": s3.options, "gs": s3.google_options, "az": azure.options}[scheme]
+    content = random.Random(1).randbytes(17_000_000)
+    (tmp_path / "file").write_bytes(content)
+    store = Store(f"{scheme}://bucket", Access(options), "write_packed")
+    store.write("large", tmp_path / "file")
+    met, end = store.tail("large", 1000)
+    assert (met.size, end) == (len(content), content[-1000:])
+    assert store.read(met, 5_000_000, 12_000_000) == content[5_000_000:12_000_000]
+    (tmp_path / "file").write_bytes(b"other")
+    store.write("large", tmp_path / "file")
+    with pytest.raises(OSError, match=f"write_packed: {scheme}://bucket/large was replaced while it was read"):
+        store.read(met, 0, 3)
+    store.remove(["large", "none"])
+    assert store.find("large") is None
 
 
 @pytest.mark.slow
