@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,6 +188,9 @@ def _tasks(positions: int) -> int:
     return 1 if threads == 1 else max(1, min(max(2 * threads, 8), positions // POSITIONS_PER_TASK))
 
 
+FEWEST_TO_COPY = 4
+"""Threads from which on the gaps are closed by copying twice, in parallel."""
+
 MOST_BITS = 12
 """Buckets are doubled up to this many bits if pairs' keys then need 32 bits only."""
 
@@ -212,8 +215,8 @@ class _WorkSpace:
         """Allocate what a sequence takes."""
         entries = (alive if weighted else alive // 2) + (1 << MOST_BITS)
         return cls(
-            np.empty(max(alive, entries) + 1, np.uint64),
-            np.empty(alive if weighted else 0, np.uint8),
+            np.empty(max(size, entries) + 1, np.uint64),
+            np.empty(size if weighted else 0, np.uint8),
             np.empty(counting.FIELDS * entries, np.uint64),
             np.empty(entries, np.uint32),
             np.empty((size + 7) // 8 * 4 + counting.AHEAD, np.uint32),
@@ -316,19 +319,48 @@ class _Round:
             range(len(chunks)),
         )
         size = alive = 0
+        moves = []
+        last = 0
         for (first, _), (kept, alive_here, starts_new) in zip(chunks, written, strict=True):
             if size > 0 and kept > 0:  # the pair across the seam
-                last = size - 1
                 if symbols[first] == SEPARATOR:
                     alive -= int(state[last] != counting.DEAD)
                     state[last] = counting.DEAD
                 elif starts_new and symbols[last] != SEPARATOR and state[last] == counting.DEAD:
                     state[last] = counting.ALIVE
                     alive += 1
-            if size != first:
-                symbols[size : size + kept] = symbols[first : first + kept]
-                state[size : size + kept] = state[first : first + kept]
-                self.classes[size : size + kept] = self.classes[first : first + kept]
+            if size != first and kept > 0:
+                moves.append((first, size, kept))
+            if kept > 0:
+                last = first + kept - 1
             size += kept
             alive += alive_here
+        self._close(moves)
         return size, alive
+
+    def _close(self, moves: list[tuple[int, int, int]]) -> None:
+        """Move stretches (from, to, length) to where the ones before end."""
+        by_position: list[NDArray[Any]] = [self.symbols, self.state, self.classes]
+        by_position = by_position[: 3 if len(self.classes) else 2]
+        if sum(length for *_, length in moves) < POSITIONS_PER_TASK or thread_count() < FEWEST_TO_COPY:
+            for array in by_position:
+                for first, to, length in moves:
+                    array[to : to + length] = array[first : first + length]
+            return
+        # through memory that no pass needs now: a stretch's new place may still be another one's old place
+        scratch: list[NDArray[Any]] = [
+            self.space.items.view(np.uint32),
+            self.space.chosen.view(np.uint8),
+            self.space.classes,
+        ]
+
+        def copy(move: tuple[int, int, int], back: bool) -> None:
+            first, to, length = move
+            for array, other in zip(by_position, scratch, strict=False):
+                if back:
+                    array[to : to + length] = other[to : to + length]
+                else:
+                    other[to : to + length] = array[first : first + length]
+
+        map_parallel(lambda move: copy(move, back=False), moves)
+        map_parallel(lambda move: copy(move, back=True), moves)

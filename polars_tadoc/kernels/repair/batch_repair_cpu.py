@@ -234,10 +234,13 @@ def assign_rules(
     and ``right``; ``index``, a hash table of rule numbers + 1, finds rules by pair.
     """
     began = interrupts()
-    mask = nb.uint64(len(index) - 1)
+    mask, last = nb.uint64(len(index) - 1), len(places) - 1
     for k in range(len(places)):
         if k & 0xFFFF == 0 and interrupts() != began:
             return known
+        prefetch(sequence, nb.int64(places[min(k + 2 * AHEAD, last)] >> _32))
+        ahead = nb.int64(places[min(k + AHEAD, last)] >> _32)
+        prefetch(index, nb.int64(hash_pair(sequence[ahead], sequence[ahead + 1]) & mask))
         entry = nb.int64(places[k] & _LOW)
         place = nb.int64(places[k] >> _32)
         first, second = sequence[place], sequence[place + 1]

@@ -54,7 +54,8 @@ def test_matches_reference_where_rows_repeat(given_rows: tuple[list[list[int]], 
     for least in (-1.0, batch_repair.MIN_SAVED):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(batch_repair, "MIN_SAVED", least)
-            assert build(rows, vocabulary_size, 2) == reference.batch_repair(rows, vocabulary_size)
+            for threads in (2, batch_repair.FEWEST_TO_COPY):
+                assert build(rows, vocabulary_size, threads) == reference.batch_repair(rows, vocabulary_size)
 
 
 @pytest.mark.parametrize("times", [1, 2, 127, 128, 129, 255, 256, 257, 511, 512, 1100])
