@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from polars_tadoc.analytics.twig_filter import twig_filter
     from polars_tadoc.analytics.word_count import word_count
     from polars_tadoc.cleaning.drop_repeats import drop_repeats
+    from polars_tadoc.cleaning.overlap import overlap, overlap_share, overlaps
+    from polars_tadoc.cleaning.passage_set import PassageSet
     from polars_tadoc.cleaning.repeats import repeats
     from polars_tadoc.cleaning.shares import novelty, repeated_share
     from polars_tadoc.compress.compress import compress
@@ -77,6 +79,7 @@ _PLACES = {
     "Grammar": "model.grammar",
     "Index": "index.index",
     "PACKED_DTYPE": "packed.partition",
+    "PassageSet": "cleaning.passage_set",
     "TFIDF": "scoring.weighting",
     "TwigSet": "twig.twig_set",
     "bm25": "rows.bm25",
@@ -101,6 +104,9 @@ _PLACES = {
     "load_index": "index.store.load",
     "novelty": "cleaning.shares",
     "of": "namespaces.typed",
+    "overlap": "cleaning.overlap",
+    "overlap_share": "cleaning.overlap",
+    "overlaps": "cleaning.overlap",
     "parquet_info": "analytics.parquet_info",
     "ranked_inverted_index": "analytics.ranked_inverted_index",
     "recompress": "compress.recompress",
@@ -131,6 +137,7 @@ __all__ = [
     "Dictionary",
     "Grammar",
     "Index",
+    "PassageSet",
     "Text",
     "TwigSet",
     "as_storage",
@@ -162,6 +169,9 @@ __all__ = [
     "namespaces",
     "novelty",
     "of",
+    "overlap",
+    "overlap_share",
+    "overlaps",
     "parquet_info",
     "ranked_inverted_index",
     "recompress",

@@ -28,7 +28,7 @@ from polars_tadoc.runtime.arrow_memory import binary_views, owned
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
-from polars_tadoc.traversal.text_corpus import WORDS, is_text
+from polars_tadoc.traversal.text_corpus import WORDS, is_text, require_text
 
 KINDS = {"first": runs.LATER, "none": runs.REPEATED}
 UNITS = ("passage", "row")
@@ -65,6 +65,7 @@ class DropRepeatsRequest:
     @ends_on_interrupt
     def run(self, column: pl.Series) -> pl.Series:
         """Return a column without its repeats."""
+        require_text(column, "drop_repeats")
         return column.filter(self.kept_rows(column)) if self.unit == "row" else self.cut(column)
 
     @ends_on_interrupt

@@ -49,6 +49,18 @@ class NoveltyOptions(NewLength, ReadingOptions, total=False):
     """Options of :func:`polars_tadoc.novelty`."""
 
 
+class PassageSetOptions(ReadingOptions, total=False):
+    """Options of :class:`polars_tadoc.PassageSet`."""
+
+    length: Annotated[int, Default(13)]
+
+
+class OverlapOptions(ReadingOptions, total=False):
+    """Options of :func:`polars_tadoc.overlap`."""
+
+    length: Annotated[int | None, Default(None)]
+
+
 class RepeatsOptions(PassageLength, Copies, ReadingOptions, total=False):
     """Options of :func:`polars_tadoc.repeats`."""
 

@@ -452,8 +452,7 @@ def _encode(
 
 def named_tokenizer(grammar: Grammar) -> Tokenizer:
     """Return the tokenizer of a grammar."""
-    name = grammar.tokenizer
-    return Tokenizer(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
+    return Tokenizer.named(grammar.tokenizer)
 
 
 def require_known(tokenizer: Tokenizer, what: str) -> None:

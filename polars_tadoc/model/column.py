@@ -38,13 +38,15 @@ ROW_CALLS = {
     "bm25",
     "repeated_share",
     "novelty",
+    "overlap_share",
+    "overlaps",
 }
 """Calls of series and expressions that frames do not have."""
 
-FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf", "repeats", "drop_repeats"}
+FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf", "repeats", "drop_repeats", "overlap"}
 """Calls of series and frames that expressions do not have."""
 
-OTHER_ARGUMENTS = {"twig_filter": "queries"}
+OTHER_ARGUMENTS = {"twig_filter": "queries"} | dict.fromkeys(("overlap", "overlap_share", "overlaps"), "reference")
 """Arguments after the column in calls of frames."""
 
 _NO_ROOTS = np.zeros(0, np.uint32)

@@ -21,7 +21,9 @@ from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest, tfidf
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest, twig_filter
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
 from polars_tadoc.cleaning.drop_repeats import DropRepeatsRequest, drop_repeats
-from polars_tadoc.cleaning.options import DropRepeatsOptions, RepeatsOptions
+from polars_tadoc.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
+from polars_tadoc.cleaning.overlap import OverlapRequest, overlap
+from polars_tadoc.cleaning.passage_set import PassageSet
 from polars_tadoc.cleaning.repeats import RepeatsRequest, repeats
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
@@ -761,6 +763,37 @@ class TadocFrame:
         if request.unit == "row":
             return self._df.filter(request.kept_rows(text))
         return self._df.with_columns(request.cut(text))
+
+    @documented_by(overlap, id=LABELS)
+    def overlap(
+        self,
+        column: str | None = None,
+        reference: pl.Series | PassageSet | None = None,
+        *,
+        id: str | None = None,
+        reference_id: pl.Series | None = None,
+        **options: Unpack[OverlapOptions],
+    ) -> pl.DataFrame:
+        """Find passages of a compressed column or text that occur in a reference, too.
+
+        The column is optional if there is only one compressed column: ``overlap(reference=…)``.
+
+        Returns
+        -------
+        DataFrame
+            ``id, offset: UInt32, length: UInt32, reference, reference_offset: UInt32``, in row order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["how many eggs are in a dozen", "eggs"]})
+        >>> df.tadoc.overlap("text", pl.Series(["Say: how many eggs"]), id="page", length=3).rows()
+        [('a', 0, 3, 0, 1)]
+
+        """
+        request, call = OverlapRequest.of(reference, reference_id, options), "overlap"
+        return request.frame(self._text(call, column), self._labels(call, id))
 
     @documented_by(info)
     def info(self, column: str | None = None) -> pl.DataFrame:

@@ -23,7 +23,9 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
-from polars_tadoc.cleaning.options import NoveltyOptions, RepeatedShareOptions
+from polars_tadoc.cleaning.options import NoveltyOptions, OverlapOptions, RepeatedShareOptions
+from polars_tadoc.cleaning.overlap import SharedRequest, overlap_share, overlaps, passage_set_of
+from polars_tadoc.cleaning.passage_set import PassageSet
 from polars_tadoc.cleaning.shares import ShareRequest, novelty, repeated_share
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
@@ -424,6 +426,51 @@ class TadocExpr:
             request.run_lists, return_dtype=pl.List(pl.Float64), is_elementwise=True
         )
         return shares.explode(empty_as_null=False, keep_nulls=False)
+
+    @documented_by(overlap_share)
+    def overlap_share(self, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Expr:
+        """Return the share of each row's words inside windows that a reference has, too: row-wise.
+
+        Returns
+        -------
+        Expr
+            ``Float64``, from 0 to 1; null for rows without words.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"row": [1, 2], "text": ["how many eggs are there", "eggs"]}).tadoc.compress("text")
+        >>> questions = tadoc.PassageSet(pl.Series(["Say: how many eggs"]), length=3)
+        >>> df.select("row", pl.col("text").tadoc.overlap_share(questions)).rows()
+        [(1, 0.6), (2, 0.0)]
+
+        """
+        return self._shared(SharedRequest("overlap_share", passage_set_of(reference, "overlap_share", options)))
+
+    @documented_by(overlaps)
+    def overlaps(self, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Expr:
+        """Tell which rows have at least ``length`` adjacent words of a reference: row-wise.
+
+        Returns
+        -------
+        Expr
+            ``Boolean``; null for null rows.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"row": [1, 2], "text": ["how many eggs are there", "eggs"]})
+        >>> questions = tadoc.PassageSet(pl.Series(["Say: how many eggs"]), length=3)
+        >>> df.filter(~pl.col("text").tadoc.overlaps(questions))["row"].to_list()
+        [2]
+
+        """
+        return self._shared(SharedRequest("overlaps", passage_set_of(reference, "overlaps", options)))
+
+    def _shared(self, request: SharedRequest) -> pl.Expr:
+        return elementwise(request.run, request.dtype, self._expr)
 
     @documented_by(twig_filter, as_struct=AS_STRUCT)
     def twig_filter(self, queries: Mapping[str, str] | TwigSet, **options: Unpack[TwigFilterRowsOptions]) -> pl.Expr:

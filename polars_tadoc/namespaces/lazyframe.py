@@ -24,7 +24,10 @@ from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.cleaning.drop_repeats import DropRepeatsRequest
-from polars_tadoc.cleaning.options import DropRepeatsOptions, RepeatsOptions
+from polars_tadoc.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
+from polars_tadoc.cleaning.overlap import OverlapRequest
+from polars_tadoc.cleaning.overlap import schema as overlap_schema
+from polars_tadoc.cleaning.passage_set import PassageSet
 from polars_tadoc.cleaning.repeats import RepeatsRequest
 from polars_tadoc.cleaning.repeats import schema as repeats_schema
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
@@ -597,6 +600,36 @@ class TadocLazyFrame:
         if request.unit == "row":
             return lf.filter(rows.map_batches(at_work()(request.kept_rows), return_dtype=pl.Boolean))
         return lf.with_columns(rows.map_batches(at_work()(request.cut), return_dtype=pl.self_dtype()))
+
+    @documented_by(TadocFrame.overlap)
+    def overlap(
+        self,
+        column: str | None = None,
+        reference: pl.Series | PassageSet | None = None,
+        *,
+        id: str | None = None,
+        reference_id: pl.Series | None = None,
+        **options: Unpack[OverlapOptions],
+    ) -> pl.LazyFrame:
+        """Find passages of a compressed column or text that occur in a reference; only the column and ``id`` are read.
+
+        The reference is read now. The column is held in memory while the plan runs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["how many eggs are in a dozen", "eggs"]})
+        >>> lf.tadoc.overlap("text", pl.Series(["Say: how many eggs"]), length=3).collect().rows()
+        [(0, 0, 3, 0, 1)]
+
+        """
+        request, lf, call = OverlapRequest.of(reference, reference_id, options), self._lf, "overlap"
+        columns = lf.collect_schema()
+        name = text_column(columns, column, call)
+        labels = None if id is None else label_column(columns, id, call)
+        types = (None if labels is None else columns[labels]), (None if reference_id is None else reference_id.dtype)
+        return read_columns(lf, request, name, labels, overlap_schema(*types))
 
     @documented_by(TadocFrame.info)
     def info(self, column: str | None = None) -> pl.LazyFrame:

@@ -22,7 +22,15 @@ from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.cleaning.drop_repeats import drop_repeats
-from polars_tadoc.cleaning.options import DropRepeatsOptions, NoveltyOptions, RepeatedShareOptions, RepeatsOptions
+from polars_tadoc.cleaning.options import (
+    DropRepeatsOptions,
+    NoveltyOptions,
+    OverlapOptions,
+    RepeatedShareOptions,
+    RepeatsOptions,
+)
+from polars_tadoc.cleaning.overlap import OverlapRequest, overlap_share, overlaps
+from polars_tadoc.cleaning.passage_set import PassageSet
 from polars_tadoc.cleaning.repeats import RepeatsRequest
 from polars_tadoc.cleaning.shares import novelty, repeated_share
 from polars_tadoc.compress.compress import CompressOptions, compress
@@ -517,6 +525,58 @@ class TadocSeries:
 
         """
         return novelty(self._series, **options)
+
+    @_documented(TadocFrame.overlap)
+    def overlap(
+        self,
+        reference: pl.Series | PassageSet,
+        *,
+        id: pl.Series | None = None,
+        reference_id: pl.Series | None = None,
+        **options: Unpack[OverlapOptions],
+    ) -> pl.DataFrame:
+        """Find passages that occur in a reference, too.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> text = pl.Series("text", ["how many eggs are in a dozen", "eggs"])
+        >>> text.tadoc.overlap(pl.Series(["Say: how many eggs"]), length=3).rows()
+        [(0, 0, 3, 0, 1)]
+
+        """
+        return OverlapRequest.of(reference, reference_id, options).frame(self._series, id)
+
+    @documented_by(overlap_share)
+    def overlap_share(self, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Series:
+        """Return the share of each row's words inside windows that a reference has, too.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> text = pl.Series("text", ["how many eggs are there", "eggs"])
+        >>> text.tadoc.overlap_share(pl.Series(["Say: how many eggs"]), length=3).to_list()
+        [0.6, 0.0]
+
+        """
+        return overlap_share(self._series, reference, **options)
+
+    @documented_by(overlaps)
+    def overlaps(self, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Series:
+        """Tell which rows have at least ``length`` adjacent words of a reference.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> text = pl.Series("text", ["how many eggs are there", "eggs"])
+        >>> text.tadoc.overlaps(pl.Series(["Say: how many eggs"]), length=3).to_list()
+        [True, False]
+
+        """
+        return overlaps(self._series, reference, **options)
 
     @documented_by(TadocFrame.info)
     def info(self) -> pl.DataFrame:

@@ -37,6 +37,7 @@ FUNCTIONS = {
     "info": tadoc.info,
     "repeats": tadoc.repeats,
     "drop_repeats": tadoc.drop_repeats,
+    "overlap": tadoc.overlap,
     "twig_filter": tadoc.twig_filter,
 }
 ROW_BY_ROW = {
@@ -52,6 +53,8 @@ ROW_BY_ROW = {
     "bm25": tadoc.bm25,
     "repeated_share": tadoc.repeated_share,
     "novelty": tadoc.novelty,
+    "overlap_share": tadoc.overlap_share,
+    "overlaps": tadoc.overlaps,
 }
 """Calls that give a column beside others: of series and expressions, not of frames."""
 

@@ -225,6 +225,7 @@ def test_what_is_advised_is_there(call: str, wrong: Any) -> None:
     given: dict[str, Any] = {"extract": {"offset": 0}, "sequence_count": {"n": 2}, "cooccurrence": {"window": 2}}
     given |= {"count_phrase": {"phrase": "a"}, "contains_phrase": {"phrase": "a"}, "contains_any": {"phrases": ["a"]}}
     given |= {"bm25": {"query": "a"}, "twig_filter": {"queries": {"a": "//a"}}}
+    given |= {name: {"reference": pl.Series(["a"])} for name in ("overlap", "overlap_share", "overlaps")}
     with pytest.raises(TypeError, match=f"^{call} takes a Polars Series, not (DataFrame|Expr); ") as caught:
         getattr(tadoc, call)(wrong, **given.get(call, {}))
     advised = re.findall(r'(df|pl\.col\("text"\))\.tadoc\.(\w+)\(', str(caught.value))

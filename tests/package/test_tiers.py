@@ -43,6 +43,7 @@ HOST_KERNELS = {
     "grammars.statistics": "test_statistics",
     "passages.cuts": "test_drop_repeats",
     "passages.layout": "test_repeats::test_windows_equal_the_reference",
+    "passages.matches": "test_overlap::test_overlap",
     "passages.runs": "test_repeats::test_repeats",
     "passages.windows": "test_repeats::test_windows_equal_the_reference",
     "records.by_count": "test_spill",

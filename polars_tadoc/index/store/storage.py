@@ -287,7 +287,7 @@ def _analyzer_header(described: dict[str, Any]) -> tuple[Tokenizer, _MorphismHea
 
     """
     name = field(described, "tokenizer", str)
-    tokenizer = Tokenizer(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
+    tokenizer = Tokenizer.named(name)
     require_known(tokenizer, "its text")
     if "morphism" not in described:
         return tokenizer, None

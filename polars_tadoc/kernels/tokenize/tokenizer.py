@@ -71,6 +71,11 @@ class Tokenizer:
             're.compile("[a-z]+")'
         )
 
+    @classmethod
+    def named(cls, name: str) -> Tokenizer:
+        """Return the tokenizer of a name that a grammar or a file has."""
+        return cls(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
+
     @property
     def has_classes(self) -> bool:
         """Whether character classes determine the words, rather than :func:`found_words`."""

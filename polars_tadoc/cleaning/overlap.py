@@ -1,0 +1,283 @@
+"""Passages that a reference has, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Unpack
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polars_tadoc.cleaning.laid_words import LaidWords
+from polars_tadoc.cleaning.options import OverlapOptions
+from polars_tadoc.cleaning.passage_set import PassageSet, find, read
+from polars_tadoc.cleaning.shares import count_covered, share_of
+from polars_tadoc.cleaning.windows import Windows
+from polars_tadoc.kernels.host.passages import matches as kernels
+from polars_tadoc.kernels.host.passages import runs
+from polars_tadoc.records.labelled_results import Labels, numbers
+from polars_tadoc.rows.phrases import count_phrase
+from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.traversal.text_corpus import require_text
+
+
+def schema(id_type: pl.DataType | None = None, reference_type: pl.DataType | None = None) -> pl.Schema:
+    """Return the columns of the result, given the types of the labels, if there are any."""
+    whole = pl.UInt32()
+    return pl.Schema(
+        {
+            "id": Labels.dtype(id_type),
+            "offset": whole,
+            "length": whole,
+            "reference": Labels.dtype(reference_type),
+            "reference_offset": whole,
+        }
+    )
+
+
+LENGTH = 13
+"""Words of a window by default: the length of the windows by which GPT-3's test sets were searched (T. Brown et al.,
+*Language models are few-shot learners*, 2020, appendix C)."""
+
+
+def passage_set_of(reference: object, call: str, options: OverlapOptions) -> PassageSet:
+    """Return a reference's windows, or check that none of the options that they were made with is given again.
+
+    Raises
+    ------
+    TypeError
+        The reference is neither a series nor a :class:`PassageSet`.
+    ValueError
+        There are options beside a :class:`PassageSet`.
+
+    """
+    given: Any = dict(options)
+    length = given.pop("length")
+    if isinstance(reference, PassageSet):
+        named = [name for name, value in given.items() if value not in (None, False)]
+        if length is not None:
+            named.append("length")
+        if named:
+            raise ValueError(f"{call}: {named[0]}= is for a Series; a PassageSet has its own {named[0]}")
+        return reference
+    if not isinstance(reference, pl.Series):
+        raise TypeError(f"{call}: reference is {type(reference).__name__}, not a Series of texts or a PassageSet")
+    return PassageSet(reference, length=LENGTH if length is None else length, **given)
+
+
+@dataclass(frozen=True, eq=False)
+class OverlapRequest:
+    """The checked arguments of a call."""
+
+    known: PassageSet
+    reference_id: pl.Series | None
+
+    @classmethod
+    def of(cls, reference: object, reference_id: object, options: OverlapOptions) -> OverlapRequest:
+        """Check the arguments of :func:`overlap`; errors as there."""
+        known = passage_set_of(reference, "overlap", options)
+        if reference_id is not None:
+            if not isinstance(reference_id, pl.Series):
+                raise TypeError(
+                    f"overlap: reference_id is {type(reference_id).__name__}, not a Series with one label for each row "
+                    "of the reference"
+                )
+            if len(reference_id) != known.rows:
+                raise ValueError(
+                    f"overlap: reference_id has {len(reference_id):,} labels for the {known.rows:,} rows of the "
+                    "reference"
+                )
+        return cls(known, reference_id)
+
+    @ends_on_interrupt
+    def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
+        """Find the matches of a column held in memory."""
+        known = self.known
+        laid = read(known, column, "overlap")
+        labels, others = Labels.of(column, id, "overlap"), Labels(self.reference_id)
+        rows, begins, ends, places = self._matches(laid, find(known, laid))
+        reference_rows = np.searchsorted(known.laid.starts, places, side="right") - 1
+        offsets = laid.own(rows, begins)
+        found = [
+            labels.series(rows).alias("id"),
+            numbers("offset", offsets.astype(np.uint32)),
+            numbers("length", (laid.own(rows, ends - 1) + 1 - offsets).astype(np.uint32)),
+            others.series(reference_rows).alias("reference"),
+            numbers("reference_offset", known.laid.own(reference_rows, places).astype(np.uint32)),
+        ]
+        return pl.DataFrame(found)
+
+    def _matches(self, laid: LaidWords, found: UInt32) -> tuple[Int64, Int64, Int64, Int64]:
+        """Return row, first place, end and place in the reference of each match."""
+        known, none = self.known, np.zeros(0, np.int64)
+        later, after, before, most = known.neighbours
+
+        def search_some(chunk: tuple[int, int]) -> Any:
+            search = partial(
+                kernels.find_matches,
+                laid.starts,
+                *chunk,
+                known.length,
+                found,
+                known.first,
+                later,
+                after,
+                before,
+                np.empty(most, np.int64),
+            )
+            made = tuple(np.empty((4, search(none, none, none, none)), np.int64))
+            search(*made)
+            return made
+
+        parts = map_parallel(search_some, weighted_chunks(laid.starts))
+        rows, begins, ends, places = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return rows, begins, ends, places
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRequest:
+    """The checked arguments of a call by row."""
+
+    call: str
+    known: PassageSet
+
+    @property
+    def dtype(self) -> type[pl.DataType]:
+        """Return the type of the result."""
+        return pl.Boolean if self.call == "overlaps" else pl.Float64
+
+    @ends_on_interrupt
+    def run(self, column: pl.Series) -> pl.Series:
+        """Compute the value of each row of a column."""
+        known = self.known
+        laid = read(known, column, self.call)
+        covered = count_covered(Windows(laid, known.length, find(known, laid), np.zeros(0, np.uint32)), runs.KNOWN)
+        if self.call == "overlap_share":
+            return share_of(laid, covered).alias(column.name)
+        found = pl.DataFrame({"found": covered > 0, "valid": laid.valid})
+        return found.select(pl.when("valid").then("found").alias("found")).to_series().alias(column.name)
+
+
+@documented_by(count_phrase)
+def overlap(
+    column: pl.Series,
+    reference: pl.Series | PassageSet,
+    *,
+    id: pl.Series | None = None,
+    reference_id: pl.Series | None = None,
+    **options: Unpack[OverlapOptions],
+) -> pa.Table:
+    """Find passages of at least ``length`` words that occur in a reference, too: exactly, none missed, none false.
+
+    A match is an interval of words of a row that also occurs in a row of the reference, and that no longer match of the
+    row contains. Matches of a row may overlap. Runs on the CPU.
+
+    Parameters
+    ----------
+    column
+        Compressed column, or plain text (String, Categorical or Enum).
+    reference
+        The same, such as the questions of a test set; or a :class:`PassageSet` of it, which serves many columns.
+    id
+        Labels of the rows, one for each; default: row numbers.
+    reference_id
+        Labels of the reference's rows, one for each; default: row numbers.
+    length
+        Least number of words of a match; by default 13, or that of the :class:`PassageSet`.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
+        word, and the words on either side become adjacent. Applied to the words of column and reference. Offsets and
+        lengths count the column's own words, dropped ones inside a match included.
+    tokenizer
+        Cuts plain text into words, as for ``compress``; by default as the reference is cut if that is compressed, else
+        "words". Column and reference must be cut by the same one.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``id`` (the labels' type, or uint32), ``offset``, ``length: uint32`` (first word of the match and its number of
+        words), ``reference`` (as ``id``), ``reference_offset: uint32`` (the first place of the match in the reference,
+        by row, then position); in row order.
+
+    Raises
+    ------
+    LimitExceededError
+        The column or the reference has more than 4,294,967,294 words and rows.
+    TypeError
+        ``reference`` is neither a series nor a :class:`PassageSet`, or cut by another tokenizer than the column;
+        ``length`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not a
+        list of strings; ``id`` or ``reference_id`` is not a series, or of a type that results cannot hold.
+    ValueError
+        ``length`` is below 1; ``id`` or ``reference_id`` has another length than its column; an option is given that a
+        :class:`PassageSet` has already; or ``normalize`` reads columns or does not give one String or null per word.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> text = pl.Series("text", ["how many eggs are in a dozen of them", "eggs"])
+    >>> questions = pl.Series(["Say: how many eggs are in a box", "are in a dozen"])
+    >>> tadoc.overlap(text, questions, length=4).to_pylist()[1]
+    {'id': 0, 'offset': 3, 'length': 4, 'reference': 1, 'reference_offset': 0}
+
+    """
+    require_text(column, "overlap")  # before the arguments, which the caller may have swapped
+    found = OverlapRequest.of(reference, reference_id, options).frame(column, id)
+    table: pa.Table = found.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return table
+
+
+@documented_by(overlap)
+def overlap_share(column: pl.Series, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Series:
+    """Return the share of each row's words inside windows that a reference has, too.
+
+    Words that normalisation drops do not count.
+
+    Parameters
+    ----------
+    length
+        Words of a window; by default 13, or that of the :class:`PassageSet`.
+
+    Returns
+    -------
+    Float64 series
+        From 0 to 1 by row: 0 for rows shorter than ``length``, null for rows without words and null rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> text = pl.Series("text", ["how many eggs are in a dozen", "eggs"])
+    >>> tadoc.overlap_share(text, pl.Series(["Say: how many eggs"]), length=3).round(2).to_list()
+    [0.43, 0.0]
+
+    """
+    require_text(column, "overlap_share")
+    return SharedRequest("overlap_share", passage_set_of(reference, "overlap_share", options)).run(column)
+
+
+@documented_by(overlap_share)
+def overlaps(column: pl.Series, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Series:
+    """Tell which rows have at least ``length`` adjacent words of a reference.
+
+    Returns
+    -------
+    Boolean series
+        One value per row; null for null rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> text = pl.Series("text", ["how many eggs are in a dozen", "eggs"])
+    >>> tadoc.overlaps(text, pl.Series(["Say: how many eggs"]), length=3).to_list()
+    [True, False]
+
+    """
+    require_text(column, "overlaps")
+    return SharedRequest("overlaps", passage_set_of(reference, "overlaps", options)).run(column)

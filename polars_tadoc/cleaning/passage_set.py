@@ -1,0 +1,141 @@
+"""The windows of a reference, for finding them in other columns."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+import polars as pl
+
+from polars_tadoc.cleaning.laid_words import LaidWords, lay_out
+from polars_tadoc.cleaning.options import PassageSetOptions, reading_of, require_length
+from polars_tadoc.cleaning.windows import find_windows
+from polars_tadoc.kernels.host.passages import matches as kernels
+from polars_tadoc.kernels.host.passages.windows import NONE, power_of
+from polars_tadoc.kernels.host.records.number_words import number_words
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.cached_property import cached_property
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.traversal.text_corpus import is_text
+
+BITS_A_WINDOW = 16
+"""Bits of the filter for each distinct window; one of as many foreign windows passes, about."""
+
+
+class PassageSet:
+    """The windows of a reference column, for :func:`polars_tadoc.overlap` and the like; immutable.
+
+    Parameters
+    ----------
+    reference
+        Compressed column, or plain text (String, Categorical or Enum).
+    length
+        Words of a window.
+    normalize
+        Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
+        word, and the words on either side become adjacent. Applied to the reference and to the columns compared.
+    lowercase
+        Whether to lower-case words (after ``normalize``) and stop words.
+    stopwords
+        Words to drop, compared after ``normalize`` and lower-casing.
+    tokenizer
+        Cuts plain text into words, as for ``compress``; "words" by default.
+
+    Raises
+    ------
+    NotCompressedError, InvalidGrammarError, TypeError, ValueError
+        As for :func:`polars_tadoc.overlap`.
+    LimitExceededError
+        The reference has more than 4,294,967,294 words and rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> known = tadoc.PassageSet(pl.Series(["To be, or not to be: that is the question"]), length=4, lowercase=True)
+    >>> text = pl.Series("text", ["He said: to be or not to be!", "She did not"])
+    >>> tadoc.overlaps(text, known).to_list()
+    [True, False]
+
+    """
+
+    @takes_options
+    @ends_on_interrupt
+    def __init__(self, reference: pl.Series, **options: Unpack[PassageSetOptions]) -> None:
+        self.length = require_length(options["length"])
+        tokenizer, self.morphism = reading_of(options)
+        self.laid = lay_out(reference, "PassageSet", tokenizer, self.morphism)
+        self.first = find_windows(self.laid, self.length).first
+        firsts = int(np.count_nonzero(self.first == np.arange(len(self.first), dtype=np.uint32)))
+        self.slots = np.zeros(1 << (2 * firsts).bit_length(), np.uint64)
+        self.bits = np.zeros(1 << (BITS_A_WINDOW * firsts // 64).bit_length(), np.uint64)
+        kernels.fill_table(
+            self.laid.words, self.laid.starts, self.length, power_of(self.length), self.first, self.slots, self.bits
+        )
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the reference."""
+        return len(self.laid.valid)
+
+    def __repr__(self) -> str:
+        return f"PassageSet of {self.rows:,} rows, windows of {self.length} words"
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer for plain text: the first that cut the reference."""
+        return next(map(Tokenizer.named, self.laid.tokenizers), None)
+
+    @cached_property
+    def neighbours(self) -> tuple[UInt32, UInt32, UInt32, int]:
+        """Next occurrence of each window, windows after and before its occurrences, and most occurrences of one."""
+        later, latest, after, before = (np.full(len(self.first), NONE, np.uint32) for _ in range(4))
+        kernels.find_neighbours(self.first, later, latest, after, before)
+        some = self.first[self.first != NONE]
+        most = int(np.bincount(some).max()) if len(some) else 0
+        return later, after, before, most
+
+
+def read(known: PassageSet, column: pl.Series, call: str) -> LaidWords:
+    """Lay out a column with the numbers that its words have in a reference.
+
+    Raises
+    ------
+    TypeError
+        The column was cut by another tokenizer.
+
+    """
+    laid = lay_out(column, call, known.tokenizer if is_text(column.dtype) else None, known.morphism)
+    foreign = [name for name in laid.tokenizers if name not in known.laid.tokenizers]
+    if foreign and known.laid.tokenizers:
+        raise TypeError(
+            f'{call}: column "{column.name}" was cut by "{foreign[0]}", the reference by '
+            f'"{known.laid.tokenizers[0]}": compress it again with that tokenizer'
+        )
+    own = known.laid.vocabulary
+    _, (_, image) = number_words([own.strings, laid.vocabulary.strings])
+    image = np.append(np.where(image < len(own), image, kernels.UNKNOWN), np.uint32(NONE)).astype(np.uint32)
+
+    def renumber(chunk: tuple[int, int]) -> None:
+        words = laid.words[slice(*chunk)]
+        np.take(image, np.minimum(words, np.uint32(len(image) - 1)), out=words)
+
+    map_parallel(renumber, even_chunks(len(laid.words)))
+    return laid
+
+
+def find(known: PassageSet, laid: LaidWords) -> UInt32:
+    """Return the first place in the reference of each window of a column read by :meth:`read`."""
+    found = np.empty(len(laid.words), np.uint32)
+    power = power_of(known.length)
+
+    def search(rows: tuple[int, int]) -> None:
+        a, b = rows
+        table: Any = (known.slots, known.bits, known.laid.words, known.first)
+        kernels.find_windows(laid.words, laid.starts[a : b + 1], known.length, power, *table, found)
+
+    map_parallel(search, weighted_chunks(laid.starts))
+    return found

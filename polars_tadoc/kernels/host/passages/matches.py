@@ -1,0 +1,297 @@
+"""Windows of documents that a reference has, and the longest matches with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.host.passages.windows import NONE, _mixed, _rolled, _whole
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import inner, kernel
+
+UNKNOWN = np.uint32(0xFFFFFFFE)
+"""A word that the reference lacks."""
+
+MIXED = np.uint32(0xFFFFFFFE)
+"""Different windows, or none, are beside the occurrences of a window."""
+
+_ONE, _6, _32, _63 = np.uint64(1), np.uint64(6), np.uint64(32), np.uint64(63)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@polled
+@kernel
+def fill_table(
+    words: UInt32, starts: Int64, length: int, power: np.uint64, first: UInt32, slots: UInt64, bits: UInt64
+) -> None:
+    """Write the distinct windows of a reference into a hash table.
+
+    Parameters
+    ----------
+    words, starts
+        uint32, and int64, documents + 1: the reference.
+    length, power
+        Words of a window, and ``windows.power_of`` it.
+    first
+        uint32 by place: first occurrence of the window.
+    slots
+        uint64, a power of two, zeros, more than there are windows: high half of the fingerprint, then the place plus
+        one.
+    bits
+        uint64, a power of two, zeros: a bit for each fingerprint.
+
+    """
+    last, last_bit = np.uint64(len(slots) - 1), np.uint64(64 * len(bits) - 1)
+    began = interrupts()
+    for d in range(len(starts) - 1):
+        if interrupts() != began:
+            return
+        is_fresh, h = False, np.uint64(0)
+        for i in range(starts[d], starts[d + 1] - length):
+            h = _rolled(h, words, i, length, power) if is_fresh else _whole(words, i, length)
+            is_fresh = True
+            if np.int64(first[i]) != i:
+                continue
+            fingerprint = _mixed(h)
+            bit = fingerprint & last_bit
+            bits[np.int64(bit >> _6)] |= _ONE << (bit & _63)
+            slot = fingerprint & last
+            while slots[np.int64(slot)] != np.uint64(0):
+                slot = (slot + _ONE) & last
+            slots[np.int64(slot)] = (fingerprint >> _32) << _32 | np.uint64(i + 1)
+
+
+@polled
+@kernel
+def find_windows(
+    words: UInt32,
+    starts: Int64,
+    length: int,
+    power: np.uint64,
+    slots: UInt64,
+    bits: UInt64,
+    reference: UInt32,
+    first: UInt32,
+    found: UInt32,
+) -> None:
+    """Find each window of documents in a reference.
+
+    Parameters
+    ----------
+    words, starts
+        uint32, and int64, documents + 1: the documents, with the numbers that their words have in the reference.
+    length, power, slots, bits
+        As for :func:`fill_table`.
+    reference, first
+        uint32 by place of the reference: its words, and the first occurrences of its windows.
+    found
+        uint32 by place of the documents: the first place of the window in the reference, or ``NONE``.
+
+    """
+    last, last_bit = np.uint64(len(slots) - 1), np.uint64(64 * len(bits) - 1)
+    began = interrupts()
+    for d in range(len(starts) - 1):
+        if interrupts() != began:
+            return
+        begin, stop = starts[d], starts[d + 1] - 1
+        known = 0  # words in a row that the reference has
+        is_fresh, h = False, np.uint64(0)
+        place: Any = -1
+        for end in range(begin, stop):
+            known = 0 if words[end] == UNKNOWN else known + 1
+            i = end - length + 1
+            if known < length:
+                is_fresh, place = False, -1
+                if i >= begin:
+                    found[i] = NONE
+                continue
+            if place >= 0 and reference[place + length] == words[end]:
+                is_fresh = False
+                place = np.int64(first[place + 1])
+                found[i] = np.uint32(place)
+                continue
+            place = -1
+            h = _rolled(h, words, i, length, power) if is_fresh else _whole(words, i, length)
+            is_fresh = True
+            fingerprint = _mixed(h)
+            bit = fingerprint & last_bit
+            if bits[np.int64(bit >> _6)] >> (bit & _63) & _ONE != np.uint64(0):
+                slot = fingerprint & last
+                while True:
+                    kept = slots[np.int64(slot)]
+                    if kept == np.uint64(0):
+                        break
+                    other = np.int64(kept & _LOW) - 1
+                    if kept >> _32 == fingerprint >> _32 and _equal_in(reference, other, words, i, length):
+                        place = other
+                        break
+                    slot = (slot + _ONE) & last
+            found[i] = NONE if place < 0 else np.uint32(place)
+        for i in range(max(begin, stop - length + 1), stop + 1):
+            found[i] = NONE
+
+
+@inner
+def _equal_in(reference: UInt32, one: int, words: UInt32, other: int, length: int) -> bool:
+    for k in range(length):  # noqa: SIM110 - numba
+        if reference[one + k] != words[other + k]:
+            return False
+    return True
+
+
+@kernel
+def find_neighbours(first: UInt32, later: UInt32, latest: UInt32, after: UInt32, before: UInt32) -> None:
+    """Describe what is beside the occurrences of each window of a reference.
+
+    Parameters
+    ----------
+    first
+        uint32 by place: first occurrence of the window.
+    later
+        uint32 by place: the next occurrence, or ``NONE``.
+    latest
+        uint32 by place: scratch.
+    after, before
+        uint32 by first occurrence: the first occurrence of the window that begins one word later or earlier at all
+        occurrences, ``NONE`` if there is none at any, or ``MIXED``.
+
+    """
+    size = len(first)
+    for i in range(size):
+        later[i] = NONE
+        root = first[i]
+        if root == NONE:
+            continue
+        to = first[i + 1] if i + 1 < size else NONE
+        of = first[i - 1] if i > 0 else NONE
+        at = np.int64(root)
+        if at == i:
+            after[i], before[i] = to, of
+        else:
+            later[np.int64(latest[at])] = np.uint32(i)
+            if after[at] != to:
+                after[at] = MIXED
+            if before[at] != of:
+                before[at] = MIXED
+        latest[at] = np.uint32(i)
+
+
+@inner
+def _list_occurrences(root: int, later: UInt32, listed: Int64) -> int:
+    """List the occurrences of a window; return their number."""
+    count, place = 0, np.uint32(root)
+    while place != NONE:
+        listed[count] = np.int64(place)
+        count += 1
+        place = later[np.int64(place)]
+    return count
+
+
+@inner
+def _keep_beside(first: UInt32, wanted: np.uint32, distance: int, listed: Int64, count: int) -> int:
+    """Keep the places of a list that are at a distance before those of a window; return their number.
+
+    If there is none, the list stays as it is, and the number is 0.
+    """
+    kept = 0
+    for k in range(count):
+        place = listed[k] + distance
+        kept += 0 <= place < len(first) and first[place] == wanted
+    if kept == 0 or kept == count:
+        return kept
+    kept = 0
+    for k in range(count):
+        place = listed[k] + distance
+        if 0 <= place < len(first) and first[place] == wanted:
+            listed[kept] = listed[k]
+            kept += 1
+    return kept
+
+
+@polled
+@kernel
+def find_matches(
+    starts: Int64,
+    first_document: int,
+    stop_document: int,
+    length: int,
+    found: UInt32,
+    first: UInt32,
+    later: UInt32,
+    after: UInt32,
+    before: UInt32,
+    listed: Int64,
+    rows: Int64,
+    begins: Int64,
+    ends: Int64,
+    places: Int64,
+) -> int:
+    """Find the matches of documents with a reference that no longer match contains, in row order.
+
+    Parameters
+    ----------
+    starts, first_document, stop_document, length
+        The documents, those to search, and the words of a window.
+    found
+        uint32 by place of the documents: result of :func:`find_windows`.
+    first, later, after, before
+        Of the reference: see :func:`find_neighbours`.
+    listed
+        int64: scratch for the occurrences of a window.
+    rows, begins, ends, places
+        int64 by match: document, place of the first word, of the one after the last, and first place in the reference.
+        Empty: matches are only counted.
+
+    Returns
+    -------
+    int
+        Number of matches.
+
+    """
+    number, began = 0, interrupts()
+    for d in range(first_document, stop_document):
+        if interrupts() != began:
+            return number
+        begin, end = starts[d], starts[d + 1] - length
+        t: Any = begin
+        while t < end:
+            if found[t] == NONE:
+                t += 1
+                continue
+            # of the matches with window t, one of those with the smallest start; earlier matches lack window t
+            start: Any = t
+            stop: Any = t
+            count: Any = -1  # listed places of window t from which the match goes on; -1: all its occurrences
+            while start > begin and found[start - 1] != NONE:
+                beside = before[np.int64(found[start])]
+                if beside == MIXED:
+                    if count < 0:
+                        count = _list_occurrences(np.int64(found[t]), later, listed)
+                    kept = _keep_beside(first, found[start - 1], start - 1 - t, listed, count)
+                    if kept == 0:
+                        break
+                    count = kept
+                elif beside != found[start - 1]:
+                    break
+                start -= 1
+            while stop + 1 < end and found[stop + 1] != NONE:
+                beside = after[np.int64(found[stop])]
+                if beside == MIXED:
+                    if count < 0:
+                        count = _list_occurrences(np.int64(found[t]), later, listed)
+                    kept = _keep_beside(first, found[stop + 1], stop + 1 - t, listed, count)
+                    if kept == 0:
+                        break
+                    count = kept
+                elif beside != found[stop + 1]:
+                    break
+                stop += 1
+            if number < len(rows):
+                place = np.int64(found[t]) if count < 0 else listed[0]  # ascending
+                rows[number], begins[number], ends[number] = d, start, stop + length
+                places[number] = place - (t - start)
+            number += 1
+            t = stop + 1
+    return number
