@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 EXACT, END, LONG, WORD, OLD, SCALE = 7, 0, 19, 20, 53, 12
-WORD_CLASS, RULE_CLASS, STEP = 4, 5, 6
+WORD_CLASS, RULE_CLASS, STEP, GAP, LONG_GAP = 4, 5, 6, 7, 232
 
 
 class Stream:
@@ -42,6 +42,30 @@ class Stream:
         return high << bits | low
 
 
+def gaps_of(codes: list[int], word_gaps: list[int], bodies: list[list[int]], bits: int) -> list[list[int]]:
+    """Return the gaps within bodies, whose symbols are words or earlier bodies."""
+    words, rest = len(word_gaps), iter(codes)
+    after: dict[int, int] = {}
+    before = dict(enumerate(word_gaps))
+    between: dict[int, int] = {}
+    ends = [(word, word) for word in range(words)]
+    found = []
+    for body in bodies:
+        found.append([0])
+        for left, right in pairwise(body):
+            key = (ends[left][1], ends[right][0])
+            place = (key[0] * 0x9E3779B97F4A7C15 + key[1] * 0xC2B2AE3D27D4EB4F) % (1 << 64) >> 64 - bits
+            known = [between.get(place), after.get(key[0]), before.get(key[1])]
+            guesses = list(dict.fromkeys(one for one in known if one is not None))
+            code = next(rest)
+            gap = guesses[code] if code < len(guesses) else code - 3
+            between[place] = after[key[0]] = before[key[1]] = gap
+            found[-1].append(gap)
+        ends.append((ends[body[0]][0], ends[body[-1]][1]))
+    assert next(rest, None) is None
+    return found
+
+
 def predictions(mask: int) -> Any:
     """Two tables of codes that followed, by two codes and by one, and how sure each is."""
     return [[None, 0] for _ in range(2 * (mask + 1))]
@@ -55,7 +79,7 @@ def slot_of(before: int, last: int, mask: int) -> int:
 def decode(
     words: int, rules: int, rows: int, predicts: bool, mask: int, streams: Any, tables: Any, shapes: list[int]
 ) -> Any:
-    """Return rows and bodies, with words by shape and rules by first use, and the steps between rules."""
+    """Return rows and bodies, with words by shape and rules by first use, steps between rules, and codes of gaps."""
     kinds, places = Stream(streams[0]), Stream(streams[1])
     first_words = [sum(shapes[:shape]) for shape in range(len(shapes))]
     lists: dict[int, list[int]] = {}
@@ -136,5 +160,12 @@ def decode(
         elif bits:
             step = places.place(1 << bits - 1) | 1 << bits - 1
         steps.append(step >> 1 ^ -(step & 1))
+    gaps: list[int] = []
+    for _ in range(sum(map(len, bodies)) - rules):
+        first, second = ([0, 0, *gaps])[-2:]
+        code = kinds.code(tables[GAP + 2 * (first != 0) + (second != 0)])
+        gaps.append(
+            code if code < LONG_GAP else LONG_GAP - 1 + (1 << code - LONG_GAP) + places.place(1 << code - LONG_GAP)
+        )
     assert (kinds.state, kinds.rest, places.state, places.rest) == (1 << 31, [], 1 << 31, [])
-    return found[:rows], bodies, steps
+    return found[:rows], bodies, steps, gaps

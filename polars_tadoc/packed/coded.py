@@ -5,10 +5,14 @@ them, and whose rows use all of them, is coded; others (rows that were filtered,
 ``compress(like=)``, few symbols) stay as they are. The fields of version 3 that differ from version 2:
 
 - ``vocabulary``: the words by shape (digits and length), then in the order of their first use. Their ids follow from
-  how often each occurs in the rows, most frequent first, then code points.
+  how often each occurs in the rows, most frequent first, then code points. If no word has a line end, those of a shape
+  are one string: a line each, or without separators where the shape gives their length.
+- ``predicted_gaps``: of words. Those within bodies are in the streams, as codes: see
+  :mod:`polars_tadoc.kernels.host.grammars.coded_gaps`.
 - ``rule_offsets``: the header: number of rules, of bodies' symbols (two numbers, lower 32 bits first), of rows' symbols
-  (likewise), and 1 if the streams use predictions; then the words of each shape, the symbols of each class, and the
-  frequencies of each table. See :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`.
+  (likewise), and flags: 1 if the streams use predictions, 2 if the words of a shape are one string; then the words of
+  each shape, the symbols of each class, and the frequencies of each table. See
+  :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`.
 - ``symbols``, ``roots``: the streams of kinds and of places.
 - ``level_offsets``: empty; levels follow from the bodies.
 - ``document_offsets``: one number, the symbols of bodies and rows, so that statistics in a file's footer could tell it.
@@ -16,6 +20,7 @@ them, and whose rows use all of them, is coded; others (rows that were filtered,
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +31,7 @@ import pyarrow as pa
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.grammars import coded_symbols as kernels
+from polars_tadoc.kernels.host.grammars.coded_gaps import code_gaps
 from polars_tadoc.kernels.host.records.sort_words import code_point_order
 from polars_tadoc.kernels.tokenize.tokenize_cpu import sort_stably
 from polars_tadoc.model.vocabulary import Vocabulary
@@ -41,13 +47,27 @@ LENGTH = HEADER + kernels.SHAPES + kernels.CLASSES + 256 * kernels.TABLES
 MIN_EVENTS = 1 << 12
 """Symbols and rows from which a row is coded: the header takes up to 1 KB."""
 
-PREDICTS_FROM = 0.07
+PREDICTS, JOINS = 1, 2
+"""Flags of the header."""
+
+LINES = (0, 16, 32)
+"""Shapes that do not give the length of their words."""
+
+PREDICTS_FROM = 0.3
 """Share of events predicted from which predictions are used: below it they save little and halve the speed."""
+
+PREDICTS_FROM_BYTES = 32
+"""Bytes of words for each event from which a share of ``PREDICTS_LEAST`` is enough: decoding remains fast."""
+
+PREDICTS_LEAST = 0.05
 
 MASK_BITS = (8, 18)
 """Least and most bits of places in the tables of predictions."""
 
-CODED = ("vocabulary", "rule_offsets", "symbols", "level_offsets", "document_offsets", "roots")
+GAP_BITS = (8, 20)
+"""Least and most bits of places in the table of gaps."""
+
+CODED = ("vocabulary", "rule_offsets", "symbols", "level_offsets", "predicted_gaps", "document_offsets", "roots")
 
 _WRONG = {
     kernels.TRUNCATED: "a stream of symbols is truncated",
@@ -88,14 +108,18 @@ def _cell(values: pl.Series, dtype: Any) -> pl.Series:
 
 
 def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
-    """Code a packed row's fields; None if it is small, its words or rules have another order, or are not all used."""
+    """Code a packed row's fields; None if it is small, or not in the form of ``compress``."""
     words, rule_offsets, symbols = fields["vocabulary"], fields["rule_offsets"].to_numpy(), fields["symbols"].to_numpy()
     level_offsets, roots = fields["level_offsets"].to_numpy(), fields["roots"].to_numpy()
+    gaps = fields["predicted_gaps"].to_numpy().copy()  # a kernel that may write takes it
     root_offsets: Int64 = fields["document_offsets"].to_numpy()
     events = len(symbols) + len(roots) + len(root_offsets) - 1
     if events < MIN_EVENTS:
         return None
     count, rules = len(words), len(rule_offsets) - 1
+    unused = gaps[count + rule_offsets[:-1].astype(np.int64)]  # not stored
+    if unused.any() or gaps.max(initial=0) >> kernels.MAX_GAP_BITS:
+        return None
     grammar = count, rule_offsets, symbols
     shapes = np.empty(count, np.uint8)
     vocabulary = Vocabulary(words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()))
@@ -109,15 +133,18 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
     kernels.weigh(count, np.arange(rules, dtype=np.uint32), rule_offsets, symbols, roots, weights)
     if not _are_ordered(words, weights[:count]):
         return None
-    most = 3 * events + count + 2 * rules
-    kinds, places = np.empty(most, np.uint32), np.empty(events + 3 * rules, np.uint64)
+    gap_codes = np.empty(len(symbols) - rules, np.uint32)
+    code_gaps(*grammar, _bits(len(symbols), *GAP_BITS), False, gaps, gap_codes)
+    most = 3 * events + count + 2 * rules + len(gap_codes)
+    kinds, places = np.empty(most, np.uint32), np.empty(events + 3 * rules + len(gap_codes), np.uint64)
+    is_fast = int((weights[:count] * np.diff(vocabulary.offsets).view(np.uint64)).sum()) >= PREDICTS_FROM_BYTES * events
     predicts = True
     while True:
         tallies = np.zeros(256 * kernels.TABLES, np.uint32)
         sizes = np.zeros(kernels.CLASSES, np.uint32)
         planned = kinds, places, tallies, sizes
         coded_count, placed, hits = kernels.plan(*rows, order_of, uses, predicts, _mask(events), *planned)
-        if not predicts or hits >= PREDICTS_FROM * events:
+        if not predicts or hits >= (PREDICTS_LEAST if is_fast else PREDICTS_FROM) * events:
             break
         predicts = False
     if sizes[1:].max() > kernels.MAX_MEMBERS:
@@ -125,21 +152,27 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
     steps = np.empty(rules, np.int64)
     kernels.steps_between_rules(count, level_offsets, order_of, steps)
     placed += kernels.plan_steps(steps, kinds[coded_count:], places[placed:], tallies)
+    coded_count += rules
+    placed += kernels.plan_gaps(gap_codes, kinds[coded_count:], places[placed:], tallies)
+    coded_count += len(gap_codes)
     frequencies = _frequencies(tallies)
     starts, _ = _looked_up(frequencies)
-    kind_words = np.empty(coded_count + rules + 2, np.uint32)
-    kind_words = kind_words[kernels.write_kinds(kinds[: coded_count + rules], starts, frequencies, kind_words) :]
+    kind_words = np.empty(coded_count + 2, np.uint32)
+    kind_words = kind_words[kernels.write_kinds(kinds[:coded_count], starts, frequencies, kind_words) :]
     place_words = np.empty(2 * placed + 2, np.uint32)
     place_words = place_words[kernels.write_places(places[:placed], place_words) :]
     order = np.empty(count, np.uint32)
     order[order_of[:count]] = np.arange(count, dtype=np.uint32)
     shape_sizes = np.bincount(shapes, minlength=kernels.SHAPES).astype(np.uint32)
-    header = np.array([rules, *_halves(len(symbols)), *_halves(len(roots)), predicts], np.uint32)
+    joins = not words.str.contains("\n", literal=True).any()
+    flags = PREDICTS * predicts + JOINS * joins
+    header = np.array([rules, *_halves(len(symbols)), *_halves(len(roots)), flags], np.uint32)
     return {
-        "vocabulary": words.gather(order),
+        "vocabulary": _joined(words.gather(order), shape_sizes) if joins else words.gather(order),
         "rule_offsets": numbers(np.concatenate([header, shape_sizes, sizes, frequencies])),
         "symbols": numbers(kind_words),
         "level_offsets": fields["level_offsets"].clear(),
+        "predicted_gaps": fields["predicted_gaps"].head(count),
         "document_offsets": numbers(np.array([len(symbols) + len(roots)])),
         "roots": numbers(place_words),
     }
@@ -153,9 +186,50 @@ def _are_ordered(words: pl.Series, tallies: UInt64) -> bool:
     return bool(not rises.any() and (falls | follows).all())
 
 
+def _joined(words: pl.Series, shape_sizes: UInt32) -> pl.Series:
+    """Join the words of each shape."""
+    ends = np.cumsum(shape_sizes).tolist()
+    groups = [words.slice(start, stop - start) for start, stop in pairwise([0, *ends])]
+    made = [(group + "\n" if shape in LINES else group).str.join("").item() for shape, group in enumerate(groups)]
+    return pl.Series("words", made, pl.String)
+
+
+def _split(joined: pl.Series, shape_sizes: UInt32) -> pl.Series:
+    """Invert :func:`_joined`."""
+    wrong = InvalidGrammarError("grammar: the words of a shape do not match their number")
+    if len(joined) != kernels.SHAPES:
+        raise wrong
+    parts, lengths = [], []
+    for shape, (text, size) in enumerate(zip(joined, shape_sizes.tolist(), strict=True)):
+        data = np.frombuffer(text.encode(), np.uint8)
+        if shape in LINES:
+            ends = np.flatnonzero(data == ord("\n"))
+            if len(ends) != size or (size and ends[-1] != len(data) - 1) or (not size and len(data)):
+                raise wrong
+            lengths.append(np.diff(ends, prepend=-1) - 1)
+            data = data[data != ord("\n")]
+        else:
+            if len(data) != shape % 16 * size:
+                raise wrong
+            lengths.append(np.full(size, shape % 16))
+        parts.append(data)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths))])
+    strings = pa.LargeStringArray.from_buffers(
+        len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(np.concatenate(parts))
+    )
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid as error:  # a shape's length cuts a character
+        raise InvalidGrammarError("grammar: a word is not UTF-8") from error
+    return cast(pl.Series, pl.from_arrow(strings))
+
+
+def _bits(count: int, low: int, high: int) -> int:
+    return min(max(count.bit_length() - 1, low), high)
+
+
 def _mask(events: int) -> int:
-    low, high = MASK_BITS
-    return (1 << min(max(events.bit_length() - 1, low), high)) - 1
+    return (1 << _bits(events, *MASK_BITS)) - 1
 
 
 def _halves(number: int) -> tuple[int, int]:
@@ -196,10 +270,12 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     header, words = fields["rule_offsets"].to_numpy(), fields["vocabulary"]
     if len(header) != LENGTH:
         raise InvalidGrammarError(f"grammar: the header has {len(header):,} numbers, not {LENGTH:,}")
-    rules, *halves, predicts = (int(count) for count in header[:HEADER])
+    rules, *halves, flags = (int(count) for count in header[:HEADER])
     size, root_count = halves[0] | halves[1] << 32, halves[2] | halves[3] << 32
-    count, rows = len(words), len(fields["valid"])
     shape_sizes, sizes, frequencies = np.split(header[HEADER:], np.cumsum([kernels.SHAPES, kernels.CLASSES]))
+    if flags & JOINS:
+        words = _split(words, shape_sizes)
+    count, rows = len(words), len(fields["valid"])
     limit = settings().payload_limit_bytes
     needed = 4 * (rules + size + root_count) + 8 * rows
     if needed > limit:
@@ -207,21 +283,22 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
             f"grammar: claims to decode to at least {needed:,} bytes, the limit is {limit:,}; if the data is trusted, "
             "raise it: tadoc.Config(payload_limit_bytes=…)"
         )
-    if fields["document_offsets"].to_list() != [size + root_count] or predicts > 1 or 2 * rules > size:
+    if fields["document_offsets"].to_list() != [size + root_count] or flags > 3 or 2 * rules > size:
         raise InvalidGrammarError("grammar: the header's counts contradict each other")
     if sizes.sum(dtype=np.uint64) != count + rules or sizes[1:].max() > kernels.MAX_MEMBERS:
         raise InvalidGrammarError("grammar: the classes' sizes do not add up to the words and rules")
-    if shape_sizes.sum(dtype=np.uint64) != count:
+    if shape_sizes.sum(dtype=np.uint64) != count or len(fields["predicted_gaps"]) != count:
         raise InvalidGrammarError("grammar: the shapes' sizes do not add up to the words")
     shape_starts = np.concatenate([[0], np.cumsum(shape_sizes)]).astype(np.uint32)
     _, entries = _looked_up(frequencies)
     rule_starts, bodies = np.zeros(rules + 1, np.uint32), np.empty(size, np.uint32)
     heights, steps = np.zeros(rules, np.uint32), np.empty(rules, np.int64)
     root_offsets, roots = np.empty(rows + 1, np.int64), np.empty(root_count, np.uint32)
+    gap_codes = np.empty(size - rules, np.uint32)
     streams = fields["symbols"].to_numpy(), fields["roots"].to_numpy()
     wrong = kernels.read(
-        *(count, bool(predicts), _mask(size + root_count + rows), *streams, entries, shape_starts, sizes),
-        *(rule_starts, bodies, heights, root_offsets, roots, steps),
+        *(count, bool(flags & PREDICTS), _mask(size + root_count + rows), *streams, entries, shape_starts, sizes),
+        *(rule_starts, bodies, heights, root_offsets, roots, steps, gap_codes),
     )
     if wrong != kernels.OK:
         raise InvalidGrammarError(f"grammar: {_WRONG[wrong]}")
@@ -239,12 +316,17 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     rule_offsets, symbols = np.empty(rules + 1, np.uint32), np.empty(size, np.uint32)
     kernels.renumber(rule_order, new, rule_starts, bodies, rule_offsets, symbols)
     kernels.renumber_in_place(new, roots)
+    gaps = np.empty(count + size, np.uint32)
+    gaps[:count] = fields["predicted_gaps"].to_numpy()
+    if not code_gaps(count, rule_offsets, symbols, _bits(size, *GAP_BITS), True, gaps, gap_codes):
+        raise InvalidGrammarError("grammar: the codes of predicted gaps do not match the words and rules")
     return {
         **fields,
         "vocabulary": words.gather(word_order),
         "rule_offsets": numbers(rule_offsets),
         "symbols": numbers(symbols),
         "level_offsets": numbers(level_offsets),
+        "predicted_gaps": numbers(gaps),
         "document_offsets": numbers(root_offsets),
         "roots": numbers(roots),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +74,21 @@ def require_round_trip(packed: pl.Series) -> None:
 def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None:
     """Compare rows and bodies with what the definition decodes."""
     header = after["rule_offsets"].to_list()
-    rules, predicts, rest = header[0], bool(header[5]), header[coded.HEADER :]
+    rules, predicts, rest = header[0], bool(header[5] & coded.PREDICTS), header[coded.HEADER :]
     shapes, frequencies = rest[: kernels.SHAPES], rest[kernels.SHAPES + kernels.CLASSES :]
     tables = [frequencies[at : at + 256] for at in range(0, len(frequencies), 256)]
-    words, rows = len(after["vocabulary"]), len(after["valid"])
+    words, rows = len(before["vocabulary"]), len(after["valid"])
     mask = coded._mask(len(before["symbols"]) + len(before["roots"]) + rows)
     streams = after["symbols"].to_list(), after["roots"].to_list()
-    roots, bodies, _ = coded_reference.decode(words, rules, rows, predicts, mask, streams, tables, shapes)
+    roots, bodies, _, gaps = coded_reference.decode(words, rules, rows, predicts, mask, streams, tables, shapes)
     vocabulary = after["vocabulary"].to_list()
+    if header[5] & coded.JOINS:
+        pieces = []
+        for shape, text in enumerate(vocabulary):
+            data, length = text.encode(), shape % 16
+            ends = range(0, len(data), length) if length else []
+            pieces.append([data[at : at + length] for at in ends] if length else data.split(b"\n")[:-1])
+        vocabulary = [word.decode() for piece in pieces for word in piece]
 
     def spelled(symbol: int) -> Any:
         return vocabulary[symbol] if symbol < words else tuple(map(spelled, bodies[symbol - words]))
@@ -91,6 +99,10 @@ def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None
         rule = symbol - words
         return ids[symbol] if rule < 0 else tuple(map(expected, symbols[ends[rule] : ends[rule + 1]]))
 
+    word_gaps, body_gaps = after["predicted_gaps"].to_list(), before["predicted_gaps"].to_list()[words:]
+    plain_bodies = [symbols[start:stop] for start, stop in pairwise(ends)]
+    bits = coded._bits(len(symbols), *coded.GAP_BITS)
+    assert [gap for own in coded_reference.gaps_of(gaps, word_gaps, plain_bodies, bits) for gap in own] == body_gaps
     offsets, given_roots = before["document_offsets"].to_list(), before["roots"].to_list()
     for row, found in enumerate(roots):
         assert list(map(spelled, found)) == list(map(expected, given_roots[offsets[row] : offsets[row + 1]]))
@@ -101,20 +113,35 @@ def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None
 @pytest.mark.parametrize("name", TEXTS)
 def test_round_trip(name: str, method: Any, predicts_from: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coded, "PREDICTS_FROM", predicts_from)
+    monkeypatch.setattr(coded, "PREDICTS_LEAST", predicts_from)
     packed = packed_of(TEXTS[name], method=method)
     made = coded.coded(packed)
     if fields_of(made)["version"] == coded.VERSION:
-        assert fields_of(made)["rule_offsets"][5] == (predicts_from == 0)
+        assert fields_of(made)["rule_offsets"][5] == coded.JOINS + coded.PREDICTS * (predicts_from == 0)
         require_round_trip(packed)
     else:
         assert name == "long rules" or method == "sequitur"
         assert_series_equal(made, packed)
 
 
+def test_words_with_line_ends() -> None:
+    """Their words are stored one by one."""
+    packed = packed_of(["<a\nb='1'>x y 12</a>\n<c\n/> 1x é9 日12本"] * 3, tokenizer="xml")
+    require_round_trip(packed)
+    assert not fields_of(coded.coded(packed))["rule_offsets"][5] & coded.JOINS
+
+
+def test_words_cut_within_a_character() -> None:
+    made = pl.Series([*[""] * 18, "1éé1é", *[""] * 14])
+    with pytest.raises(InvalidGrammarError, match="a word is not UTF-8"):
+        coded._split(made, np.array([0] * 18 + [4] + [0] * 14, np.uint32))
+
+
 @given(columns, st.sampled_from([0, 2]), st.booleans())
 def test_any_column(texts: list[str | None], predicts_from: float, lossless: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coded, "PREDICTS_FROM", predicts_from)
+        patch.setattr(coded, "PREDICTS_LEAST", predicts_from)
         require_round_trip(packed_of(texts, lossless=lossless))
 
 
@@ -210,7 +237,7 @@ def test_any_damage_is_named_or_harmless() -> None:
     for name in ("logs", "many words"):
         sound = coded.coded(packed_of(TEXTS[name]))
         for _ in range(400):
-            field = chance.choice(["rule_offsets", "symbols", "roots", "document_offsets"])
+            field = chance.choice(["rule_offsets", "symbols", "roots", "document_offsets", "predicted_gaps"])
             cell = fields_of(sound)[field].to_list()
             at = chance.randrange(min(len(cell), 60) if chance.random() < 0.5 else len(cell))
             if chance.random() < 0.2:
@@ -242,14 +269,20 @@ def test_wrong_headers_are_named() -> None:
     sound = coded.coded(packed_of(LOGS))
     fields = fields_of(sound)
     header, shapes = fields["rule_offsets"].to_list(), coded.HEADER
+    vocabulary = fields["vocabulary"].to_list()
     sizes, table = shapes + kernels.SHAPES, shapes + kernels.SHAPES + kernels.CLASSES
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"rule_offsets": header[1:]}, "the header has 1,[0-9]+ numbers, not"),
+        ({"rule_offsets": header[1:]}, "the header has [0-9],[0-9]+ numbers, not"),
         ({"document_offsets": [3]}, "counts contradict each other"),
-        ({"rule_offsets": [*header[:5], 2, *header[6:]]}, "counts contradict each other"),
-        ({"rule_offsets": [*header[:shapes], 9999, *header[shapes + 1 :]]}, "the shapes' sizes do not add up"),
+        ({"rule_offsets": [*header[:5], 4, *header[6:]]}, "counts contradict each other"),
+        ({"rule_offsets": [*header[:shapes], 9999, *header[shapes + 1 :]]}, "words of a shape do not match"),
         ({"rule_offsets": [*header[:sizes], 9999, *header[sizes + 1 :]]}, "the classes' sizes do not add up"),
         ({"rule_offsets": [*header[:table], 9999, *header[table + 1 :]]}, "a table of frequencies has a wrong sum"),
+        ({"vocabulary": vocabulary[:-1]}, "words of a shape do not match their number"),
+        ({"vocabulary": [vocabulary[0][:-1], *vocabulary[1:]]}, "words of a shape do not match their number"),
+        ({"vocabulary": [vocabulary[0], vocabulary[1] + "1", *vocabulary[2:]]}, "words of a shape do not match"),
+        ({"vocabulary": [*vocabulary[:3], "é" * 5, *vocabulary[4:]]}, "words of a shape do not match|not UTF-8"),
+        ({"predicted_gaps": fields["predicted_gaps"].to_list()[1:]}, "the shapes' sizes do not add up"),
         ({"symbols": []}, "a stream of symbols is truncated"),
         ({"symbols": fields["symbols"].to_list()[:-1]}, "does not end where it should|counts|class|table|rule"),
         ({"version": 4}, "format version 4, this release reads 2 and 3"),

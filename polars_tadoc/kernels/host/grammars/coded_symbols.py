@@ -32,10 +32,13 @@ EXACT = 7
 """Up to this number of later uses, a class holds one number only; its symbols leave their list after the last use."""
 
 CONTEXTS = 4
-WORD_CLASS, RULE_CLASS, STEP = CONTEXTS, CONTEXTS + 1, CONTEXTS + 2
-TABLES = CONTEXTS + 3
+WORD_CLASS, RULE_CLASS, STEP, GAP = CONTEXTS, CONTEXTS + 1, CONTEXTS + 2, CONTEXTS + 3
+TABLES = CONTEXTS + 7
 """Tables of frequencies: kinds after a row's end, a new word, a new rule, an old symbol; classes of new words and of
-new rules; bits of the steps between rules in the order of first use."""
+new rules; bits of the steps between rules in the order of first use; codes of gaps, by which of two before are 0."""
+
+LONG_GAP, MAX_GAP_BITS = 232, 22
+"""From this code of gaps on, ``LONG_GAP + b`` is for those whose distance plus 1 has ``b`` bits behind its first."""
 
 SCALE = 12
 """Frequencies of a table add up to ``1 << SCALE``."""
@@ -422,6 +425,26 @@ def plan_steps(steps: Int64, kinds: UInt32, places: UInt64, tallies: UInt32) -> 
 
 
 @njit
+def plan_gaps(codes: UInt32, kinds: UInt32, places: UInt64, tallies: UInt32) -> int:
+    """Append codes of gaps to what the streams are to hold; return their places."""
+    placed, history = 0, 0
+    for i in range(len(codes)):
+        code, bits = nb.int64(codes[i]), 0
+        if code >= LONG_GAP:
+            over = nb.uint64(code - LONG_GAP + 1)
+            while over >> nb.uint64(bits + 1):
+                bits += 1
+            length = nb.uint64(1) << nb.uint64(bits)
+            places[placed] = (over - length) << nb.uint64(32) | length
+            placed += 1
+            code = LONG_GAP + bits
+        kinds[i] = (GAP + history) * 256 + code
+        tallies[(GAP + history) * 256 + code] += nb.uint32(1)
+        history = (2 * history + nb.int64(code != 0)) & 3
+    return placed
+
+
+@njit
 def _low_bits(length: int) -> int:
     """Return how many low bits of a place in a list that are stored as they are; the rest has at most 256 values."""
     bits = 0
@@ -577,6 +600,7 @@ def read(
     root_offsets: Int64,
     roots: UInt32,
     steps: Int64,
+    gap_codes: UInt32,
 ) -> int:
     """Decode both streams; return ``OK`` or what is wrong. Never accesses memory out of bounds.
 
@@ -600,6 +624,8 @@ def read(
         Filled: each row's symbols.
     steps
         Filled: by rule, the numbers that :func:`plan_steps` took.
+    gap_codes
+        Filled: the codes that :func:`plan_gaps` took.
 
     """
     rules, rows = len(heights), len(root_offsets) - 1
@@ -771,6 +797,17 @@ def read(
             step, y, place_at = _place(y, places, place_at, 1 << (bits - 1), max(bits - 9, 0))
             step |= 1 << (bits - 1)
         steps[rule] = (step >> 1) ^ -(step & 1)
+    history = 0
+    for i in range(len(gap_codes)):
+        code, x, kind_at = _code(x, kinds, kind_at, entries, GAP + history)
+        history = (2 * history + nb.int64(code != 0)) & 3
+        if code >= LONG_GAP:
+            bits = code - LONG_GAP
+            if bits > MAX_GAP_BITS:
+                return WRONG_TABLE
+            over, y, place_at = _place(y, places, place_at, 1 << bits, max(bits - 8, 0))
+            code = LONG_GAP - 1 + (over | 1 << bits)
+        gap_codes[i] = code
     if kind_at != len(kinds) or x != _LOW or place_at != len(places) or y != _LOW:
         return WRONG_END
     return OK
