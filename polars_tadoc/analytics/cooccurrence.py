@@ -16,7 +16,6 @@ from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.kernels.sequences.text_sequences_cpu import count_text_pairs
 from polars_tadoc.records.labelled_results import dictionary, numbers, to_arrow
 from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.traversal.options import Options, TokenizerOption, TopOnWorkers, require_min_count, require_top
@@ -34,7 +33,7 @@ class Pairs(SequenceCounts):
 
     def to_frame(self) -> pl.DataFrame:
         """Return a frame with the schema ``SCHEMA``."""
-        word, other = (self.words.take(view(to_arrow(self.ids[:, k]))) for k in range(2))
+        word, other = (self.words.take(self.ids[:, k]) for k in range(2))
         return pl.DataFrame([word.alias("word"), other.alias("other"), numbers("count", self.counts)])
 
 

@@ -54,6 +54,11 @@ class Engine:
         return rules
 
     @property
+    def budget(self) -> int:
+        """Bytes of the cache of what is kept for the engine."""
+        return settings().host_cache_bytes if self.resident is None else settings().device_cache_bytes
+
+    @property
     def keeps_rows(self) -> bool:
         """Whether rows stay in the engine's own memory between calls."""
         return self.resident is not None

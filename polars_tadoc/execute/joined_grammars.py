@@ -28,7 +28,7 @@ MAX_SYMBOLS = 1 << 31
 """Grammars with as many symbols together, or words and rules, stay apart: kernels number them in 32 bits."""
 
 SYMBOL_BYTES = 16
-"""Bytes of device memory that a symbol of a joined grammar takes with everything made for it, about."""
+"""Bytes that a symbol of a joined grammar takes with everything made for it, about, on the host or on a device."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +62,14 @@ _corpora: ByteLRU[Corpus] = ByteLRU(
 """Joined rows, by the identities of those that they were made of."""
 
 
-def joined(corpora: Sequence[Corpus]) -> Sequence[Corpus]:
+def joined(corpora: Sequence[Corpus], budget: int) -> Sequence[Corpus]:
     """Return several kept corpora as one; others, and very large ones, as they are.
 
-    Documents are in the order of their rows.
+    Documents are in the order of their rows. ``budget`` is the size of the engine's cache in bytes, where joined
+    grammars are to stay.
     """
     keys = [one.identity for one in corpora if one.identity is not None]
-    if len(corpora) < 2 or len(keys) < len(corpora) or not _may_join([one.grammar for one in corpora]):
+    if len(corpora) < 2 or len(keys) < len(corpora) or not _may_join([one.grammar for one in corpora], budget):
         return corpora
     key = " ".join(keys)
     found = _corpora.get(key)
@@ -82,10 +83,10 @@ def joined(corpora: Sequence[Corpus]) -> Sequence[Corpus]:
     return [found]
 
 
-def _may_join(grammars: Sequence[Grammar]) -> bool:
+def _may_join(grammars: Sequence[Grammar], budget: int) -> bool:
     symbols = sum(len(one.symbols) for one in grammars)
     numbers = sum(one.vocabulary_size + one.rule_count for one in grammars)
-    fits = SYMBOL_BYTES * (symbols + numbers) <= settings().device_cache_bytes
+    fits = SYMBOL_BYTES * (symbols + numbers) <= budget
     return fits and max(symbols, numbers) < MAX_SYMBOLS and len({one.tokenizer for one in grammars}) == 1
 
 

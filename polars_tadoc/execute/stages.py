@@ -95,7 +95,7 @@ class Stages(Generic[Part]):
         require_countable(corpora, self.limited.pairs_per_word)
         engine = self.limited.choose_engine(sum(corpus.symbol_count for corpus in corpora))
         if engine.name in self.limited.joins_grammars_on:
-            corpora = joined(corpora)
+            corpora = joined(corpora, engine.budget)
         if len(corpora) == 1:
             return self._partial(self.limited, corpora[0], engine)
         return self.limited.merge([self.find_on(corpus, engine) for corpus in corpora])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.engine.choose import CPU, Engine
+from polars_tadoc.engine.choose import CPU, GPU, Engine
 from polars_tadoc.execute.joined_grammars import join_grammars, joined
 from polars_tadoc.execute.stages import Stages
 from polars_tadoc.kernels.traverse.rules import GrammarArrays
@@ -79,7 +79,7 @@ def test_joined_rows_expand_to_the_same_words(parts: list[list[str | None]], ran
     for given_column in (column, column.gather(order)):
         owner = given_column
         corpora = split_and_keep(given_column, owner)
-        whole = joined(corpora)
+        whole = joined(corpora, CPU.budget)
         assert len(whole) == min(len(corpora), 1)
         expected: dict[int, list[str]] = {}
         for corpus in corpora:
@@ -167,14 +167,19 @@ def test_grammars_of_two_tokenizers_stay_apart() -> None:
     one = pl.Series("text", ["to be"]).tadoc.compress()  # type: ignore[attr-defined]
     other = pl.Series("text", ["to-be"]).tadoc.compress(tokenizer="whitespace")  # type: ignore[attr-defined]
     column = pl.concat([one, other])
-    assert len(joined(split_and_keep(column, column))) == 2
+    assert len(joined(split_and_keep(column, column), CPU.budget)) == 2
 
 
 def test_corpora_that_are_not_kept_stay_apart() -> None:
-    assert len(joined(split(column_of(["to be"], ["or not"])))) == 2
+    assert len(joined(split(column_of(["to be"], ["or not"])), CPU.budget)) == 2
 
 
-def test_grammars_beyond_the_budget_of_the_device_stay_apart() -> None:
+def test_grammars_beyond_the_budget_of_the_cache_stay_apart() -> None:
+    """That of the engine: a small device's does not matter to the CPU."""
     column = column_of(["to be"], ["or not"])
+    corpora = split_and_keep(column, column)
     with tadoc.Config(device_cache_bytes=10):
-        assert len(joined(split_and_keep(column, column))) == 2
+        assert len(joined(corpora, GPU.budget)) == 2
+        assert len(joined(corpora, CPU.budget)) == 1
+    with tadoc.Config(host_cache_bytes=10):
+        assert len(joined(corpora, CPU.budget)) == 2

@@ -21,6 +21,21 @@ from polars_tadoc.runtime.scratch import scratch
 Shares = list[tuple[int, int]]
 """Ranges of an array of keys, one per thread."""
 
+
+class Room:
+    """Memory that the batches of one call are sorted into, one after the other."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, UInt64] = {}
+
+    def take(self, name: str, size: int) -> UInt64:
+        """Return uint64[size], uninitialised: what was taken by this name before is overwritten."""
+        if size > len(self._held.get(name, NOTHING)):
+            self._held.pop(name, None)  # first: else both are held
+            self._held[name] = scratch(size, np.uint64)
+        return self._held.get(name, NOTHING)[:size]
+
+
 AHEAD = 16
 """Prefetch distance in items of a stream."""
 
@@ -66,7 +81,12 @@ def _scatter(
 
 
 def spread_by(
-    keys: UInt64, weights: UInt64, buckets: int, shift: int, shares: Shares | None = None
+    keys: UInt64,
+    weights: UInt64,
+    buckets: int,
+    shift: int,
+    shares: Shares | None = None,
+    room: Room | None = None,
 ) -> tuple[UInt64, UInt64, Int64]:
     """Copy keys, and their weights if there are any, to buckets by their bits above ``shift``.
 
@@ -80,6 +100,8 @@ def spread_by(
         Number of lower bits.
     shares
         Ranges of keys; None: all.
+    room
+        Memory for the result; None: fresh memory.
 
     Returns
     -------
@@ -93,7 +115,8 @@ def spread_by(
     before = running_sum(sizes.T.ravel())
     places = before[:-1].reshape(buckets, len(shares)).T.copy()
     offsets = np.ascontiguousarray(before[:: len(shares)])
-    bucketed, bucketed_weights = scratch(before[-1], np.uint64), scratch(len(weights), np.uint64)
+    room = room or Room()
+    bucketed, bucketed_weights = room.take("keys", int(before[-1])), room.take("weights", len(weights))
     map_parallel(
         lambda k: _scatter(keys, weights, *shares[k], shift, places[k], bucketed, bucketed_weights),
         range(len(shares)),

@@ -11,18 +11,23 @@ from typing import Any
 
 import numpy as np
 
+from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.host.records.by_count import by_falling_count, least_of_largest
-from polars_tadoc.kernels.host.records.sort_keys import joined_stretches as _joined
-from polars_tadoc.kernels.host.records.sort_keys import merge_sums, sort_with, sum_equal
-from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING, Shares
+from polars_tadoc.kernels.host.records.sort_keys import Run, merge_runs, merge_sums, sort_with
+from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING, Room, Shares
 from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
 from polars_tadoc.runtime.array_types import Int64, UInt64
+from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.scratch import scratch
 
 MAX_COUNT = (1 << 64) - 1
+
+RUNS = 24
+"""Sorted batches that are merged together: the time for a key grows with their number."""
 
 _1 = np.uint64(1)
 
@@ -81,7 +86,8 @@ def sum_in_result_order(
     Parameters
     ----------
     batches
-        Keys. Memory holds one batch and the distinct keys of earlier ones. A key's sum must fit in 64 bits.
+        Keys, read before the next batch is asked for. Memory holds one batch, the same for all, and the distinct keys
+        of earlier ones. A key's sum must fit in 64 bits.
     min_count, top
         As for :func:`in_result_order`.
     bits
@@ -89,29 +95,37 @@ def sum_in_result_order(
 
     """
     last: tuple[UInt64, UInt64 | None] = NOTHING, NOTHING
-    runs: list[tuple[UInt64, UInt64]] = []
+    runs: list[Run] = []
+    room, least = Room(), max(min_count, 1)
     for keys, counts, shares in batches:
         if len(last[0]):
-            runs.append(sum_equal(*last))
-            while len(runs) > 1 and 2 * len(runs[-1][0]) >= len(runs[-2][0]):  # log2(batches) times
-                runs.append(_joined(merge_sums(*runs.pop(), *runs.pop())))
-        keys, own = sort_with(keys, counts, bits, shares)
+            runs += _runs(*merge_sums(*last))
+            if len(runs) > RUNS * thread_count():
+                runs = _runs(*merge_runs(runs))
+        keys, own = sort_with(keys, counts, bits, shares, room)
         last = keys, None if counts is None else own
-    before = runs.pop() if runs else (NOTHING, NOTHING)
-    while runs:
-        before = _joined(merge_sums(*before, *runs.pop()))
-    keys, sums, stretches = merge_sums(*last, *before, max(min_count, 1))
+    keys, sums, stretches = merge_sums(*last, 0 if runs else least)
+    del room, last  # before more memory is taken
+    if runs:
+        keys, sums, stretches = merge_runs(runs + _runs(keys, sums, stretches), least)
+    del runs
     if top is None:
         return _by_count(keys, sums, stretches, None)
     edges = np.array(stretches, np.int64)
-    kept = _kept(Counted(keys, sums, edges[:, 0].copy(), edges[:, 1] - edges[:, 0]), 1)
-    return _by_count(*_largest(*kept, top), None, top)
+    counted = Counted(keys, sums, edges[:, 0].copy(), edges[:, 1] - edges[:, 0])
+    many = int(counted.sizes.sum())
+    least = 1 if top >= many else MAX_COUNT if top == 0 else least_of_largest(sums, top, stretches)
+    return _by_count(*_kept(counted, least), None, top)
+
+
+def _runs(keys: UInt64, counts: UInt64, stretches: Shares) -> list[Run]:
+    return [(keys[first:stop], counts[first:stop]) for first, stop in stretches if stop > first]
 
 
 def _by_count(keys: UInt64, counts: UInt64, stretches: Shares | None, top: int | None) -> tuple[UInt64, UInt64]:
     """Order ascending keys by descending count."""
     made, each, starts = by_falling_count(keys[None], counts, stretches)
-    return made[0, :top], np.repeat(each, np.diff(starts))[:top]
+    return made[0, :top], view(spread(each, starts))[:top]
 
 
 def _largest(keys: UInt64, counts: UInt64, top: int | None) -> tuple[UInt64, UInt64]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -25,15 +26,19 @@ _FEW = np.uint64(FEW)
 
 @polled
 @njit
-def _measure_postings(offsets: Int64, counts: UInt64, least: int, most: int, sizes: Int64) -> None:
+def _measure_postings(
+    offsets: Int64, counts: UInt64, least: int, most: int, first: int, stop: int, sizes: Int64
+) -> None:
     """Compute the size to keep of each posting list: -1 if its counts sum up to less than ``least``."""
     began = interrupts()
-    for k in range(nb.uint64(len(sizes))):
+    for k in range(nb.uint64(first), nb.uint64(stop)):
         if k & nb.uint64(0xFF) == 0 and interrupts() != began:
             return
-        total = _0
-        for i in range(nb.uint64(offsets[k]), nb.uint64(offsets[k + _1])):
-            total += counts[i]
+        total = nb.uint64(offsets[k + _1]) - nb.uint64(offsets[k])
+        if least > 1:  # otherwise any document is enough
+            total = _0
+            for i in range(nb.uint64(offsets[k]), nb.uint64(offsets[k + _1])):
+                total += counts[i]
         sizes[k] = min(offsets[k + _1] - offsets[k], most) if total >= nb.uint64(least) else -1
 
 
@@ -127,10 +132,14 @@ def rank_postings(
         return kept, np.append(offsets[kept], offsets[-1]), documents, counts
     sizes = np.zeros(len(offsets) - 1, np.int64)
     most = len(documents) if top is None else max(top, 0)
-    _measure_postings(offsets, counts, max(min_count, 1), most, sizes)
+    map_parallel(
+        lambda chunk: _measure_postings(offsets, counts, max(min_count, 1), most, *chunk, sizes),
+        weighted_chunks(offsets),
+    )
     kept = np.flatnonzero(sizes >= 0)
     kept_offsets = running_sum(np.maximum(sizes, 0))
-    kept_documents, kept_counts = np.empty(kept_offsets[-1], np.uint32), np.empty(kept_offsets[-1], np.uint64)
+    size = int(kept_offsets[-1])
+    kept_documents, kept_counts = allocate(size, np.uint32)[1], allocate(size, np.uint64)[1]  # results take them so
     map_parallel(
         lambda chunk: _write_postings(offsets, documents, counts, kept_offsets, *chunk, kept_documents, kept_counts),
         weighted_chunks(offsets),

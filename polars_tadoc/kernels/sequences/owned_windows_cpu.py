@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polars_tadoc.config import thread_count
-from polars_tadoc.kernels.keys.key_buckets_cpu import Shares
+from polars_tadoc.kernels.keys.key_buckets_cpu import Room, Shares
 from polars_tadoc.kernels.keys.key_order_cpu import Batch, sum_in_result_order
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
@@ -156,16 +156,16 @@ class OwnedWindows:
     def _batches(self, weights: UInt64) -> Iterator[Batch]:
         windows = self.rules.windows
         most = max(BATCH * thread_count(), 1 if isinstance(windows, PairWindows) else DISTINCT)
-        weights = np.repeat(weights, np.diff(self.rules.owners))
+        weights, room = np.repeat(weights, np.diff(self.rules.owners)), Room()
         for first, stop in self.rules.batches(most):
             sizes = self.rules.counts[first:stop]
-            keys = np.empty(int(sizes.sum()), np.uint64)
+            keys = room.take("keys", int(sizes.sum()))
             self.rules.write(keys, first, stop)
             yield keys, np.repeat(weights[first:stop], sizes), None
         hot = windows if isinstance(windows, PairWindows) and windows.hot_bits > 0 else None
         counters = np.zeros(1 if hot is None else 1 << 2 * hot.hot_bits, np.uint64)
         for first, stop in self.documents.batches(most):
-            keys, shares = np.empty(int(self.documents.counts[first:stop].sum()), np.uint64), None
+            keys, shares = room.take("keys", int(self.documents.counts[first:stop].sum())), None
             if hot is None:
                 self.documents.write(keys, first, stop)
             else:  # nearly half of a text's pairs are of hot words: they have counters, not keys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import polars_tadoc as tadoc
+from polars_tadoc.kernels.host.records.sort_keys import merge_runs
+from polars_tadoc.kernels.keys import key_order_cpu
+from polars_tadoc.kernels.keys.key_order_cpu import sum_in_result_order
 from polars_tadoc.kernels.keys.merge_cpu import join_postings, number_sequences, sum_sequences
 from polars_tadoc.kernels.primitives.lists import gather_lists
 
@@ -122,3 +127,45 @@ def test_gather_lists(data: st.DataObject, given_: list[list[int]]) -> None:
     values = np.array([value for values in given_ for value in values], np.uint32)
     taken, gathered = gather_lists(offsets, values, np.array(order, np.uint32))
     assert [gathered[a:b].tolist() for a, b in pairwise(taken)] == [given_[k] for k in order]
+
+
+LARGEST = (1 << 64) - 1
+
+
+@given(
+    st.lists(st.dictionaries(st.integers(0, 9) | st.just(LARGEST), st.integers(1, 5)), min_size=1).filter(any),
+    st.integers(0, 7),
+)
+def test_runs_are_merged_as_dictionaries_are(runs: list[dict[int, int]], least: int) -> None:
+    """Any number of runs, empty ones too, and the largest key, which also marks the end of a run."""
+    totals: dict[int, int] = defaultdict(int)
+    for run in runs:
+        for key, count in run.items():
+            totals[key] += count
+    arrays = [
+        (np.array(sorted(run), np.uint64), np.array([run[key] for key in sorted(run)], np.uint64)) for run in runs
+    ]
+    keys, sums, stretches = merge_runs([(keys, counts) for keys, counts in arrays], least)
+    made = [(key, count) for own in stretches for key, count in zip(keys[slice(*own)], sums[slice(*own)], strict=True)]
+    assert made == sorted((key, count) for key, count in totals.items() if count >= least)
+
+
+@pytest.mark.parametrize("top", [None, 0, 1, 1000, 1 << 40])
+def test_many_batches_are_summed_in_one_room(top: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More batches than are merged together; each is written where the one before was."""
+    monkeypatch.setattr(key_order_cpu, "RUNS", 2)
+    random = np.random.default_rng(1)
+    drawn = [(40_000 * random.random(100_000) ** 3).astype(np.uint64) for _ in range(9)]
+    written = np.empty(100_000, np.uint64)
+
+    def batches() -> Iterator[key_order_cpu.Batch]:
+        for own in drawn:
+            written[:] = own
+            yield written, None, None
+
+    keys, counts = np.unique(np.concatenate(drawn), return_counts=True)
+    order = np.lexsort((keys, -counts))[:top]
+    with tadoc.Config(threads=3):
+        got, sums = sum_in_result_order(batches(), 1, top)
+    assert np.array_equal(got, keys[order])
+    assert np.array_equal(sums, counts[order])

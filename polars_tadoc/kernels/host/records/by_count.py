@@ -62,14 +62,15 @@ def count_order(counts: UInt64) -> Int64:
     return order
 
 
-def least_of_largest(counts: UInt64, many: int) -> int:
-    """Return the least of the ``many`` largest counts."""
-    histograms = np.array(map_parallel(lambda chunk: _histogram(counts, chunk), even_chunks(len(counts))))
+def least_of_largest(counts: UInt64, many: int, stretches: list[tuple[int, int]] | None = None) -> int:
+    """Return the least of the ``many`` largest counts in ranges, one per thread; None: all."""
+    chunks = even_chunks(len(counts)) if stretches is None else stretches
+    histograms = np.array(map_parallel(lambda chunk: _histogram(counts, chunk), chunks))
     from_above = np.cumsum(histograms.sum(axis=0)[::-1])
     bucket = SMALL - int(np.searchsorted(from_above, many))
     if bucket < SMALL:
         return bucket
-    large = counts[counts >= SMALL]
+    large = np.concatenate([own[own >= SMALL] for own in (counts[slice(*chunk)] for chunk in chunks)])
     return int(np.partition(large, len(large) - many)[len(large) - many])
 
 

@@ -28,7 +28,7 @@ def gather_views(strings: Any, ids: UInt32) -> Any:
     strings
         ``string_view`` array without nulls.
     ids
-        uint32, each below ``len(strings)``.
+        uint32, each below ``len(strings)``; need not be contiguous.
 
     Returns
     -------
@@ -40,18 +40,21 @@ def gather_views(strings: Any, ids: UInt32) -> Any:
     buffer, made = allocate(2 * len(ids), np.uint64)
     if len(ids):
         views = np.frombuffer(buffers[1], np.uint64)[2 * strings.offset :].reshape(-1, 2)
-        out, read = made.reshape(-1, 2), np.ascontiguousarray(ids)
+        out = made.reshape(-1, 2)
         if len(ids) <= FEW:
-            np.take(views, read, axis=0, out=out, mode="clip")
+            np.take(views, ids, axis=0, out=out, mode="clip")
         else:
             each = -(-len(ids) // (MAX_CHUNK * thread_count()))
-            map_parallel(lambda chunk: _gather(views, read, out, *chunk), even_chunks(len(ids), each=each))
+            map_parallel(
+                lambda chunk: _gather(views, np.ascontiguousarray(ids[slice(*chunk)]), out[slice(*chunk)]),
+                even_chunks(len(ids), each=each),
+            )
     return pa.Array.from_buffers(pa.string_view(), len(ids), [None, buffer, *buffers[2:]])
 
 
 @kernel
-def _gather(views: UInt64, ids: UInt32, out: UInt64, first: int, last: int) -> None:
-    for i in range(first, last):
+def _gather(views: UInt64, ids: UInt32, out: UInt64) -> None:
+    for i in range(len(ids)):
         word = ids[i]
         out[i, 0] = views[word, 0]
         out[i, 1] = views[word, 1]

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING, Shares, spread_by
+from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING, Room, Shares, spread_by
+from polars_tadoc.runtime.addresses import load_u64
 from polars_tadoc.runtime.array_types import Int64, UInt64
+from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.scratch import scratch
@@ -86,16 +88,14 @@ def joined_stretches(merged: Merged) -> tuple[UInt64, UInt64]:
     return np.concatenate(own), np.concatenate(added)
 
 
-def merge_sums(
-    keys: UInt64, counts: UInt64 | None, others: UInt64 = NOTHING, other_counts: UInt64 = NOTHING, least: int = 0
-) -> Merged:
-    """Merge sorted keys; the counts of equal keys are added.
+def merge_sums(keys: UInt64, counts: UInt64 | None, least: int = 0) -> Merged:
+    """Add the counts of equal keys.
 
     Parameters
     ----------
-    keys, others
-        uint64, each ascending; keys may repeat.
-    counts, other_counts
+    keys
+        uint64, ascending.
+    counts
         uint64 by key; None: 1 for each.
     least
         Minimum count of a key.
@@ -108,15 +108,12 @@ def merge_sums(
     """
     own, bound = NOTHING if counts is None else counts, np.uint64(min(least, _MAX))
     chunks = chunks_between(keys)
-    edges = [int(np.searchsorted(others, keys[first])) for first, _ in chunks[1:]]
-    other_chunks = list(pairwise([0, *edges, len(others)]))
-    made, sums = (scratch(len(keys) + len(others), np.uint64) for _ in range(2))
+    made, sums = scratch(len(keys), np.uint64), scratch(len(keys), np.uint64)
 
-    def run(k: int) -> tuple[int, int]:
-        at = chunks[k][0] + other_chunks[k][0]
-        return at, int(_sum(keys, own, *chunks[k], others, other_counts, *other_chunks[k], bound, at, made, sums))
+    def run(chunk: tuple[int, int]) -> tuple[int, int]:
+        return chunk[0], int(_sum(keys, own, *chunk, bound, made, sums))
 
-    return made, sums, map_parallel(run, range(len(chunks)))
+    return made, sums, map_parallel(run, chunks)
 
 
 def chunks_between(keys: UInt64) -> list[tuple[int, int]]:
@@ -126,39 +123,92 @@ def chunks_between(keys: UInt64) -> list[tuple[int, int]]:
 
 
 @kernel
-def _sum(
-    keys: UInt64,
-    counts: UInt64,
-    first: int,
-    stop: int,
-    others: UInt64,
-    other_counts: UInt64,
-    other: int,
-    other_stop: int,
-    least: Any,
-    at: int,
-    made: UInt64,
-    sums: UInt64,
-) -> Any:
-    """Write distinct keys and their sums from ``at`` on; return where they end."""
-    i, end, j, other_end = np.uint64(first), np.uint64(stop), np.uint64(other), np.uint64(other_stop)
-    out, counted = np.uint64(at), len(counts) > 0
-    while i < end or j < other_end:
-        key = keys[i] if i < end and (j == other_end or keys[i] <= others[j]) else others[j]
-        total = _0
+def _sum(keys: UInt64, counts: UInt64, first: int, stop: int, least: Any, made: UInt64, sums: UInt64) -> Any:
+    """Write distinct keys and their sums from ``first`` on; return where they end."""
+    i, end, out, counted = np.uint64(first), np.uint64(stop), np.uint64(first), len(counts) > 0
+    while i < end:
+        key, total = keys[i], _0
         while i < end and keys[i] == key:
             total += counts[i] if counted else _1
             i += _1
-        while j < other_end and others[j] == key:
-            total += other_counts[j]
-            j += _1
         made[out], sums[out] = key, total
         out += np.uint64(total >= least)
     return out
 
 
+Run = tuple[UInt64, UInt64]
+"""Distinct keys, ascending, and the count of each."""
+
+
+def merge_runs(runs: list[Run], least: int = 0) -> Merged:
+    """Merge any number of runs in one pass; the counts of equal keys are added.
+
+    Parameters
+    ----------
+    runs
+        At least one; not all are empty.
+    least
+        Minimum count of a key.
+
+    Returns
+    -------
+    (uint64 array, uint64 array, list)
+        As from :func:`merge_sums`.
+
+    """
+    longest = max((keys for keys, _ in runs), key=len)
+    first_keys = [longest[first] for first, _ in chunks_between(longest)[1:]]
+    edges = np.array([[0, *np.searchsorted(keys, first_keys), len(keys)] for keys, _ in runs], np.int64)
+    starts = edges.sum(axis=0)
+    made, sums = scratch(starts[-1], np.uint64), scratch(starts[-1], np.uint64)
+    addresses = np.array([[array.ctypes.data for array in run] for run in runs], np.uint64)
+    bound = np.uint64(min(least, _MAX))
+
+    def merge(k: int) -> tuple[int, int]:
+        own = edges[:, k] < edges[:, k + 1]  # of one batch, runs are of one range each
+        places, stops, heads = edges[own, k], edges[own, k + 1], np.empty(own.sum(), np.uint64)
+        return int(starts[k]), int(_merge(addresses[own], places, stops, heads, bound, starts[k], made, sums))
+
+    return made, sums, map_parallel(merge, range(len(starts) - 1))
+
+
+@polled
+@kernel
+def _merge(
+    addresses: UInt64, places: Int64, stops: Int64, heads: UInt64, least: Any, at: int, made: UInt64, sums: UInt64
+) -> Any:
+    """Write distinct keys and their sums from ``at`` on; return where they end. ``heads``: the next key of each run."""
+    for k in range(len(heads)):
+        heads[k] = load_u64(addresses[k, 0] + _8 * np.uint64(places[k]))
+    began, out, merged = interrupts(), np.uint64(at), _0
+    while True:
+        key, total, found = np.uint64(_MAX), _0, False
+        for k in range(len(heads)):
+            key = min(key, heads[k])
+        for k in range(len(heads)):
+            if heads[k] == key and places[k] < stops[k]:  # the largest key also marks an end
+                found = True
+                total += load_u64(addresses[k, 1] + _8 * np.uint64(places[k]))
+                places[k] += 1
+                if places[k] < stops[k]:
+                    heads[k] = load_u64(addresses[k, 0] + _8 * np.uint64(places[k]))
+                else:
+                    heads[k] = np.uint64(_MAX)
+        if not found:
+            return out
+        made[out], sums[out] = key, total
+        out += np.uint64(total >= least)
+        merged += _1
+        if merged & np.uint64(0xFFFF) == 0 and interrupts() != began:
+            return out
+
+
 def sort_with(
-    keys: UInt64, payload: UInt64 | None, bits: int | None = None, shares: Shares | None = None
+    keys: UInt64,
+    payload: UInt64 | None,
+    bits: int | None = None,
+    shares: Shares | None = None,
+    room: Room | None = None,
 ) -> tuple[UInt64, UInt64]:
     """Sort keys with a payload; stable.
 
@@ -170,6 +220,8 @@ def sort_with(
         Bits of the largest key, if known.
     shares
         Ranges of ``keys`` to sort; None: all.
+    room
+        Memory to sort into, which the result is part of; None: fresh memory.
 
     """
     many = len(keys)
@@ -177,7 +229,8 @@ def sort_with(
         bits = int(keys.max()).bit_length() if many else 0
     shift = max(0, bits - BUCKET_BITS)
     buckets = (1 << (bits - shift)) if many else 1
-    made, made_payload, offsets = spread_by(keys, NOTHING if payload is None else payload, buckets, shift, shares)
+    own = NOTHING if payload is None else payload
+    made, made_payload, offsets = spread_by(keys, own, buckets, shift, shares, room)
     largest = int(np.diff(offsets).max(initial=0))
 
     def sort(chunk: tuple[int, int]) -> None:
