@@ -16,7 +16,8 @@ from polars_tadoc.index.query.rank import Found
 from polars_tadoc.index.query.request import Request
 from polars_tadoc.kernels.host.rows.one_query import NOT_HERE, answer_words
 from polars_tadoc.kernels.postings.decode_cpu import addresses_of
-from polars_tadoc.kernels.search.search_cpu import BLOCK_SIZE, search_function
+from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE
+from polars_tadoc.kernels.search.search_cpu import search_function
 from polars_tadoc.kernels.search.workspace_cpu import thread_rooms
 from polars_tadoc.runtime.array_types import UInt32
 

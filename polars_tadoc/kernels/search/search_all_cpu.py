@@ -9,9 +9,10 @@ from typing import Any
 
 import numba as nb
 
-from polars_tadoc.kernels.postings.coded import BLOCK, Lists
-from polars_tadoc.kernels.postings.decode_cpu import View, view_at
+from polars_tadoc.kernels.postings.coded import BLOCK
+from polars_tadoc.kernels.postings.decode_cpu import View
 from polars_tadoc.kernels.search.accumulators_cpu import is_allowed, key_of, push, weigh, write_best
+from polars_tadoc.kernels.search.arguments_cpu import arguments_at
 from polars_tadoc.kernels.search.blocks_cpu import (
     BLOCKS,
     ROW_BYTES,
@@ -22,9 +23,9 @@ from polars_tadoc.kernels.search.blocks_cpu import (
     read_documents,
 )
 from polars_tadoc.kernels.search.lookup_cpu import MANY, NO_DOCUMENT, bound_rest, look_up, needed, score_of
-from polars_tadoc.kernels.search.workspace_cpu import Block, Candidates, room_of, workspace_of
+from polars_tadoc.kernels.search.workspace_cpu import Block, Candidates, room_of
 from polars_tadoc.runtime.addresses import load_u64
-from polars_tadoc.runtime.array_types import Float32, Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.jit import inner
 
 _0, _1, _2, _4, _15 = (nb.uint64(i) for i in (0, 1, 2, 4, 15))
@@ -86,32 +87,11 @@ def _add_own(
         at = stop
 
 
-@inner
-def search_all(
-    addresses: UInt64,
-    norms: Float32,
-    bounds: Float32,
-    offsets: Int64,
-    numbers: UInt32,
-    weights: Float32,
-    extra_offsets: Int64,
-    extra_documents: UInt32,
-    extra_counts: UInt32,
-    allowed: UInt32,
-    start: int,
-    stop: int,
-    accumulators: Float32,
-    marks: UInt8,
-    for_blocks: UInt32,
-    for_lists: UInt64,
-    found: Int64,
-    documents: UInt32,
-    scores: UInt32,
-) -> None:
-    """Answer queries with documents in all of their lists; arguments as for :func:`.search_any_cpu.search_any`."""
-    view, norms_at = view_at(addresses), nb.uint64(norms.ctypes.data)
-    extra = Lists(extra_offsets, extra_documents, extra_counts)
-    workspace = workspace_of(accumulators, marks, for_blocks)
+def search_all(arguments: int) -> None:
+    """Answer queries with documents in all of their lists, given the address of :func:`.search_cpu.run_search`'s."""
+    given = arguments_at(arguments)
+    view, norms_at, bounds, offsets, numbers, weights, extra, allowed, start, stop, workspace = given[:11]
+    for_lists, found, documents, scores = given[11:]
     candidates, block = workspace.found, workspace.block
     room = min(nb.uint64(documents.shape[1]), view.documents)
     heap, _, rows, _, rest = room_of(for_lists, room)

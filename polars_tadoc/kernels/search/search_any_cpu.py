@@ -11,8 +11,8 @@ from typing import Any
 
 import numba as nb
 
-from polars_tadoc.kernels.postings.coded import BLOCK, Lists
-from polars_tadoc.kernels.postings.decode_cpu import View, view_at
+from polars_tadoc.kernels.postings.coded import BLOCK
+from polars_tadoc.kernels.postings.decode_cpu import View
 from polars_tadoc.kernels.search.accumulators_cpu import (
     GROUP,
     WINDOW,
@@ -25,6 +25,7 @@ from polars_tadoc.kernels.search.accumulators_cpu import (
     weigh,
     write_best,
 )
+from polars_tadoc.kernels.search.arguments_cpu import arguments_at
 from polars_tadoc.kernels.search.blocks_cpu import (
     BLOCKS,
     NEXT_BLOCK,
@@ -36,9 +37,9 @@ from polars_tadoc.kernels.search.blocks_cpu import (
     read_documents,
 )
 from polars_tadoc.kernels.search.lookup_cpu import NO_DOCUMENT, bound_rest, find_block, look_up, needed, score_of
-from polars_tadoc.kernels.search.workspace_cpu import Block, room_of, workspace_of
+from polars_tadoc.kernels.search.workspace_cpu import Block, room_of
 from polars_tadoc.runtime.addresses import load_u64, store_u64
-from polars_tadoc.runtime.array_types import Float32, Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Float32, UInt8, UInt32
 from polars_tadoc.runtime.jit import inner
 
 _0, _1, _4, _6, _15 = (nb.uint64(i) for i in (0, 1, 4, 6, 15))
@@ -113,54 +114,12 @@ def _may_leave_out(scored: int, size: int, room: int, all_lists: float, rest: fl
     return scored > room and scored < size and all_lists > rest + rest
 
 
-@inner
-def search_any(
-    addresses: UInt64,
-    norms: Float32,
-    bounds: Float32,
-    offsets: Int64,
-    numbers: UInt32,
-    weights: Float32,
-    extra_offsets: Int64,
-    extra_documents: UInt32,
-    extra_counts: UInt32,
-    allowed: UInt32,
-    start: int,
-    stop: int,
-    accumulators: Float32,
-    marks: UInt8,
-    for_blocks: UInt32,
-    for_lists: UInt64,
-    found: Int64,
-    documents: UInt32,
-    scores: UInt32,
-) -> None:
-    """Answer queries ``start`` to ``stop`` with documents in any of their lists.
-
-    Parameters
-    ----------
-    addresses
-        Addresses of the postings.
-    norms
-        float32 by document.
-    bounds
-        float32 by block, or empty.
-    offsets, numbers, weights
-        The queries, as for :func:`.search_cpu.search`.
-    extra_offsets, extra_documents, extra_counts, allowed
-        As for :func:`.search_cpu.search`; empty if not given.
-    start, stop
-        The range of queries.
-    accumulators, marks, for_blocks, for_lists
-        Work space of this thread: the result of :func:`.workspace_cpu.thread_rooms`, and uint64: twice the maximum
-        number of results, ten per list of the longest query, and one.
-    found, documents, scores
-        Outputs; scores are float32 as bits.
-
-    """
-    view, norms_at = view_at(addresses), nb.uint64(norms.ctypes.data)
-    extra = Lists(extra_offsets, extra_documents, extra_counts)
-    workspace = workspace_of(accumulators, marks, for_blocks)
+def search_any(arguments: int) -> None:
+    """Answer queries with documents in any of their lists, given the address of :func:`.search_cpu.run_search`'s."""
+    given = arguments_at(arguments)
+    view, norms_at, bounds, offsets, numbers, weights, extra, allowed, start, stop, workspace = given[:11]
+    for_lists, found, documents, scores = given[11:]
+    accumulators, marks = workspace.accumulators, workspace.marks
     bits, candidates, block = workspace.bits, workspace.found, workspace.block
     room = min(nb.uint64(documents.shape[1]), view.documents)
     heap, trial, rows, behind, rest = room_of(for_lists, room)

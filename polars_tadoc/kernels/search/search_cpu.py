@@ -6,23 +6,19 @@ so results do not depend on the method.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba as nb
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
 from polars_tadoc.kernels.postings.coded import BLOCK, Lists, Postings, Queries
 from polars_tadoc.kernels.postings.decode_cpu import addresses_of, decode_counts, decode_documents, view_at
-from polars_tadoc.kernels.search.accumulators_cpu import GROUP, WINDOW, as_bits, as_float, weigh
+from polars_tadoc.kernels.search.accumulators_cpu import as_bits, as_float, weigh
+from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE
 from polars_tadoc.kernels.search.search_all_cpu import search_all
 from polars_tadoc.kernels.search.search_any_cpu import search_any
 from polars_tadoc.kernels.search.workspace_cpu import thread_rooms, workspace_of
 from polars_tadoc.runtime.addresses import load_u64
 from polars_tadoc.runtime.array_types import Float32, Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.jit import address_of, call, inner, kernel
+from polars_tadoc.runtime.jit import address_of, call, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 READS_BOUNDS = True
@@ -32,72 +28,13 @@ _4, _15 = nb.uint64(4), nb.uint64(15)
 _CHUNK_POSTINGS = 1 << 20
 """Minimum postings of queries per task; or 32 queries."""
 
-BLOCK_SIZE = 29
-"""Numbers by which arguments are handed to a separately compiled search."""
-
 _NO_BOUNDS, _NO_NUMBERS = np.zeros(0, np.float32), np.zeros(0, np.uint32)
 _NO_LISTS = Lists(np.zeros(1, np.int64), _NO_NUMBERS, _NO_NUMBERS)
 
 
-def _array_at(dtype: Any) -> Any:
-    def array_at(typing_context: Any, address: Any, size: Any) -> Any:
-        """Return an array of ``size`` numbers at an address."""
-        array_type = types.Array(dtype, 1, "C")
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            made = context.make_array(array_type)(context, builder)
-            step = context.get_constant(types.intp, dtype.bitwidth // 8)
-            data = builder.inttoptr(arguments[0], made.data.type)
-            populate_array(made, data=data, shape=[arguments[1]], strides=[step], itemsize=step, meminfo=None)
-            return made._getvalue()
-
-        return array_type(types.uint64, types.int64), generate
-
-    return intrinsic(array_at)
-
-
-_u8s, _u32s, _u64s, _i64s, _f32s = map(_array_at, (nb.uint8, nb.uint32, nb.uint64, nb.int64, nb.float32))
-
-
-@inner
-def _opened(block: int) -> Any:
-    """Return the arguments that :func:`run_search` wrote at an address."""
-    a = _u64s(block, BLOCK_SIZE)
-    queries, width = nb.int64(a[25]), nb.int64(a[26])
-    return (
-        _u64s(a[0], nb.int64(a[17])),
-        _f32s(a[1], nb.int64(a[18])),
-        _f32s(a[2], nb.int64(a[19])),
-        _i64s(a[3], queries + 1),
-        _u32s(a[4], nb.int64(a[20])),
-        _f32s(a[5], nb.int64(a[20])),
-        _i64s(a[6], nb.int64(a[21])),
-        _u32s(a[7], nb.int64(a[22])),
-        _u32s(a[8], nb.int64(a[22])),
-        _u32s(a[9], nb.int64(a[23])),
-        nb.int64(a[27]),
-        nb.int64(a[28]),
-        _f32s(a[10], WINDOW + GROUP),
-        _u8s(a[11], WINDOW // GROUP + 8),
-        _u32s(a[12], 3 * WINDOW + 5 * BLOCK),
-        _u64s(a[13], nb.int64(a[24])),
-        _i64s(a[14], queries),
-        _u32s(a[15], queries * width).reshape((queries, width)),
-        _u32s(a[16], queries * width).reshape((queries, width)),
-    )
-
-
-def _any(block: int) -> None:
-    search_any(*_opened(block))
-
-
-def _all(block: int) -> None:
-    search_all(*_opened(block))
-
-
 def search_function(require_all: bool) -> int:
     """Return the address of what :func:`run_search` calls: compiled once for all kernels that do."""
-    return int(address_of(_all if require_all else _any, 1))
+    return int(address_of(search_all if require_all else search_any, 1))
 
 
 @kernel
@@ -132,10 +69,23 @@ def run_search(
     ----------
     function, block
         The function, and work space of ``BLOCK_SIZE`` numbers.
-    addresses, norms, bounds, offsets, numbers, weights, extra_offsets, extra_documents, extra_counts, allowed
-        As for :func:`.search_any_cpu.search_any`.
-    start, stop, accumulators, marks, for_blocks, for_lists, found, documents, scores
-        As there.
+    addresses
+        Addresses of the postings.
+    norms
+        float32 by document.
+    bounds
+        float32 by block, or empty.
+    offsets, numbers, weights
+        The queries, as for :func:`search`.
+    extra_offsets, extra_documents, extra_counts, allowed
+        As for :func:`search`; empty if not given.
+    start, stop
+        The range of queries.
+    accumulators, marks, for_blocks, for_lists
+        Work space of this thread: the result of :func:`.workspace_cpu.thread_rooms`, and uint64: twice the maximum
+        number of results, ten per list of the longest query, and one.
+    found, documents, scores
+        Outputs; scores are float32 as bits.
 
     """
     block[0], block[1], block[2] = addresses.ctypes.data, norms.ctypes.data, bounds.ctypes.data
