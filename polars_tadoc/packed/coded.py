@@ -32,8 +32,8 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.grammars import coded_symbols as kernels
 from polars_tadoc.kernels.host.grammars.coded_gaps import code_gaps
+from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.host.records.sort_words import code_point_order
-from polars_tadoc.kernels.tokenize.tokenize_cpu import sort_stably
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import owned
@@ -309,7 +309,8 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     weights = np.zeros(count + rules, np.uint64)
     kernels.weigh(count, rule_order, rule_starts, bodies, roots, weights)
     strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    word_order = sort_stably(code_point_order(strings), weights.max(initial=0) - weights[:count])
+    in_order = code_point_order(strings).astype(np.uint64)
+    word_order = sort_with((weights.max(initial=0) - weights[:count])[in_order], in_order)[1].astype(np.uint32)
     new = np.empty(count + rules, np.uint32)
     new[word_order] = np.arange(count, dtype=np.uint32)
     new[count + rule_order.astype(np.int64)] = np.arange(count, count + rules, dtype=np.uint32)

@@ -133,6 +133,21 @@ def rehash(table: Table, tallies: UInt64) -> None:
 
 
 @njit
+def grow(table: Table, larger: Table) -> None:
+    """Copy strings to the empty slots of a larger table, slot by slot: places there are almost in the same order."""
+    mask = len(larger.slots) // 4 - 1
+    for at in range(0, len(table.slots), 4):
+        described = table.slots[at + 2]
+        if described != 0:
+            low, high = table.slots[at], table.slots[at + 1]
+            p = nb.int64(_place(low, high, described >> nb.uint64(32), mask))
+            while larger.slots[4 * p + 2] != 0:
+                p = (p + 1) & mask
+            larger.slots[4 * p], larger.slots[4 * p + 1] = low, high
+            larger.slots[4 * p + 2], larger.slots[4 * p + 3] = described, table.slots[at + 3]
+
+
+@njit
 def read_tallies(table: Table, tallies: UInt64) -> None:
     """Fill the tally of each id."""
     for p in range(0, len(table.slots), 4):
@@ -678,36 +693,6 @@ def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
             low, high = load_u64(address), load_u64(address + nb.uint64(8))
         first[i], second[i] = byte_swapped(low), byte_swapped(high)
     return first, second
-
-
-@njit
-def sort_stably(order: UInt32, keys: UInt64) -> UInt32:
-    """Sort ``order`` by ascending ``keys[order[i]]``, byte by byte from the lowest; ``order`` is overwritten."""
-    moved = np.empty(len(order), np.uint64)  # keys are moved, too: looking them up would miss the cache each time
-    counts = np.zeros((8, 256), np.int64)
-    for i in range(len(order)):
-        moved[i] = keys[order[i]]
-        for b in range(8):
-            counts[b, (moved[i] >> nb.uint64(8 * b)) & nb.uint64(255)] += 1
-    other, other_moved = np.empty_like(order), np.empty_like(moved)
-    for b in range(8):
-        shift = nb.uint64(8 * b)
-        start = counts[b]
-        if len(order) == 0 or start[(moved[0] >> shift) & nb.uint64(255)] == len(order):
-            continue  # all equal
-        total = 0
-        for digit in range(256):
-            count = start[digit]
-            start[digit] = total
-            total += count
-        for i in range(len(order)):
-            digit_ = (moved[i] >> shift) & nb.uint64(255)
-            place = start[digit_]
-            other[place], other_moved[place] = order[i], moved[i]
-            start[digit_] = place + 1
-        order, other = other, order
-        moved, other_moved = other_moved, moved
-    return order
 
 
 @njit

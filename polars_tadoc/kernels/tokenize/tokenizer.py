@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize import tokenize_cpu as kernels
@@ -20,6 +21,7 @@ from polars_tadoc.kernels.tokenize.xml_words import xml_words
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate, binary_views, view
 from polars_tadoc.runtime.parallel import map_parallel
+from polars_tadoc.runtime.scratch import scratch, scratch_zeros
 
 PIECE_BYTES = 1 << 19
 """Bytes of text per task; small, so that a delayed thread leaves the rest to the others."""
@@ -123,7 +125,7 @@ class Interned:
             return
         larger = _new_arrays(self.distinct + strings)
         larger.strings[: 4 * self.distinct] = self.arrays.strings[: 4 * self.distinct]
-        kernels.rehash(larger, self.tallies)
+        kernels.grow(self.arrays, larger)
         self.arrays = larger
 
     @property
@@ -138,9 +140,10 @@ class Interned:
         tallies = self.tallies
         first, second = kernels.sort_keys(self.arrays, self.distinct)
         sorted_by = (second, first, tallies.max(initial=0) - tallies) if by_count else (second, first)
-        order = np.flatnonzero(tallies).astype(np.uint32)
+        found = np.flatnonzero(tallies).astype(np.uint64)
         for keys in sorted_by:
-            order = kernels.sort_stably(order, keys)
+            found = sort_with(keys[found], found)[1]
+        order = found.astype(np.uint32)
         equal = np.ones(max(len(order) - 1, 0), np.bool_)
         for keys in sorted_by:
             equal &= keys[order[1:]] == keys[order[:-1]]
@@ -169,7 +172,7 @@ class Interned:
 def _new_arrays(strings: int) -> kernels.Table:
     places = 1 << max(10, (3 * strings // 2).bit_length())
     room = 2 * places // 3 + 1
-    return kernels.Table(np.zeros(4 * places, np.uint64), np.empty(4 * room, np.uint64))
+    return kernels.Table(scratch_zeros(4 * places, np.uint64), scratch(4 * room, np.uint64))
 
 
 class _Thread:
