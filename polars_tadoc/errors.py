@@ -129,6 +129,10 @@ class InvalidDictionaryError(TadocError, ValueError):
     """The file of a saved dictionary is damaged, or not a dictionary; the message names the file and what to do."""
 
 
+class InvalidPassageSetError(TadocError, ValueError):
+    """The file of a saved passage set is damaged, or not a passage set; the message names the file and what to do."""
+
+
 class InvalidRecordsError(TadocError, ValueError):
     """Partial results of an analytic, spilled or sent, are damaged, or belong to another call."""
 

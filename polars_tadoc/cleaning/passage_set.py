@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 
+from polars_tadoc.cleaning import passage_set_file
 from polars_tadoc.cleaning.laid_words import LaidWords, lay_out
 from polars_tadoc.cleaning.options import PassageSetOptions, reading_of, require_length
 from polars_tadoc.cleaning.windows import find_windows
@@ -14,6 +16,7 @@ from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages.windows import NONE, power_of
 from polars_tadoc.kernels.host.records.number_words import number_words
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.runtime.arguments import require_path
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
@@ -80,6 +83,84 @@ class PassageSet:
     def rows(self) -> int:
         """Number of rows of the reference."""
         return len(self.laid.valid)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the set in one file, as an atomic write that replaces an existing file.
+
+        Parameters
+        ----------
+        path
+            The file; ``~`` is the user's home.
+
+        Raises
+        ------
+        FileNotFoundError
+            The folder does not exist.
+        IsADirectoryError, OSError
+            The path is a folder, or the file cannot be written.
+        TypeError
+            ``path`` is not a path.
+        ValueError
+            ``path`` is an address (``s3://…``), or ``normalize`` has an operation that files cannot hold.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> known = tadoc.PassageSet(pl.Series(["to be or not to be"]), length=4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     known.save(f"{folder}/known")
+        ...     tadoc.PassageSet.load(f"{folder}/known")
+        PassageSet of 1 rows, windows of 4 words
+
+        """
+        passage_set_file.write(require_path("path", path, "PassageSet.save"), self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PassageSet:
+        """Load a set saved by :meth:`save`. Maps the file into memory: processes that load it share its pages.
+
+        Checksums and all numbers are checked. Do not change a loaded file in place; saving another set over it is safe,
+        because that makes a new file.
+
+        Parameters
+        ----------
+        path
+            The file; ``~`` is the user's home.
+
+        Returns
+        -------
+        PassageSet
+            The set.
+
+        Raises
+        ------
+        FileNotFoundError, OSError
+            The file does not exist or cannot be read.
+        InvalidPassageSetError
+            The file is not a saved set, is in a format that this release does not read, or is damaged.
+        LimitExceededError
+            The saved ``normalize`` would make huge words.
+        TypeError
+            ``path`` is not a path.
+        ValueError
+            ``path`` is an address (``s3://…``).
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tadoc.PassageSet(pl.Series(["To be or not"]), length=3, lowercase=True).save(f"{folder}/known")
+        ...     tadoc.overlaps(pl.Series(["to be or", "not"]), tadoc.PassageSet.load(f"{folder}/known")).to_list()
+        [True, False]
+
+        """
+        made = cls.__new__(cls)
+        made.__dict__.update(passage_set_file.read(require_path("path", path, "PassageSet.load")))
+        return made
 
     def __repr__(self) -> str:
         return f"PassageSet of {self.rows:,} rows, windows of {self.length} words"

@@ -54,8 +54,8 @@ def _trie(header: dict[str, Any], arrays: file.Arrays, name: str) -> Trie:
         parts: dict[str, Any] = {key: file.whole(value) for key, value in header["numbers"].items()}
         trie = Trie(**parts | {key: arrays[key] for key in DTYPES})
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise file.damaged(name, "parts of the trie are missing") from None
+        raise file.DICTIONARY.damaged(name, "parts of the trie are missing") from None
     why = problem(trie)
     if why is not None:
-        raise file.damaged(name, why)
+        raise file.DICTIONARY.damaged(name, why)
     return trie

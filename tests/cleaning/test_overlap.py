@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
@@ -11,6 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.cleaning import passage_set_file
+from polars_tadoc.dictionary import file
+from polars_tadoc.errors import InvalidPassageSetError
 from tests import passages_oracle
 from tests.analytic_cases import COLUMN, LABELS
 from tests.cleaning.test_repeats import IMAGES, columns, documents_of, forms
@@ -101,3 +106,76 @@ def test_a_column_cut_otherwise_is_refused() -> None:
 def test_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         COLUMN.tadoc.overlap(**arguments)
+
+
+@given(columns(), columns(), st.integers(1, 4), st.sampled_from(list(IMAGES)))
+def test_saved_sets(rows: list[str | None], others: list[str | None], length: int, name: str) -> None:
+    known = tadoc.PassageSet(pl.Series("text", others, dtype=pl.String), length=length, **IMAGES[name][0])
+    with TemporaryDirectory() as folder:
+        known.save(Path(folder) / "known")
+        loaded = tadoc.PassageSet.load(Path(folder) / "known")
+        column = pl.Series("text", rows, dtype=pl.String)
+        assert column.tadoc.overlap(loaded).equals(column.tadoc.overlap(known))
+        assert column.tadoc.overlap_share(loaded).equals(column.tadoc.overlap_share(known))
+        with pytest.raises(TypeError, match='cut by "whitespace", the reference by "words"'):
+            pl.Series("text", ["a"]).tadoc.compress(tokenizer="whitespace").tadoc.overlaps(loaded)
+
+
+def test_python_functions_are_not_saved(tmp_path: Path) -> None:
+    known = tadoc.PassageSet(pl.Series(["a b"]), normalize=pl.element().map_elements(str.upper, pl.String), length=1)
+    assert pl.Series(["A"]).tadoc.overlaps(known).to_list() == [True]
+    with pytest.raises(ValueError, match=r"PassageSet\.save: normalize= has a Python function or a library"):
+        known.save(tmp_path / "known")
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    tadoc.Dictionary.from_words(pl.Series(["a"])).save(tmp_path / "words")
+    with pytest.raises(InvalidPassageSetError, match=r"PassageSet\.load: .*words is not a saved passage set"):
+        tadoc.PassageSet.load(tmp_path / "words")
+    with pytest.raises(FileNotFoundError):
+        tadoc.PassageSet.load(tmp_path / "none")
+
+
+@given(st.data())
+def test_damaged_files_are_refused(data: st.DataObject) -> None:
+    """Every flipped byte, and every changed number under a right checksum that kernels would follow."""
+    known = tadoc.PassageSet(pl.Series(["a b c a b c", "b c a", None, "c"]), length=2, stopwords=["x"])
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "known"
+        known.save(path)
+        damaged = bytearray(path.read_bytes())
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        path.write_bytes(damaged)
+        with pytest.raises(InvalidPassageSetError):
+            tadoc.PassageSet.load(path)
+        known.save(path)
+        contents, arrays = file.read(path, True, passage_set_file.FORM)
+        name = data.draw(st.sampled_from(["words", "starts", "first", "slots", "word_ends"]))
+        changed = arrays[name].copy()
+        at = data.draw(st.integers(0, len(changed) - 1))
+        value = data.draw(st.one_of(st.integers(0, 40), st.integers(0, (1 << 32) - 1)))
+        changed[at] = value
+        file.write(path, contents, {**arrays, name: changed}, passage_set_file.FORM)
+        try:
+            loaded = tadoc.PassageSet.load(path)
+        except InvalidPassageSetError:
+            return
+        pl.Series("text", ["a b c a b", "b c", "a"]).tadoc.overlap(loaded)  # wrong answers, but within the arrays
+
+
+def test_headers_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "known"
+    tadoc.PassageSet(pl.Series(["a b c"]), length=2, normalize=pl.element().str.head(1)).save(path)
+    contents, arrays = file.read(path, True, passage_set_file.FORM)
+    for wrong in (
+        {"length": 0},
+        {"length": "2"},
+        {"tokenizers": ["unknown"]},
+        {"tokenizers": 3},
+        {"morphism": {}},
+        {"morphism": {**contents["morphism"], "lowercase": 1}},
+        {"morphism": {**contents["morphism"], "normalize": ["os.system", {}]}},
+    ):
+        file.write(path, {**contents, **wrong}, arrays, passage_set_file.FORM)
+        with pytest.raises(InvalidPassageSetError, match=r"PassageSet\.load: .*known is damaged"):
+            tadoc.PassageSet.load(path)

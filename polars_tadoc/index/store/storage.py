@@ -232,7 +232,7 @@ def require_saved(morphism: Morphism | None, call: str) -> None:
 
     """
     try:
-        _normalize_form(morphism)
+        normalize_form(morphism)
     except ValueError as error:
         raise ValueError(
             f"{call}: normalize= has {error}, which is not among the operations that an index can save; write it with "
@@ -241,7 +241,7 @@ def require_saved(morphism: Morphism | None, call: str) -> None:
         ) from None
 
 
-def _normalize_form(morphism: Morphism | None) -> tuple[expressions.Form | None, bool]:
+def normalize_form(morphism: Morphism | None) -> tuple[expressions.Form | None, bool]:
     """Return the saved form of ``normalize``, and whether it is left out because it calls Python or a library."""
     if morphism is None or morphism.normalize is None:
         return None, False
@@ -256,7 +256,7 @@ def _describe(analyzer: Analyzer) -> dict[str, Any]:
     described: dict[str, Any] = {"tokenizer": analyzer.tokenizer.name}
     morphism = analyzer.morphism
     if morphism is not None:
-        normalize, calls_code = _normalize_form(morphism)
+        normalize, calls_code = normalize_form(morphism)
         described["morphism"] = {
             "normalize": normalize,
             "calls_python": calls_code,
