@@ -1,4 +1,4 @@
-"""Seconds that each kernel takes to compile, and which are compiled for several types.
+"""Processor seconds that each kernel takes to compile, and which are compiled for several types.
 
 ``python -m benchmarks.compile_times [NAME ...]``: everything listed (or kernels whose names contain one of these), in
 one process with an empty cache. Time of the kernels that a kernel calls counts as theirs, where they come first.
@@ -10,7 +10,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
+from typing import Any
 
 from benchmarks import corpora
 
@@ -22,7 +24,22 @@ def table(names: list[str]) -> None:
     from polars_tadoc.runtime.machine_code import signatures
 
     spent: dict[str, dict[str, float]] = defaultdict(dict)
-    with event.install_recorder("numba:compile") as recorder:
+    within: list[tuple[float, float]] = []  # start, seconds of what was compiled meanwhile
+
+    class Clock(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            within.append((time.process_time(), 0.0))
+
+        def on_end(self, event: Any) -> None:
+            started, nested = within.pop()
+            took = time.process_time() - started
+            if within:
+                within[-1] = (within[-1][0], within[-1][1] + took)
+            function = event.data["dispatcher"].py_func
+            name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+            spent[name][", ".join(map(str, event.data["args"]))] = took - nested
+
+    with event.install_listener("numba:compile", Clock()):
         for name, kernel, form in signatures.specialisations():
             if not hasattr(kernel, "py_func") or not (not names or any(one in name for one in names)):
                 continue
@@ -30,19 +47,12 @@ def table(names: list[str]) -> None:
                 kernel.compile(tuple(signatures.decode(one) for one in form))
             except Exception as error:  # the kernel has changed since it was listed
                 print(f"{name} cannot be compiled: {type(error).__name__}")
-    within: list[tuple[float, float]] = []  # start, seconds of what was compiled meanwhile
-    for at, one in recorder.buffer:
-        if one.is_start:
-            within.append((at, 0.0))
-            continue
-        started, nested = within.pop()
-        if within:
-            within[-1] = (within[-1][0], within[-1][1] + at - started)
-        function = one.data["dispatcher"].py_func
-        name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
-        spent[name][", ".join(map(str, one.data["args"]))] = at - started - nested
     everything = sum(sum(kinds.values()) for kinds in spent.values())
-    print(f"{sum(map(len, spent.values()))} specialisations of {len(spent)} kernels, {everything:.0f} s")
+    several = [kinds for kinds in spent.values() if len(kinds) > 1]
+    print(
+        f"{sum(map(len, spent.values()))} specialisations of {len(spent)} kernels, {everything:.0f} s; "
+        f"{len(several)} kernels have several, {sum(map(len, several)) - len(several)} too many"
+    )
     print("\nseconds  types  kernel")
     for name, kinds in sorted(spent.items(), key=lambda item: -sum(item[1].values())):
         print(f"{sum(kinds.values()):7.2f} {len(kinds):6}  {name}")

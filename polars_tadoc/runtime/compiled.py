@@ -27,7 +27,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         given = tuple(
             types.Omitted(one.value) if isinstance(one, OmittedArg) else self.typeof_pyval(one) for one in args
         )
-        form = tuple(map(writable, given))
+        form = tuple(map(compiled_for, given))
         if form == given:
             return super()._compile_for_args(*args, **named)
         self._compilation_chain_init_hook()
@@ -36,12 +36,17 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         self.__dict__.setdefault("_readonly_forms", set()).add(given)  # unreferenced types lose their codes
         return entry_point
 
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return the type of a call in a kernel; constants share one compiled form: LLVM inlines small callees."""
+        named = {name: compiled_for(one) for name, one in kws.items()}
+        return super().get_call_template([*map(compiled_for, args)], named)
 
-def writable(kind: Any) -> Any:
-    """Return a type with writable arrays instead of readonly ones."""
+
+def compiled_for(kind: Any) -> Any:
+    """Return the type that machine code is compiled for: writable arrays, no constants."""
     if isinstance(kind, types.BaseTuple):
-        return types.BaseTuple.from_types([writable(one) for one in kind], getattr(kind, "instance_class", None))
-    return kind.copy(readonly=False) if isinstance(kind, types.Array) and not kind.mutable else kind
+        return types.BaseTuple.from_types([compiled_for(one) for one in kind], getattr(kind, "instance_class", None))
+    return kind.copy(readonly=False) if isinstance(kind, types.Array) and not kind.mutable else types.unliteral(kind)
 
 
 def njit(function: Any = None, **options: Any) -> Any:

@@ -10,7 +10,7 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 from numba.extending import _Intrinsic
 
-from polars_tadoc.runtime.compiled import njit, writable
+from polars_tadoc.runtime.compiled import compiled_for, njit
 from polars_tadoc.runtime.machine_code import signatures
 from tests.written_parameters import READING_INTRINSICS, WRITING_INTRINSICS, written_parameters
 
@@ -47,14 +47,33 @@ def test_one_form_takes_both(counted: bool) -> None:
     assert len(dot.overloads) == 3  # any layout; an argument with a default
 
 
+@njit
+def scaled(value: int, is_negative: bool, by: int) -> int:
+    return -value * by if is_negative else value * by
+
+
+@njit
+def scaled_by_constants(value: int) -> int:
+    return scaled(value, True, 3) + scaled(5, False, by=value) + scaled(value, value > 2, 7)
+
+
+def test_constants_share_one_form() -> None:
+    assert scaled_by_constants(2) == -6 + 10 + 14
+    assert scaled_by_constants(3) == -9 + 15 - 21
+    assert len(scaled.overloads) == 1
+    assert compiled_for(types.Tuple([types.literal(4), types.literal(True)])) == types.Tuple(
+        [types.int64, types.boolean]
+    )
+
+
 def test_what_is_not_an_array_stays() -> None:
     array = types.Array(types.uint8, 1, "A", readonly=True, aligned=False)
     pair = types.NamedTuple([array, types.int64], Pair)
-    assert writable(pair) == types.NamedTuple([array.copy(readonly=False), types.int64], Pair)
+    assert compiled_for(pair) == types.NamedTuple([array.copy(readonly=False), types.int64], Pair)
     for kind in (types.int64, types.Omitted(3), types.Tuple([]), array.copy(readonly=False)):
-        assert writable(kind) is kind or writable(kind) == kind
-    assert writable(array).layout == "A"
-    assert not writable(array).aligned
+        assert compiled_for(kind) is kind or compiled_for(kind) == kind
+    assert compiled_for(array).layout == "A"
+    assert not compiled_for(array).aligned
 
 
 def test_nothing_is_listed_twice() -> None:

@@ -10,7 +10,7 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.runtime.array_types import Int64, UInt32
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 LONGEST = 16
 """Maximum symbols of a document that is compared with others: longer ones are rarely equal and cost more to hash."""
@@ -33,7 +33,7 @@ class Classes:
     """int64 by class: its first document."""
 
 
-@njit
+@kernel
 def classify(
     root_offsets: Int64, roots: UInt32, key: Any, single: UInt32, slots: UInt32, of: UInt32, members: Int64
 ) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from polars_tadoc.kernels.traverse.tables_cpu import LANES, WIDE, copy_scaled, copy_wide, nonzero_bits
 from polars_tadoc.runtime.addresses import prefetch, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 BLOCK = 512
 """Terminals of tables gathered at a time: they stay in the L1 cache. Longer tables are read in place."""
@@ -29,7 +29,7 @@ _AHEAD, _BLOCK, _WIDE, _LANES = (np.uint64(number) for number in (AHEAD, BLOCK, 
 _6, _12, _63 = (np.uint64(number) for number in (6, 12, 63))
 
 
-@njit
+@kernel
 def count_documents(
     terminals: int,
     starts: Any,
@@ -179,7 +179,7 @@ def count_documents(
     return nb.int64(stop), nb.int64(place)
 
 
-@njit
+@kernel
 def list_documents(
     terminals: int,
     starts: Any,
@@ -269,7 +269,7 @@ def list_documents(
     return nb.int64(stop), nb.int64(place)
 
 
-@njit
+@kernel
 def count_long_documents(
     terminals: int,
     starts: Any,
@@ -357,7 +357,7 @@ def count_long_documents(
     return nb.int64(stop), nb.int64(place)
 
 
-@njit
+@kernel
 def list_long_documents(
     terminals: int,
     starts: Any,

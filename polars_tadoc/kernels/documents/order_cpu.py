@@ -9,7 +9,7 @@ import numpy as np
 
 from polars_tadoc.runtime.addresses import trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 FEW = 48
 """Up to this many terminals, a terminal's position is the counted number of those before it, which vectorises well."""
@@ -21,7 +21,7 @@ _0, _1, _6, _8, _12, _63, _64, _255 = (np.uint64(number) for number in (0, 1, 6,
 _FEW, _SIGNED = np.uint64(FEW), np.uint64(1 << 31)
 
 
-@njit
+@kernel
 def order_documents(
     sizes: Int64,
     first: int,
@@ -119,7 +119,7 @@ def order_documents(
         start += n
 
 
-@njit
+@kernel
 def rank_documents(
     sizes: Int64,
     first: int,

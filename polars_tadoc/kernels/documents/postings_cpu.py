@@ -9,13 +9,13 @@ import numpy as np
 
 from polars_tadoc.runtime.addresses import load_u32, load_u64
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 
 _1, _4, _8 = np.uint64(1), np.uint64(4), np.uint64(8)
 
 
-@njit
+@kernel
 def offset_documents(sizes: Int64, classes: UInt32, offsets: Int64) -> None:
     """Compute the documents' offsets from their classes' sizes."""
     total = nb.int64(0)
@@ -25,7 +25,7 @@ def offset_documents(sizes: Int64, classes: UInt32, offsets: Int64) -> None:
     offsets[len(classes)] = total
 
 
-@njit
+@kernel
 def copy_documents(
     sizes: Int64,
     from_terminals: UInt64,
@@ -54,7 +54,7 @@ def copy_documents(
 
 
 @polled
-@njit
+@kernel
 def count_postings(
     sizes: Int64, from_terminals: UInt64, classes: UInt32, first: int, stop: int, postings: Int64
 ) -> None:
@@ -68,7 +68,7 @@ def count_postings(
             postings[load_u32(source + _4 * k)] += 1
 
 
-@njit
+@kernel
 def offset_terminals(cursors: Any, offsets: Int64) -> None:
     """Convert each chunk's numbers of postings to the positions of its first posting of each terminal."""
     total = nb.int64(0)
@@ -80,7 +80,7 @@ def offset_terminals(cursors: Any, offsets: Int64) -> None:
 
 
 @polled
-@njit
+@kernel
 def scatter_postings(
     sizes: Int64,
     from_terminals: UInt64,

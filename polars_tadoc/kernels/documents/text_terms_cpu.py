@@ -8,7 +8,7 @@ import numpy as np
 from polars_tadoc.runtime.addresses import trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 
@@ -58,7 +58,7 @@ def terms_of_text(
     return offsets, words, counts
 
 
-@njit
+@kernel
 def _count_distinct(root_offsets: Int64, roots: UInt32, first: int, last: int, latest: UInt32, distinct: Int64) -> None:
     """Count the distinct terminals of documents ``first`` to ``last``: ``distinct[1 + document]``."""
     for document in range(first, last):
@@ -70,7 +70,7 @@ def _count_distinct(root_offsets: Int64, roots: UInt32, first: int, last: int, l
         distinct[document + 1] = found
 
 
-@njit
+@kernel
 def _count_terms(
     root_offsets: Int64,
     roots: UInt32,

@@ -13,8 +13,8 @@ import numpy as np
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt64
-from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.scratch import scratch
 
@@ -46,14 +46,14 @@ NOTHING = np.zeros(0, np.uint64)
 """No keys, or no weights: each key counts once."""
 
 
-@njit
+@kernel
 def _tally_buckets(keys: UInt64, first: int, stop: int, shift: int, sizes: Int64) -> None:
     for i in range(nb.uint64(first), nb.uint64(stop)):
         sizes[keys[i] >> nb.uint64(shift)] += 1
 
 
 @polled
-@njit
+@kernel
 def _scatter(
     keys: UInt64,
     weights: UInt64,

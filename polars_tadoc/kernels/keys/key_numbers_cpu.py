@@ -14,8 +14,8 @@ from polars_tadoc.kernels.keys.key_buckets_cpu import AHEAD
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import map_parallel
 
 _1 = np.uint64(1)
@@ -50,7 +50,7 @@ def dense_ids(keys: UInt64) -> tuple[UInt32, UInt64]:
     return ids, distinct
 
 
-@njit
+@kernel
 def _count_distinct(keys: UInt64, first: int, stop: int) -> Any:
     many = np.int64(first < stop)
     for i in range(np.uint64(first) + _1, np.uint64(stop)):
@@ -59,7 +59,7 @@ def _count_distinct(keys: UInt64, first: int, stop: int) -> Any:
 
 
 @polled
-@njit
+@kernel
 def _number(keys: UInt64, places: UInt64, first: int, stop: int, number: int, ids: UInt32, distinct: UInt64) -> None:
     """Number sorted keys, and write each number to the key's original place."""
     began = interrupts()

@@ -11,8 +11,8 @@ from polars_tadoc.kernels.keys.key_order_cpu import sum_in_result_order
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 _1 = np.uint64(1)
@@ -97,7 +97,7 @@ def join_postings(
 
 
 @polled
-@njit
+@kernel
 def _merge_lists(
     order: UInt64,
     ends: Int64,
@@ -162,7 +162,7 @@ def _keys(sequences: UInt32, rank: UInt32) -> tuple[UInt64, Ranks | None]:
     return _starts(sequences, rank, form.bits), None
 
 
-@njit
+@kernel
 def _pack(sequences: UInt32, rank: UInt32, bits: int, first: int, stop: int, keys: UInt64) -> None:
     for i in range(np.uint64(first), np.uint64(stop)):
         key = np.uint64(0)
@@ -215,7 +215,7 @@ def _mixed(sequences: UInt32, column: int, rows: Int64, groups: UInt32, many: in
     return mixed
 
 
-@njit
+@kernel
 def _compare(
     sequences: UInt32, column: int, rows: Int64, groups: UInt32, examples: Int64, first: int, stop: int, mixed: Bools
 ) -> None:

@@ -8,20 +8,20 @@ import numba as nb
 
 from polars_tadoc.runtime.addresses import bit_length, count_ones, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 MAX_BITS = 56
 """A number of this width, preceded by up to seven bits, fits in eight bytes."""
 
 
-@njit
+@kernel
 def count_lengths(numbers: UInt64, lengths: Int64) -> None:
     """Count the numbers by their number of significant bits."""
     for i in range(len(numbers)):
         lengths[bit_length(numbers[i])] += 1
 
 
-@njit
+@kernel
 def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64) -> None:
     """Pack the lowest ``width`` bits of numbers.
 
@@ -59,7 +59,7 @@ def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64)
         low[at] = nb.uint8(word)
 
 
-@njit
+@kernel
 def find_blocks(unary: UInt64, block_sizes: Int64, unary_offsets: Int64) -> Any:
     """Find the start of each block of unary numbers; each number ends with a one bit.
 

@@ -12,6 +12,7 @@ import numba as nb
 
 from polars_tadoc.runtime.addresses import load_u8, store_u8
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import inner
 
 
 @njit(inline="always")
@@ -26,7 +27,7 @@ def read_varint(address: int, left: int) -> Any:
     return value, 0
 
 
-@njit
+@inner
 def read_own_varint(data: int, at: int) -> Any:
     """Return the value and the position of the next one, unchecked: for streams written by :func:`write_varint`."""
     value = 0
@@ -40,7 +41,7 @@ def read_own_varint(data: int, at: int) -> Any:
             return value, at
 
 
-@njit
+@inner
 def write_varint(data: int, at: int, value: int) -> int:
     """Write a nonnegative value; return the position of the next one."""
     while value >= 0x80:
@@ -51,7 +52,7 @@ def write_varint(data: int, at: int, value: int) -> int:
     return at + 1
 
 
-@njit
+@inner
 def varint_size(value: int) -> int:
     """Return the number of bytes that :func:`write_varint` writes."""
     size = 1

@@ -11,12 +11,13 @@ from polars_tadoc.kernels.primitives.varint import read_own_varint, varint_size,
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 
 OTHER = 1 << 31
 """Added to gap codes that differ from the prediction; there are fewer gaps than bytes of text."""
 
 
-@njit
+@kernel
 def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, lengths: Int64, firsts: UInt32) -> None:
     """Fill the length and the first word of each symbol's expansion, by symbol (words, then rules ascending)."""
     for word in range(vocabulary_size):
@@ -30,7 +31,7 @@ def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, l
         firsts[vocabulary_size + rule] = firsts[symbols[rule_offsets[rule]]]
 
 
-@njit
+@kernel
 def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_words: Int64) -> None:
     """Fill the number of words of each row."""
     for row in range(len(row_words)):
@@ -101,7 +102,7 @@ def fill_keys(
 
 
 @polled
-@njit
+@kernel
 def list_seen(
     keys: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, totals: UInt32, seen: UInt64
 ) -> int:
@@ -131,7 +132,7 @@ def list_seen(
 
 
 @polled
-@njit
+@kernel
 def partition(seen: UInt64, mask: int, starts: Int64, out: UInt64) -> Any:
     """Count the items by bucket, the key's lower bits, in ``starts``, or, given ``out``, copy each to its bucket.
 
@@ -198,7 +199,7 @@ def decide(
 
 
 @polled
-@njit
+@kernel
 def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, marks: UInt32) -> None:
     """Replace each gap's key: 0 if as predicted, ``OTHER`` + its code if not, any other value for a space.
 
@@ -226,7 +227,7 @@ def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap
 
 
 @polled
-@njit
+@kernel
 def encode(marks: UInt32, starts: Int64, row_words: Int64, writing: bool, sizes: Int64, data: UInt8) -> None:
     """Encode each row's gaps that differ from the prediction: varint pairs (skipped gaps, gap code).
 

@@ -10,9 +10,10 @@ import numpy as np
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 
-@njit
+@kernel
 def count_uses(sequence: UInt32, vocabulary_size: int, uses: Int64) -> None:
     """Count the uses of each rule in the sequence."""
     for i in range(len(sequence)):
@@ -58,7 +59,7 @@ def decide(
     return dropped
 
 
-@njit
+@kernel
 def measure(left: UInt32, right: UInt32, vocabulary_size: int, kept: Bools, lengths: Int64) -> None:
     """Fill each rule's body length with the dropped rules inlined."""
     for r in range(len(left)):
@@ -149,7 +150,7 @@ def write_bodies(
         at = _write_inlined(right[r], left, right, vocabulary_size, kept, numbers, stack, symbols, at)
 
 
-@njit
+@kernel
 def measure_rows(sequence: UInt32, vocabulary_size: int, kept: Bools, lengths: Int64) -> Any:
     """Count a range's symbols with dropped rules inlined, and the rows that end in it."""
     rows = size = nb.int64(0)

@@ -19,6 +19,7 @@ from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import inner, kernel
 
 FIELDS = 3
 SYMBOL, BEFORE, AFTER = range(FIELDS)
@@ -49,26 +50,26 @@ _1, _32 = np.uint64(1), np.uint64(32)
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
-@njit
+@inner
 def _get(nodes: Any, place: int, field: int) -> Any:
     return nb.int64(nodes[FIELDS * place + field])
 
 
-@njit
+@inner
 def _link(nodes: Any, before: int, after: int) -> None:
     """Link two positions; either may be an edge."""
     nodes[FIELDS * before + AFTER] = after
     nodes[FIELDS * after + BEFORE] = before
 
 
-@njit
+@inner
 def _tag(left: int, right: int) -> Any:
     """Return 32 bits of hash; the low ones are the digram's slot in the table."""
     h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
     return ((h ^ (h >> _32)) * _K2) >> _32
 
 
-@njit
+@inner
 def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
     """Return the slot of a digram, or the empty one for it."""
     mask = nb.uint64(len(slots) - 1)
@@ -86,7 +87,7 @@ def _find(slots: Any, nodes: Any, left: int, right: int) -> Any:
     return nb.int64(s)
 
 
-@njit
+@inner
 def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
     """Return the slot with exactly this position of a digram, or -1."""
     mask = nb.uint64(len(slots) - 1)
@@ -100,13 +101,13 @@ def _find_place(slots: Any, left: int, right: int, place: int) -> Any:
         s = (s + _1) & mask
 
 
-@njit
+@inner
 def _record(slots: Any, slot: int, place: int) -> None:
     """Record another position for a slot's digram."""
     slots[slot] = (slots[slot] & ~_LOW) | nb.uint64(place)
 
 
-@njit
+@inner
 def _erase(slots: Any, slot: int) -> None:
     """Empty a slot and close the gap, so that searches stay as short as without it."""
     mask = nb.uint64(len(slots) - 1)
@@ -137,13 +138,13 @@ def _doubled(slots: Any) -> Any:
     return larger
 
 
-@njit
+@inner
 def _push(state: Any, place: int) -> None:
     state[STATE_FIELDS + state[PENDING]] = place
     state[PENDING] += 1
 
 
-@njit
+@inner
 def _forget(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Remove the digram at a position from the table if it is the recorded one; it is about to be removed.
 
@@ -165,7 +166,7 @@ def _forget(slots: Any, nodes: Any, state: Any, place: int) -> None:
             _push(state, following)
 
 
-@njit
+@inner
 def _use(nodes: Any, state: Any, symbol: int, change: int) -> None:
     """Change the number of uses of a symbol if it is a rule."""
     rule = symbol - state[VOCABULARY_SIZE]
@@ -174,7 +175,7 @@ def _use(nodes: Any, state: Any, symbol: int, change: int) -> None:
         nodes[at] = nb.uint32(nb.int64(nodes[at]) + change)
 
 
-@njit
+@inner
 def _detach_second(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Unlink the symbol after a position."""
     second = _get(nodes, place, AFTER)
@@ -189,7 +190,7 @@ def _detach_second(slots: Any, nodes: Any, state: Any, place: int) -> None:
     _link(nodes, place, after)
 
 
-@njit
+@inner
 def _substitute(slots: Any, nodes: Any, state: Any, place: int, symbol: int) -> None:
     """Replace two symbols from a position on by a rule's symbol; the second one's position becomes free."""
     before = _get(nodes, place, BEFORE)
@@ -203,7 +204,7 @@ def _substitute(slots: Any, nodes: Any, state: Any, place: int, symbol: int) -> 
         _push(state, before)
 
 
-@njit
+@inner
 def _expand(slots: Any, nodes: Any, state: Any, place: int) -> None:
     """Replace a rule's only use by its body, if the symbol at this position is that use."""
     row_end = state[ROW_END]
@@ -225,7 +226,7 @@ def _expand(slots: Any, nodes: Any, state: Any, place: int) -> None:
         _push(state, before)
 
 
-@njit
+@inner
 def _whole_body(nodes: Any, row_end: int, place: int) -> Any:
     """Return the edge of the rule whose whole body is the two symbols from a position on, or 0."""
     edge = _get(nodes, place, BEFORE)
@@ -234,7 +235,7 @@ def _whole_body(nodes: Any, row_end: int, place: int) -> Any:
     return nb.int64(0)
 
 
-@njit
+@inner
 def _match(slots: Any, nodes: Any, state: Any, place: int, slot: int) -> None:
     """Replace the digram at a position and the one recorded in a slot by one symbol; they do not overlap."""
     known = nb.int64(slots[slot] & _LOW)
@@ -384,7 +385,7 @@ def levels(nodes: UInt32, row_end: int, made: int, vocabulary_size: int) -> Any:
     return result
 
 
-@njit
+@inner
 def _write_line(nodes: Any, first: int, row_end: int, vocabulary_size: int, numbers: Any, out: Any, at: int) -> Any:
     place = first
     while place < row_end:
@@ -396,7 +397,7 @@ def _write_line(nodes: Any, first: int, row_end: int, vocabulary_size: int, numb
 
 
 @polled
-@njit
+@kernel
 def write_bodies(
     nodes: UInt32, row_end: int, order: UInt32, vocabulary_size: int, numbers: UInt32, offsets: UInt32, symbols: UInt32
 ) -> None:
@@ -412,7 +413,7 @@ def write_bodies(
 
 
 @polled
-@njit
+@kernel
 def write_rows(
     nodes: UInt32, sequence: UInt32, vocabulary_size: int, numbers: UInt32, offsets: Int64, roots: UInt32
 ) -> None:

@@ -19,13 +19,13 @@ from polars_tadoc.kernels.sequences.owned_windows_cpu import OwnedWindows, Piece
 from polars_tadoc.kernels.sequences.windows_cpu import FlatWindows
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 _1 = np.uint64(1)
 
 
-@njit
+@kernel
 def _write_derived(
     terminals: int,
     symbols: UInt32,
@@ -70,7 +70,7 @@ def _write_derived(
             out += _1
 
 
-@njit
+@kernel
 def _count_children(
     symbols: UInt32, terminals: int, long: Bools, firsts: Int64, stops: Int64, first: int, stop: int, sizes: Int64
 ) -> None:

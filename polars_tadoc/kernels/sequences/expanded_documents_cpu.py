@@ -15,7 +15,7 @@ from polars_tadoc.kernels.sequences.windows_cpu import AHEAD, count_windows
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 MOSTLY = 0.75
@@ -25,7 +25,7 @@ _0, _1 = (np.uint64(number) for number in (0, 1))
 _AHEAD = np.uint64(AHEAD)
 
 
-@njit
+@kernel
 def _measure_documents(
     terminals: int, lengths: UInt64, offsets: Int64, roots: UInt32, first: int, stop: int, sizes: Int64
 ) -> None:
@@ -39,7 +39,7 @@ def _measure_documents(
         sizes[document] = total
 
 
-@njit
+@kernel
 def _expand(
     terminals: int,
     rank: UInt32,

@@ -17,7 +17,7 @@ from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.bodies_cpu import require_room
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 SIZE = np.uint64(58)
 """Bits for packed words, below their number, which takes six bits."""
@@ -25,7 +25,7 @@ SIZE = np.uint64(58)
 _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
 
-@njit
+@kernel
 def _fill_ends(
     terminals: int, rule_offsets: Int64, symbols: UInt32, rank: UInt32, sizes: Int64, starts: Int64, words: UInt32
 ) -> None:
@@ -68,7 +68,7 @@ def _fill_ends(
                 filled += many
 
 
-@njit
+@kernel
 def pack_ends(
     terminals: int,
     rule_offsets: Int64,

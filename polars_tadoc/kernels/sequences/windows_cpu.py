@@ -19,6 +19,7 @@ from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 
 Chunk = tuple[int, int]
 Bounds = tuple[Int64, Int64, Int64]
@@ -32,7 +33,7 @@ _AHEAD = np.uint64(AHEAD)
 
 
 @polled
-@njit
+@kernel
 def count_windows(
     terminals: int,
     symbols: UInt32,
@@ -64,7 +65,7 @@ def count_windows(
 
 
 @polled
-@njit
+@kernel
 def _write_packed(
     symbols: UInt32,
     ends: UInt64,
@@ -172,7 +173,7 @@ def _write_windows(
 
 
 @polled
-@njit
+@kernel
 def _write_flat(
     symbols: UInt32, lags: Int64, bits: int, stops: Int64, places: Int64, first: int, stop: int, keys: UInt64
 ) -> None:

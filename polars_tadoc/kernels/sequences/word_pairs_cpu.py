@@ -18,6 +18,7 @@ from polars_tadoc.kernels.sequences.windows_cpu import Bounds, Chunk
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 
 HOT = 8
 """Bits of the numbers of hot words, the most frequent ones of a text: counters of their pairs take 256 KiB."""
@@ -29,7 +30,7 @@ _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
 
 @polled
-@njit
+@kernel
 def _count_pairs(
     terminals: int,
     symbols: UInt32,

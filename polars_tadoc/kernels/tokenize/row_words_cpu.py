@@ -7,10 +7,10 @@ import numba as nb
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes, cut_block, tables_of
 from polars_tadoc.runtime.addresses import bit_length, count_ones, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import inner, kernel
 
 
-@njit
+@kernel
 def count_row_words(addresses: UInt64, lengths: UInt32, classes: Classes, tail: UInt8, counts: UInt64) -> None:
     """Count the words of each row; ``tail`` is work space as for :func:`tokenize_cpu.scan`."""
     tables = tables_of(classes, tail)
@@ -25,7 +25,7 @@ def count_row_words(addresses: UInt64, lengths: UInt32, classes: Classes, tail: 
         counts[row] = count
 
 
-@njit
+@inner
 def _place_of_bit(bits: int, number: int) -> int:
     """Return the position of the set bit with a number, from 0."""
     for _ in range(number):
@@ -33,7 +33,7 @@ def _place_of_bit(bits: int, number: int) -> int:
     return int(trailing_zeros(bits))
 
 
-@njit
+@kernel
 def find_row_words(
     addresses: UInt64,
     lengths: UInt32,

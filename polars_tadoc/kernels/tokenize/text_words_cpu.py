@@ -5,10 +5,10 @@ from __future__ import annotations
 from polars_tadoc.kernels.primitives.codes import DELETED, UNKNOWN
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR_ID
 from polars_tadoc.runtime.array_types import Int64, UInt32
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 
-@njit
+@kernel
 def keep_words(sequence: UInt32, numbers: UInt32, ends: Int64, length_ends: Int64) -> tuple[int, int]:
     """Replace the ids of a piece by ``numbers[id]`` in place, and drop separators, ``DELETED`` and ``UNKNOWN``.
 
@@ -28,7 +28,7 @@ def keep_words(sequence: UInt32, numbers: UInt32, ends: Int64, length_ends: Int6
     return kept, counted
 
 
-@njit
+@kernel
 def place_words(sequence: UInt32, numbers: UInt32, at: int, ids: UInt32, ends: Int64) -> None:
     """Write ``numbers[id]`` of a piece's ids without separators from ``ids[at]`` on; fill the ``ends`` of its rows."""
     to, row = at, 0

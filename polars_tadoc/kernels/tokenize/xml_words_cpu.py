@@ -292,7 +292,7 @@ def cut_rows(
 
     """
     page_of, pages = nb.uint64(classes.page_of.ctypes.data), nb.uint64(classes.pages.ctypes.data)
-    written = nb.int64(0)  # not a literal, for which the functions below would be compiled separately
+    written = 0
     for row in range(first_row, last_row):
         written = _cut_row(addresses[row], nb.int64(lengths[row]), is_content, page_of, pages, written, starts, sizes)
         if written < 0:

@@ -11,18 +11,18 @@ from polars_tadoc.kernels.host.records.by_count import by_falling_count, least_o
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
 from polars_tadoc.runtime.array_types import Bools, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 
-@njit
+@kernel
 def histogram(symbols: UInt32, counts: UInt64) -> None:
     """Add 1 to ``counts[s]`` for each symbol s."""
     for i in range(len(symbols)):
         counts[symbols[i]] += nb.uint64(1)
 
 
-@njit
+@kernel
 def push_down(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, weights: UInt64) -> None:
     """Add each rule's weight to the symbols of its body, highest rule first."""
     for r in range(len(rule_offsets) - 2, -1, -1):
@@ -32,7 +32,7 @@ def push_down(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, weigh
                 weights[symbols[i]] += weight
 
 
-@njit
+@kernel
 def sum_words(vocabulary_size: int, expansion_lengths: UInt64, roots: UInt32) -> Any:
     """Sum the words of symbols' expansions."""
     total = nb.uint64(0)
@@ -42,7 +42,7 @@ def sum_words(vocabulary_size: int, expansion_lengths: UInt64, roots: UInt32) ->
     return total
 
 
-@njit
+@kernel
 def scatter_add(counts: UInt64, image: UInt32, sums: UInt64) -> None:
     """Add each word's count to its image's; deleted words have no image."""
     for w in range(len(counts)):
@@ -50,7 +50,7 @@ def scatter_add(counts: UInt64, image: UInt32, sums: UInt64) -> None:
             sums[image[w]] += counts[w]
 
 
-@njit
+@kernel
 def is_ordered(counts: UInt64, ascending: Bools) -> Any:
     """Tell whether counts descend, with ties in word order."""
     for w in range(len(counts) - 1):

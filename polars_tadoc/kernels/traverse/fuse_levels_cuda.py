@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.runtime.array_types import Int64, UInt32
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 GROWTH = 1 << 17
 """Maximum symbols that fusing a level may add."""
@@ -56,7 +56,7 @@ def fuse_levels(
     return offsets.astype(np.uint32), fused, ranges[ranges[:, 0] < ranges[:, 1]]
 
 
-@njit
+@kernel
 def _plan(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -101,7 +101,7 @@ def _plan(
     return steps
 
 
-@njit
+@kernel
 def _write(
     vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, first_rules: Int64, offsets: Int64, fused: UInt32
 ) -> None:

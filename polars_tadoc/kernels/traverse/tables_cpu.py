@@ -18,8 +18,8 @@ from numba.extending import intrinsic
 
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 
 SHORT = 32
 """Top-down, rules of at most this many terminals are expanded in the bodies that use them: reading the terminals takes
@@ -120,14 +120,14 @@ def nonzero_bits(typing_context: Any, array: Any, start: Any) -> Any:
     return types.uint64(array, types.uint64), generate
 
 
-@njit
+@kernel
 def mark_symbols(symbols: UInt32, marked: Bools) -> None:
     """Mark each of the symbols."""
     for i in range(len(symbols)):
         marked[symbols[i]] = True
 
 
-@njit
+@kernel
 def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: Bools) -> None:
     """Mark the symbols in the bodies of marked rules."""
     for r in range(len(rule_offsets) - 2, -1, -1):
@@ -136,7 +136,7 @@ def mark_reached(terminals: int, rule_offsets: Int64, symbols: UInt32, reached: 
                 reached[symbols[i]] = True
 
 
-@njit
+@kernel
 def bound_tables(
     terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, longest: int, reached: Bools, bounds: Int64
 ) -> Any:
@@ -168,7 +168,7 @@ def bound_tables(
 
 
 @polled
-@njit
+@kernel
 def fill_tables(
     terminals: int,
     rule_offsets: Int64,
@@ -228,7 +228,7 @@ def fill_tables(
     child_starts[len(rule_offsets) - 1] = q
 
 
-@njit
+@kernel
 def add_tables(
     terminals: int, starts: Any, table_terminals: UInt32, table_counts: Any, weights: UInt64, counts: UInt64
 ) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 
 from numba import types
 
-from polars_tadoc.runtime.compiled import callback, writable
+from polars_tadoc.runtime.compiled import callback, compiled_for
 from polars_tadoc.runtime.machine_code import entries, folders, signatures, targets
 from polars_tadoc.runtime.machine_code.cache import KernelCache
 from polars_tadoc.runtime.machine_code.entries import Entry
@@ -132,10 +132,11 @@ def recorded(within: Iterable[Path]) -> dict[str, list[list[Any]]]:
         entry = entries.read(path)
         if entry is None or not entry.module.startswith("polars_tadoc."):
             continue
-        if not _kernels_of(path, entry):
+        kernels = _kernels_of(path, entry)
+        if not kernels or any(map(signatures.is_inner, kernels)):
             continue
         try:
-            form = [signatures.encode(writable(one)) for one in entry.signature[0]]
+            form = [signatures.encode(compiled_for(one)) for one in entry.signature[0]]
         except signatures.UnknownTypeError as error:
             left_out[str(error)] += 1
             continue

@@ -13,6 +13,7 @@ from polars_tadoc.runtime.addresses import load_u32, load_u64, store_u32, store_
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 
 UNKNOWN = 0xFFFFFFFE
 """Id of a word or gap that the grammar does not have."""
@@ -93,7 +94,7 @@ def expand_rows(
 
 
 @polled
-@njit
+@kernel
 def place_gaps(
     gap_ids: UInt32,
     predicted_gaps: UInt32,
@@ -140,7 +141,7 @@ def place_gaps(
 
 
 @polled
-@njit
+@kernel
 def list_gaps(
     gaps: UInt32, starts: Int64, row_words: Int64, ids: UInt32, writing: bool, sizes: Int64, data: UInt8
 ) -> None:
@@ -173,7 +174,7 @@ def list_gaps(
 
 
 @polled
-@njit
+@kernel
 def translate_gaps(
     gap_ids: UInt32, offsets: Int64, data: UInt8, rows: Int64, writing: bool, sizes: Int64, translated: UInt8
 ) -> None:
@@ -228,7 +229,7 @@ def _bit(symbol: int) -> Any:
 
 
 @polled
-@njit
+@kernel
 def build_trie(
     vocabulary_size: int,
     rule_offsets: UInt32,

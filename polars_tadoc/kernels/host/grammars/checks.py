@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.runtime.array_types import UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 OK = 0
 RULES_START = 1
@@ -20,7 +20,7 @@ TOO_LONG = 7
 TOO_SHORT = 8
 
 
-@njit
+@kernel
 def check(
     vocabulary_size: int,
     rule_offsets: UInt32,
@@ -73,14 +73,14 @@ def check(
     return OK, np.int64(0)
 
 
-@njit
+@kernel
 def inherit_from_first(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, values: UInt32) -> None:
     """Give each rule the value of its body's first symbol (rules ascending: children first)."""
     for rule in range(len(rule_offsets) - 1):
         values[vocabulary_size + rule] = values[symbols[rule_offsets[rule]]]
 
 
-@njit
+@kernel
 def sum_bytes(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, gap_bytes: UInt64, sums: UInt64) -> None:
     """Fill the rules' part of ``sums`` (bytes by symbol): the symbols of the body and the gaps between them.
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.runtime.array_types import Int64, UInt8
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import inner, kernel
 
 MOST = (1 << 31) - 1
 """Maximum length of a string, and maximum number of values, of a page."""
 
 
-@njit
+@kernel
 def varint(data: UInt8, at: int) -> Any:
     """Read a varint of at most 35 bits and return it with its end; -1 if the bytes end before."""
     number = np.int64(0)
@@ -31,7 +31,7 @@ def varint(data: UInt8, at: int) -> Any:
     return 0, -1
 
 
-@njit
+@inner
 def bits_at(data: UInt8, bit: int, width: int) -> Any:
     """Read a number of at most 32 bits at a bit offset; its bytes must exist."""
     number, shift = np.int64(0), -(bit & 7)
@@ -42,7 +42,7 @@ def bits_at(data: UInt8, bit: int, width: int) -> Any:
     return number & ((1 << width) - 1)
 
 
-@njit
+@kernel
 def delta_total(data: UInt8, most: int) -> int:
     """Sum DELTA_BINARY_PACKED lengths.
 
@@ -92,7 +92,7 @@ def delta_total(data: UInt8, most: int) -> int:
     return total if 0 <= value <= MOST else -1
 
 
-@njit
+@kernel
 def plain_lengths(data: UInt8, lengths: Int64) -> bool:
     """Read the length of each string of a PLAIN page; False if it is malformed."""
     at = 0
@@ -108,7 +108,7 @@ def plain_lengths(data: UInt8, lengths: Int64) -> bool:
     return True
 
 
-@njit
+@kernel
 def dictionary_total(data: UInt8, lengths: Int64, most: int) -> int:
     """Sum the lengths of the dictionary strings that a page refers to, in runs and bit-packed groups.
 

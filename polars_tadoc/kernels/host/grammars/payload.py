@@ -5,13 +5,13 @@ from __future__ import annotations
 import numba as nb
 
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 MAX_SHARED = 255
 """Maximum bytes that a string shares with the one before: their number has one byte."""
 
 
-@njit
+@kernel
 def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
     """Split each string into the prefix shared with the one before and the rest; return the bytes of the rests."""
     out = 0
@@ -30,7 +30,7 @@ def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
     return out
 
 
-@njit
+@kernel
 def unfold(shared: UInt8, offsets: Int64, rest: UInt8, data: UInt8) -> bool:
     """Invert :func:`front_code`; False if a prefix or a rest does not fit. Never accesses memory out of bounds."""
     at = 0
@@ -49,7 +49,7 @@ def unfold(shared: UInt8, offsets: Int64, rest: UInt8, data: UInt8) -> bool:
     return at == len(rest)
 
 
-@njit
+@kernel
 def join_planes(planes: UInt8, numbers: UInt32) -> None:
     """Combine numbers from their four planes of bytes."""
     n = len(numbers)
@@ -59,7 +59,7 @@ def join_planes(planes: UInt8, numbers: UInt32) -> None:
         numbers[i] = low | (high << nb.uint32(16))
 
 
-@njit
+@kernel
 def join_bodies(rule_offsets: UInt32, first_symbols: UInt32, other_symbols: UInt32, symbols: UInt32) -> None:
     """Write the bodies: first symbols are zigzag differences from rule to rule, the others are stored as they are."""
     at = 0
@@ -73,7 +73,7 @@ def join_bodies(rule_offsets: UInt32, first_symbols: UInt32, other_symbols: UInt
             at += 1
 
 
-@njit
+@kernel
 def expect_gaps(word_gaps: UInt32, rule_offsets: UInt32, symbols: UInt32, expected: UInt32) -> None:
     """Fill by symbol the gap code predicted by its first word; 0 for malformed rules."""
     vocabulary_size = len(word_gaps)
@@ -84,7 +84,7 @@ def expect_gaps(word_gaps: UInt32, rule_offsets: UInt32, symbols: UInt32, expect
         expected[vocabulary_size + rule] = expected[first] if first < vocabulary_size + rule else nb.uint32(0)
 
 
-@njit
+@kernel
 def join_gaps(
     rule_offsets: UInt32, symbols: UInt32, body_gaps: UInt32, expected: UInt32, predicted_gaps: UInt32
 ) -> None:

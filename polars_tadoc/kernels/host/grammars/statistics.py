@@ -12,7 +12,7 @@ import numpy as np
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cpu import SHORT
 from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 DOCUMENTS, ROOTS = 1024, 64
 """Maximum documents in the sample, and top-level symbols of each: 2^16 symbols in total."""
@@ -46,7 +46,7 @@ class Statistics:
     """Distinct terminals, summed over documents; estimated upper bound."""
 
 
-@njit
+@kernel
 def measure_rules(
     terminals: int, rule_offsets: Int64, symbols: UInt32, lengths: UInt64, short: int, bounds: Int64, nodes: Int64
 ) -> Any:
@@ -71,7 +71,7 @@ def measure_rules(
     return total
 
 
-@njit
+@kernel
 def sample_documents(
     terminals: int, root_offsets: Int64, roots: UInt32, bounds: Int64, nodes: Int64, sums: Float64
 ) -> None:

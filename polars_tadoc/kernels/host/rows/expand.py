@@ -12,6 +12,7 @@ from polars_tadoc.runtime.addresses import load_u8, load_u64, store_u8, store_u6
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 
 OK, GAPS_CUT, GAP_RANGE, GAP_PLACE, TOO_LONG = 0, 1, 2, 3, 4
 
@@ -20,7 +21,7 @@ _NEVER = 1 << 62
 _NOTHING = -1
 
 
-@njit
+@kernel
 def measure(
     vocabulary_size: int,
     expansion_lengths: UInt64,

@@ -11,6 +11,7 @@ from polars_tadoc.kernels.primitives.varint import read_varint, write_varint
 from polars_tadoc.runtime.addresses import load_u64
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import inner, kernel
 
 OK, GAPS_CUT, GAP_RANGE, FULL = 0, 1, 2, 3
 
@@ -51,7 +52,7 @@ def _pair_tables() -> tuple[UInt8, UInt64]:
 _WHOLE_PAIRS, _PASSED = _pair_tables()
 
 
-@njit
+@kernel
 def count_words(
     vocabulary_size: int,
     expansion_lengths: UInt64,
@@ -73,7 +74,7 @@ def count_words(
         row_words[row] = words
 
 
-@njit
+@inner
 def _skip_gaps(address: int, left: int, gap: int, most: int) -> Any:
     """Skip the pairs of a stream whose position is at most ``most``.
 
@@ -116,7 +117,7 @@ def _skip_gaps(address: int, left: int, gap: int, most: int) -> Any:
     return address, left, gap
 
 
-@njit
+@inner
 def _read_gap(address: int, left: int, gap: int) -> Any:
     """Return position and code of a stream's next gap, and the rest of the stream; as for :func:`_skip_gaps`."""
     if left == 0:

@@ -15,6 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 PRIME = (1 << 61) - 1
 LIMBS = 4
@@ -75,7 +76,7 @@ def reduced(a: int) -> Any:
     return value - _P if value >= _P else value
 
 
-@njit
+@kernel
 def power(base: int, exponent: int) -> Any:
     """Return a power of the base, by squaring."""
     result = nb.uint64(1)

@@ -6,13 +6,13 @@ import numba as nb
 
 from polars_tadoc.kernels.tokenize.tokenize_cpu import GAP, Classes, classify, word_end_from
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 UNKNOWN = 0xFFFFFFFF
 """Id of a word outside of the vocabulary."""
 
 
-@njit
+@kernel
 def cut_words(data: UInt8, offsets: Int64, classes: Classes, tail: UInt8, spans: Int64, word_offsets: Int64) -> int:
     """Tokenize texts as the tokenizer cuts rows.
 
@@ -56,7 +56,7 @@ def cut_words(data: UInt8, offsets: Int64, classes: Classes, tail: UInt8, spans:
     return words
 
 
-@njit
+@kernel
 def find_words(data: UInt8, spans: Int64, offsets: Int64, strings: UInt8, by_rank: UInt32, ids: UInt32) -> None:
     """Find words in a vocabulary by binary search.
 

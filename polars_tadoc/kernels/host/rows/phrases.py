@@ -17,6 +17,7 @@ from polars_tadoc.runtime.addresses import trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import inner, kernel
 
 HOLDS = 1
 LEAVES = 2
@@ -77,7 +78,7 @@ class Owners(NamedTuple):
     """Ascending within a symbol."""
 
 
-@njit
+@kernel
 def find_first_words(text: Text) -> None:
     """Write the first word of each symbol, except for empty rules, which are in no body."""
     first_words = text.first_words
@@ -88,7 +89,7 @@ def find_first_words(text: Text) -> None:
             first_words[text.terminals + rule] = first_words[text.symbols[text.rule_offsets[rule]]]
 
 
-@njit
+@kernel
 def find_owners(text: Text, owners: Owners) -> None:
     """List for each symbol the rules whose bodies contain it; the offsets are initially zero, with one extra entry."""
     offsets, one, two = owners.offsets, nb.uint64(1), nb.uint64(2)
@@ -103,7 +104,7 @@ def find_owners(text: Text, owners: Owners) -> None:
             offsets[symbol + one] += nb.uint32(1)
 
 
-@njit
+@inner
 def _step(state: int, word_class: int, automaton: Automaton) -> Any:
     """Return the state after one more word, before ``onward`` is applied."""
     if word_class == 0:
@@ -124,7 +125,7 @@ def _step(state: int, word_class: int, automaton: Automaton) -> Any:
     return nb.uint64(automaton.from_start[word_class])
 
 
-@njit
+@inner
 def _read(symbol: int, state: int, text: Text, automaton: Automaton, stack: UInt64) -> Any:
     """Read a symbol's words from a state until no match can have begun before it.
 
@@ -159,7 +160,7 @@ def _read(symbol: int, state: int, text: Text, automaton: Automaton, stack: UInt
         symbol = nb.uint64(text.symbols[at])
 
 
-@njit
+@inner
 def _tell_owners(
     symbol: int, text: Text, matches: Matches, owners: Owners, pending: UInt64, read: UInt64, once: bool
 ) -> None:
@@ -181,7 +182,7 @@ def _tell_owners(
         read[block] |= begun << place
 
 
-@njit
+@kernel
 def match_rules(
     text: Text,
     automaton: Automaton,
@@ -253,7 +254,7 @@ def match_rules(
                 _tell_owners(symbol, text, matches, owners, pending, read, once)
 
 
-@njit
+@kernel
 def match_rows(
     text: Text,
     automaton: Automaton,
@@ -316,7 +317,7 @@ def match_rows(
             counts_by_row[row] = count
 
 
-@njit
+@inner
 def _any_touched(touched: UInt8, symbols: UInt32, at: int) -> Any:
     """Combine the flags of eight symbols: one branch for all of them."""
     return (
@@ -331,7 +332,7 @@ def _any_touched(touched: UInt8, symbols: UInt32, at: int) -> Any:
     )
 
 
-@njit
+@kernel
 def find_rows(touched: UInt8, root_offsets: UInt64, roots: UInt32, pending: UInt64) -> None:
     """Set the bit of each document that contains a touched symbol."""
     one, eight = nb.uint64(1), nb.uint64(8)

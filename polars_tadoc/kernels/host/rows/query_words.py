@@ -9,7 +9,7 @@ import numpy as np
 from polars_tadoc.kernels.host.rows.phrase_words import cut_words
 from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK, Classes
 from polars_tadoc.runtime.array_types import Float32, Float64, Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import inner, kernel
 
 UNKNOWN = -1
 """Number of a word that is not in the segment."""
@@ -21,7 +21,7 @@ _PRIME, _SPREAD = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 _32 = np.uint64(32)
 
 
-@njit
+@kernel
 def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distinct: Int64) -> int:
     """Number distinct words in order of first occurrence.
 
@@ -65,7 +65,7 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distin
     return count
 
 
-@njit
+@inner
 def _compare(left: Any, start: int, stop: int, right: Any, first: int, last: int) -> Any:
     """Compare two words bytewise; returns a negative number, 0 or a positive number."""
     for i in range(min(stop - start, last - first)):
@@ -74,7 +74,7 @@ def _compare(left: Any, start: int, stop: int, right: Any, first: int, last: int
     return (stop - start) - (last - first)
 
 
-@njit
+@inner
 def first_bytes(data: Any, start: int, stop: int) -> Any:
     """Return the first eight bytes of a word, padded with zeros, as a number in the order of words."""
     key = np.uint64(0)
@@ -83,14 +83,14 @@ def first_bytes(data: Any, start: int, stop: int) -> Any:
     return key
 
 
-@njit
+@kernel
 def fill_keys(offsets: Any, terms: Any, keys: UInt64) -> None:
     """Fill the first bytes of each term."""
     for term in range(len(keys)):
         keys[term] = first_bytes(terms, offsets[term], offsets[term + 1])
 
 
-@njit
+@kernel
 def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any, keys: Any, numbers: Int64) -> None:
     """Find words among ascending terms, by their first bytes, then by comparison of terms that share these.
 
@@ -140,14 +140,14 @@ def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any
                 high = middle
 
 
-@njit
+@kernel
 def word_keys(data: UInt8, spans: Int64, keys: UInt64) -> None:
     """Fill the first bytes of each word."""
     for word in range(len(keys)):
         keys[word] = first_bytes(data, spans[2 * word], spans[2 * word + 1])
 
 
-@njit
+@kernel
 def find_lists(
     data: UInt8,
     spans: Int64,
@@ -166,7 +166,7 @@ def find_lists(
             totals[word] += frequencies[numbers[word]]
 
 
-@njit
+@kernel
 def lower_words(data: UInt8, lower_case: UInt32) -> bool:
     """Lower-case UTF-8 in place; tells whether each character's image does not depend on others, and is as long.
 
@@ -205,7 +205,7 @@ def lower_words(data: UInt8, lower_case: UInt32) -> bool:
     return True
 
 
-@njit
+@kernel
 def analyze_words(
     data: UInt8,
     ends: Int64,
@@ -289,7 +289,7 @@ def analyze_words(
     return count, found, maps
 
 
-@njit
+@inner
 def _sort(words: Int64, data: UInt8, spans: Int64, frequencies: Int64) -> None:
     """Sort words by frequency, if given, then in the order of terms, then by number; phrases have no spans."""
     distinct, gap = len(spans) // 2, 1
@@ -316,7 +316,7 @@ def _sort(words: Int64, data: UInt8, spans: Int64, frequencies: Int64) -> None:
         gap //= 3
 
 
-@njit
+@kernel
 def weigh_words(
     offsets: Int64,
     words: Int64,

@@ -9,6 +9,7 @@ import numpy as np
 
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import inner, kernel
 
 OUTSIDE, BEGINS, GOES_ON = 0, 1, 2
 """Mark of an occurrence: none, first word of a range, further word of a range."""
@@ -116,7 +117,7 @@ def find_occurrences(
         sizes[row] = at - first
 
 
-@njit
+@inner
 def _phrase_end(words: Int64, kept_places: Int64, at: int, stop: int, phrase_words: Int64, first: int, end: int) -> Any:
     """Return the occurrence at which a phrase ends that begins at ``at``; -1 if none begins there."""
     if words[at] != phrase_words[first] or at + end - first > stop:
@@ -201,7 +202,7 @@ def choose_windows(
                         marks[k] = GOES_ON
 
 
-@njit
+@kernel
 def write_marked(
     text_offsets: Int64,
     text: UInt8,
@@ -235,7 +236,7 @@ def write_marked(
         offsets[row + 1] = at
 
 
-@njit
+@inner
 def _write(source: UInt8, start: int, stop: int, written: UInt8, at: int) -> Any:
     for i in range(start, stop):
         written[at + i - start] = source[i]

@@ -14,10 +14,10 @@ import numba as nb
 from polars_tadoc.kernels.host.rows.phrases import Owners
 from polars_tadoc.runtime.addresses import count_ones, trailing_zeros
 from polars_tadoc.runtime.array_types import Float32, Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import inner, kernel
 
 
-@njit
+@kernel
 def find_holders(
     terminals: int, owners: Owners, words: UInt32, pending: UInt64, touched: UInt8, holders: UInt32, places: UInt32
 ) -> Any:
@@ -59,7 +59,7 @@ def find_holders(
     return size
 
 
-@njit
+@inner
 def _hold(
     symbol: int, size: int, owners: Owners, pending: UInt64, touched: UInt8, holders: UInt32, places: UInt32
 ) -> Any:
@@ -72,7 +72,7 @@ def _hold(
     return size + nb.uint64(1)
 
 
-@njit
+@kernel
 def count_in_holders(
     terminals: int, owners: Owners, columns: UInt32, holders: UInt32, places: UInt32, counts: UInt64
 ) -> None:
@@ -90,7 +90,7 @@ def count_in_holders(
                 counts[owner, term] += counts[place, term]
 
 
-@njit
+@kernel
 def count_bits(bits: UInt64) -> Any:
     """Count the bits set."""
     total = nb.uint64(0)
@@ -99,7 +99,7 @@ def count_bits(bits: UInt64) -> Any:
     return total
 
 
-@njit
+@kernel
 def count_in_rows(
     touched: UInt8,
     places: UInt32,
@@ -128,7 +128,7 @@ def count_in_rows(
             place += one
 
 
-@njit
+@kernel
 def score_rows(
     rows: Int64,
     frequencies: Int64,

@@ -10,7 +10,7 @@ import numpy as np
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import kernel
 
 
 def map_rules(rules: Rules, image: UInt32, size: int) -> Rules:
@@ -50,7 +50,7 @@ def map_roots(rules: Rules, root_offsets: Int64, roots: UInt32, image: UInt32, m
     return offsets, symbols[: offsets[-1]]
 
 
-@njit
+@kernel
 def _map_bodies(
     terminals: int,
     rule_offsets: Int64,
@@ -79,7 +79,7 @@ def _map_bodies(
         offsets[r + 1] = at
 
 
-@njit
+@kernel
 def _map_rows(
     terminals: int,
     root_offsets: Int64,
