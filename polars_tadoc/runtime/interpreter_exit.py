@@ -31,7 +31,7 @@ WAITED = 60.0
 SETTLED = 0.02
 """Seconds in which a thread between two frames asks for the next."""
 
-LINGERED = 1.0
+LINGERED, LINGERED_AFTER_INTERRUPT = 1.0, 0.5
 """Maximum seconds that the interpreter's end then waits for stopped queries."""
 
 
@@ -120,12 +120,14 @@ class Running:
                 quiet = now + SETTLED
             time.sleep(SETTLED / 10)
             now = time.monotonic()
+        is_interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt
+        until = now + (LINGERED_AFTER_INTERRUPT if is_interrupted else LINGERED)
         with self._lock:
             queries = list(self._queries)
         for query in queries:
-            query.wait(max(0.0, now + LINGERED - time.monotonic()))
+            query.wait(max(0.0, until - time.monotonic()))
         self.has_ended = True
-        if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        if is_interrupted:
             _spare_garbage()
 
     @property
