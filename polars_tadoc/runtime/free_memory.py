@@ -39,9 +39,14 @@ def give_back_memory(grown: int = 0) -> None:
     pool = pa.default_memory_pool()
     if pool.backend_name != "system" or _TRIM is None:
         pool.release_unused()
+    trim_heap()
+    _left = _resident()
+
+
+def trim_heap() -> None:
+    """Make the C library return free memory, in one or two milliseconds."""
     if _TRIM is not None:
         _TRIM(0)
-    _left = _resident()
 
 
 @contextmanager

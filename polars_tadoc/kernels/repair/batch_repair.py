@@ -77,16 +77,25 @@ def build(
 
     """
     equal = EqualRows.of(sequence)
-    size, classes = equal.drop_copies(sequence)
+    rules = _Rules(vocabulary_size)
+    size = _run_rounds(sequence, *equal.drop_copies(sequence), rules, on_round)
+    # the rounds' work space is free again
+    return BinaryRules(*rules.arrays(), equal.restore(sequence[:size]))
+
+
+def _run_rounds(
+    sequence: UInt32, size: int, classes: UInt8, rules: _Rules, on_round: Callable[[int, int], None]
+) -> int:
+    """Fill ``rules``, rewriting the first ``size`` symbols; return their new number."""
     state = np.zeros((size + 23) // 8 * 8, np.uint8)  # at least eight dead positions follow the last
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence[:size], state, *c), even_chunks(size)))
-    rules, space = _Rules(vocabulary_size), _WorkSpace.of(size, alive, len(classes) > 0)
+    space = _WorkSpace.of(size, alive, len(classes) > 0)
     round_number = 0
     stalled_before = False
     while alive > (len(classes) == 0):
         on_round(round_number, alive)
         round_number += 1
-        pairs = _Round(sequence[:size], state, classes, alive, vocabulary_size + rules.known, space)
+        pairs = _Round(sequence[:size], state, classes, alive, rules.vocabulary_size + rules.known, space)
         pairs.count()
         pairs.select()
         replaced, any_selected = pairs.make_rules(rules)
@@ -96,7 +105,7 @@ def build(
         stalled_before = stalled
         size, alive = pairs.rewrite(stalled)
         state[size : (size + 15) // 8 * 8] = counting.DEAD
-    return BinaryRules(*rules.arrays(), equal.restore(sequence[:size]))
+    return size
 
 
 @dataclass(frozen=True)
@@ -169,7 +178,7 @@ class _Rules:
         if most > len(self.left):
             capacity = 1 << most.bit_length()
             self.left, self.right = np.resize(self.left, capacity), np.resize(self.right, capacity)
-            self.index = np.zeros(4 * capacity, np.uint32)
+            self.index = np.zeros(2 * capacity, np.uint32)
             kernels.fill_index(self.left, self.right, self.known, self.index)
         self.known = int(
             kernels.assign_rules(

@@ -14,6 +14,10 @@ from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.free_memory import trim_heap
+
+LARGE = 1 << 20
+"""Words from which on freed memory is returned between stages."""
 
 RULE_METHODS = (*compressed.METHODS, compressed.NO_RULES)
 """The CPU supports all methods of making rules, and none."""
@@ -42,6 +46,8 @@ def compress_rows(
 
     """
     tokens = tokenize(text, tokenizer, lossless=lossless)
+    if len(tokens.sequence) >= LARGE:
+        trim_heap()  # the tokenizer's tables; rounds need larger pieces
     rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round)
     return Compressed(tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules))
 
