@@ -96,6 +96,10 @@ def _of_parquet(path: Path) -> Any:
     return _told(frame.tadoc.decompress("text") if "text" in frame.columns else frame)
 
 
+def _of_text(path: Path) -> Any:
+    return _told(pl.read_parquet(path))
+
+
 def _of_partitions(path: Path) -> Any:
     parts = sorted(path.rglob("*.parquet"))
     return len(parts), _told(tadoc.scan_parquet(path, hive_partitioning=True).tadoc.decompress("text").collect())
@@ -351,7 +355,9 @@ CALLS: dict[str, Kind] = {
     "ranked_inverted_index of text, sink": _sunk(
         _lazy_plain, lambda lf: lf.tadoc.ranked_inverted_index("text", memory_limit="300MB"), 60_000
     ),
-    "decompress, sink": _sunk(_scan, lambda lf: lf.tadoc.decompress("text"), 200_000),
+    "decompress, sink": Kind(
+        _scan, lambda lf, path: lf.tadoc.decompress("text").tadoc.sink_parquet(path), 200_000, _of_text
+    ),
     "recompress, sink": Kind(_scan, lambda lf, path: lf.tadoc.recompress().tadoc.sink_packed(path), 60_000, _of_packed),
     "Workers": Kind(lambda f, n: _packed(f / f"input-{n}.parquet", n), _workers, 60_000, _of_parquet),
 }

@@ -16,6 +16,7 @@ from polars_tadoc.kernels.postings import encode_cpu as coding
 from polars_tadoc.kernels.postings.coded import BLOCK, Postings, Stream
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.free_memory import give_back_memory
 
 Parts = dict[str, npt.NDArray[Any]]
 
@@ -115,6 +116,7 @@ class Codec(ABC):
     def _unpack_stream(
         self, parts: Mapping[str, npt.NDArray[Any]], name: str, sizes: Int64, block_offsets: Int64
     ) -> Stream:
+        give_back_memory(1 << 24)
         widths = unpack_numbers(_part(parts, f"{name}.widths"), len(sizes))
         if len(widths) and int(widths.max()) > _WIDEST:
             raise InvalidIndexError(f"{name}: {int(widths.max())} bits are more than {_WIDEST}")
@@ -150,7 +152,7 @@ def check_bits(data: npt.NDArray[Any], name: str, bits: int) -> None:
         raise InvalidIndexError(f"{name} is {data.dtype} of shape {data.shape}; expected uint8 of shape ({wanted},)")
 
 
-def _check_heads(heads: npt.NDArray[np.uint64], block_offsets: Int64, documents: int) -> None:
+def _check_heads(heads: npt.NDArray[np.unsignedinteger], block_offsets: Int64, documents: int) -> None:
     if len(heads) and int(heads.max()) >= documents:
         raise InvalidIndexError(f"a block begins with document {int(heads.max())}, of {documents}")
     ascends = heads[1:] > heads[:-1]

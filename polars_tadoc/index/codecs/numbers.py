@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.kernels.postings import packed_numbers as kernels
 from polars_tadoc.runtime.array_types import UInt8, UInt64
 from polars_tadoc.runtime.interrupts import check
+
+Unsigned = npt.NDArray[np.unsignedinteger[Any]]
 
 _HEADER = struct.Struct("<BQ")
 """Width; number of exceptions."""
@@ -80,7 +82,7 @@ def pack_streamed(numbers: Numbers, new_array: Callable[[], Numbers], write: Cal
     write(_SPARE)
 
 
-def unpack_numbers(data: UInt8, size: int) -> UInt64:
+def unpack_numbers(data: UInt8, size: int) -> Unsigned:
     """Unpack numbers.
 
     Parameters
@@ -92,8 +94,8 @@ def unpack_numbers(data: UInt8, size: int) -> UInt64:
 
     Returns
     -------
-    uint64 array
-        The numbers, length ``size``.
+    uint32 or uint64 array
+        The numbers, length ``size``; uint32 if all fit.
 
     Raises
     ------
@@ -180,9 +182,9 @@ def _step_bits(total: int, exceptions: int) -> float:
     return float(exceptions * (entropy + 0.5) + 16 * _HEADER.size)  # observed: half a bit more than the entropy
 
 
-def _read(data: UInt8, at: int, size: int, depth: int) -> tuple[UInt64, int]:
+def _read(data: UInt8, at: int, size: int, depth: int) -> tuple[Unsigned, int]:
     if size == 0:
-        return np.empty(0, np.uint64), at
+        return np.empty(0, np.uint32), at
     if at + _HEADER.size > len(data):
         raise InvalidIndexError("packed numbers end within their header")
     width, exceptions = _HEADER.unpack(data[at : at + _HEADER.size].tobytes())
@@ -192,20 +194,21 @@ def _read(data: UInt8, at: int, size: int, depth: int) -> tuple[UInt64, int]:
         raise InvalidIndexError(f"{size} packed numbers of {width} bits have {exceptions} exceptions")
     if at + len(_SPARE) > len(data):
         raise InvalidIndexError(f"{size} packed numbers of {width} bits need {at} bytes, of {len(data)}")
-    numbers = _read_low(data, start, width, size)
     steps, at = _read(data, at, exceptions, depth + 1)
     highs, at = _read(data, at, exceptions, depth + 1)
+    longest = width + (int(highs.max()) + 1).bit_length() if exceptions else width
+    numbers = _read_low(data, start, width, size, np.uint32 if longest <= 32 else np.uint64)
     _add_highs(numbers, width, steps, highs)
     return numbers, at
 
 
-def _read_low(data: UInt8, start: int, width: int, size: int) -> UInt64:
+def _read_low(data: UInt8, start: int, width: int, size: int, kind: Any) -> Unsigned:
     """Unpack numbers of ``width`` bits from a byte on; reads up to eight bytes beyond the last one.
 
     Every eighth number starts at the same bit of a byte, ``width`` bytes after the one before, so eight strided views
     read all. Loading an index uses no kernels, because the first one of a process takes 60 MB.
     """
-    numbers, mask = np.empty(size, np.uint64), np.uint64((1 << width) - 1)
+    numbers, mask = np.empty(size, kind), kind((1 << width) - 1)
     for block in range(0, size, _BLOCK):
         own = numbers[block : block + _BLOCK]
         at = start + width * (block // 8)
@@ -218,11 +221,20 @@ def _read_low(data: UInt8, start: int, width: int, size: int) -> UInt64:
     return numbers
 
 
-def _add_highs(numbers: UInt64, width: int, steps: UInt64, highs: UInt64) -> None:
-    """Add the bits above the lowest ``width``."""
+def _add_highs(numbers: Unsigned, width: int, steps: Unsigned, highs: Unsigned) -> None:
+    """Add the bits above the lowest ``width``; overwrites ``steps``, a copy of which would be part of the peak."""
     if not len(steps):
         return
-    places = np.cumsum(steps + np.uint64(1)) - np.uint64(1)  # sums cannot wrap, as each step is below the size
-    if int(steps.max()) >= len(numbers) or int(places[-1]) >= len(numbers):
+    if len(numbers) > 1 << 32:
+        steps = steps.astype(np.uint64)
+    # no sum wraps: each step is below the size, and then all positions are
+    if int(steps.max()) >= len(numbers) or int(steps.sum(dtype=np.uint64)) + len(steps) > len(numbers):
         raise InvalidIndexError("packed numbers have exceptions beyond their end")
-    numbers[places] |= (highs + np.uint64(1)) << np.uint64(width)
+    steps += np.uint8(1)
+    places = np.cumsum(steps, out=steps)
+    places -= np.uint8(1)
+    for block in range(0, len(places), _BLOCK):
+        own: Unsigned = highs[block : block + _BLOCK].astype(numbers.dtype)
+        own += np.uint8(1)
+        own <<= np.uint8(width)
+        numbers[places[block : block + _BLOCK]] |= own

@@ -11,6 +11,9 @@ from polars_tadoc.index.codecs.numbers import pack_numbers, unpack_numbers
 from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, Stream
 from polars_tadoc.runtime.array_types import Int64
 
+_AT_ONCE = 1 << 14
+"""Blocks whose exceptions are placed at once."""
+
 
 class PForDelta(Codec):
     """PForDelta after Ding et al. (WWW 2009, section 4.1): a posting's low bits can be read on their own.
@@ -41,9 +44,13 @@ class PForDelta(Codec):
             raise InvalidIndexError(f"{name}: {total} values have {count} exceptions")
         places = _places(unpack_numbers(parts["steps"], count), total, name)
         starts = _block_starts(sizes, block_offsets)
-        offsets = np.append(np.searchsorted(places, starts), count).astype(np.int64)
-        places -= np.repeat(starts, np.diff(offsets))  # in place, and before the highs: a peak of eight bytes a number
-        in_blocks = places.astype(np.uint8)
+        offsets = np.full(len(starts) + 1, count)
+        offsets[:-1] = np.searchsorted(places, starts)
+        in_blocks = np.empty(count, np.uint8)
+        for block in range(0, len(starts), _AT_ONCE):  # copies of all would be the peak of loading an index
+            own = offsets[block : block + _AT_ONCE + 1]
+            before = np.repeat(starts[block : block + _AT_ONCE], np.diff(own))
+            in_blocks[own[0] : own[-1]] = places[own[0] : own[-1]] - before
         del places, starts
         highs = unpack_numbers(parts["highs"], count)
         if count and int(highs.max()) >= (1 << 32) - 1:
@@ -64,15 +71,18 @@ def exception_places(sizes: Int64, block_offsets: Int64, stream: Stream) -> Int6
 def _block_starts(sizes: Int64, block_offsets: Int64) -> Int64:
     """Return the number of postings before each block, over all lists."""
     before = np.cumsum(sizes) - sizes - BLOCK * block_offsets[:-1]
-    return np.repeat(before, np.diff(block_offsets)) + BLOCK * np.arange(int(block_offsets[-1]))
+    starts = np.arange(0, BLOCK * int(block_offsets[-1]), BLOCK)
+    starts += np.repeat(before, np.diff(block_offsets))
+    return starts
 
 
-def _places(steps: npt.NDArray[np.uint64], total: int, name: str) -> Int64:
+def _places(steps: npt.NDArray[np.unsignedinteger], total: int, name: str) -> Int64:
     """Return the positions of exceptions among all postings; ascending, below ``total``."""
     if len(steps) and int(steps.max()) >= total:
         raise InvalidIndexError(f"{name}: an exception is {int(steps.max())} values after the previous one")
-    steps += np.uint64(1)
-    places = np.cumsum(steps, out=steps).view(np.int64)
+    places = steps.astype(np.int64)
+    places += 1
+    np.cumsum(places, out=places)
     places -= 1
     if len(places) and not (places[-1] < total and (places[1:] > places[:-1]).all()):
         raise InvalidIndexError(f"{name}: there are exceptions beyond the {total} values")
