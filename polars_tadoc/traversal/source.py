@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_tadoc.engine.choose import Engine, choose
 from polars_tadoc.kernels.host.grammars.statistics import Statistics, corpus_statistics
+from polars_tadoc.kernels.host.records.merge_counts import renumber
 from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.kernels.traverse.rules import Rules
@@ -89,7 +90,7 @@ class Source(PreparedRows):
         """Return the rows of some documents, uint32; the same array if documents and rows have the same numbers."""
         if len(self.rows) == 0 or self.rows[-1] == len(self.rows) - 1:
             return documents
-        return self.rows.astype(np.uint32)[documents]
+        return renumber([documents], [self.rows.astype(np.uint32)])
 
 
 def sources(column: pl.Series, call: str, options: Options, window: int = 1) -> list[Source]:
