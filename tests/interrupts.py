@@ -333,6 +333,16 @@ CALLS: dict[str, Kind] = {
     "ranked_inverted_index": _times(_column, lambda df: df.tadoc.ranked_inverted_index("text"), 100_000),
     "tfidf, bm25_weights": _times(_column, lambda df: (df.tadoc.tfidf("text"), df.tadoc.bm25_weights("text")), 50_000),
     "repeats": _times(_column, lambda df: df.tadoc.repeats("text", length=10), 100_000),
+    "drop_repeats": _times(_plain, lambda df: df.tadoc.drop_repeats("text", length=10), 100_000),
+    "overlap, overlap_share, overlaps": _times(
+        _column,
+        lambda df: (
+            df.tadoc.overlap("text", df["text"], length=10),
+            df["text"].tadoc.overlap_share(df["text"], length=10),
+            df["text"].tadoc.overlaps(df["text"], length=10),
+        ),
+        50_000,
+    ),
     "repeated_share, novelty": Kind(
         _plain,
         lambda df, _: df.select(

@@ -28,6 +28,7 @@ from polars_tadoc.runtime.arrow_memory import binary_views, owned
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.text_corpus import WORDS, is_text, require_text
 
 KINDS = {"first": runs.LATER, "none": runs.REPEATED}
@@ -109,7 +110,7 @@ def _replaced(column: pl.Series, rows: Int64, values: pl.Series) -> pl.Series:
     """Return a column with other values in some rows."""
     places = np.arange(len(column))
     places[rows] = len(column) + np.arange(len(rows))
-    both = pl.concat([column.alias("text"), values.alias("text")])  # Polars reads some names as patterns
+    both = pl.concat([plain(column), plain(values)])
     return both.gather(places).alias(column.name)
 
 

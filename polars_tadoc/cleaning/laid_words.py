@@ -21,6 +21,7 @@ from polars_tadoc.model.word_map import Morphism, naming_normalize
 from polars_tadoc.rows.token_count import document_words
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, naming_rows, require_text
 from polars_tadoc.traversal.text_source import prepare_text
 
@@ -104,8 +105,8 @@ def _starts(counts: Int64, call: str) -> Int64:
 
 def _of_text(text: pl.Series, call: str, tokenizer: Tokenizer) -> LaidWords:
     with naming_rows(text, 0):
-        source = prepare_text(text, tokenizer, CPU)
-    valid = text.is_not_null().to_numpy()
+        source = prepare_text(plain(text), tokenizer, CPU)
+    valid = plain(text).is_not_null().to_numpy()
     counts = np.zeros(len(text), np.int64)
     counts[source.rows] = np.diff(source.root_offsets)
     starts = _starts(counts, call)

@@ -20,6 +20,7 @@ from polars_tadoc.cleaning.repeats import repeats
 from polars_tadoc.cleaning.windows import Windows, find_windows
 from polars_tadoc.kernels.host.passages import runs as kernels
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.column import rows_of_lists
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.records.labelled_results import from_arrow, lists
 from polars_tadoc.runtime.array_types import Int64
@@ -78,9 +79,7 @@ class ShareRequest:
     @ends_on_interrupt
     def run_lists(self, imploded: pl.Series) -> pl.Series:
         """Compute the shares of each list of rows separately."""
-        column = imploded.explode(empty_as_null=False, keep_nulls=False)
-        sizes = imploded.list.len().fill_null(0).to_numpy()
-        offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))
+        column, offsets = rows_of_lists(imploded)
         laid = lay_out(column, self.call, self.tokenizer, self.morphism)
         words = [self._words(_some(laid, a, b)) for a, b in pairwise(offsets.tolist())]
         shares = share_of(laid, np.concatenate([np.zeros(0, np.int64), *words]))

@@ -51,6 +51,9 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "contains_any": (["a b", "x"],),
     "bm25": ("c",),
     "twig_filter": ({"^x$": "/a"},),
+    "overlap": (pl.Series("^a$", ["a b c " * 5]),),
+    "overlap_share": (pl.Series("*", ["a b c " * 5]),),
+    "overlaps": (pl.Series("*", ["a b c " * 5]),),
 }
 """Of methods that need some."""
 OF_FILES = {"write_packed", "write_parquet", "sink_packed", "sink_parquet", "sink_index", "append_to"}

@@ -21,6 +21,7 @@ TRIALS = [
     "service",
     "in_a_notebook",
     "plain_text",
+    "clean_corpus",
 ]
 
 
