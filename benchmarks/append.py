@@ -16,7 +16,6 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora, side_by_side
-from polars_tadoc.compress.append import row_bytes
 
 BATCH = 100
 STANDARD = ["logs_elastic", "docs_tldr", "docs_peps", "logs_dmesg"]
@@ -66,9 +65,9 @@ def fields(column: pl.Series) -> pl.DataFrame:
 
 def stored_bytes(column: pl.Series) -> int:
     """Bytes of a column's arrays, each payload once."""
-    return row_bytes(column) + int(
-        column.ext.storage().struct.field("grammar").unique().cast(pl.String).str.len_bytes().sum()
-    )
+    fields = column.ext.storage().struct
+    rows = 4 * int(fields.field("symbols").list.len().sum()) + int(fields.field("gaps").bin.size().sum())
+    return rows + int(fields.field("grammar").unique().cast(pl.String).str.len_bytes().sum())
 
 
 def main() -> None:

@@ -22,7 +22,6 @@ import pyarrow as pa
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.compress import PeakMemory
-from polars_tadoc.errors import TadocError
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 
 SENTENCE = "The quick brown fox, having jumped over the lazy dog (twice), lay down.\n"
@@ -110,7 +109,7 @@ def measure(name: str, tokenizer: str) -> dict[str, float | str]:
     try:
         with tadoc.Config(expansion_limit=1 << 40):
             same = tadoc.decompress(column).equals(text, null_equal=True)
-    except (TadocError, pl.exceptions.PolarsError) as error:
+    except (tadoc.errors.TadocError, pl.exceptions.PolarsError) as error:
         return result | {"error": str(error)}
     result["decompress s"] = time.perf_counter() - start
     return result if same else result | {"error": "THE DECOMPRESSED TEXT DIFFERS"}

@@ -23,12 +23,11 @@ from benchmarks import corpora
 from polars_tadoc.analytics import sequence_count, word_count
 from polars_tadoc.engine import cuda
 from polars_tadoc.engine.choose import CPU, GPU, Engine
-from polars_tadoc.errors import DeviceMemoryWarning
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.stages import Stages
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.packed.pushdown import packed_question
-from polars_tadoc.runtime.prefetch import read_ahead
+from polars_tadoc.runtime.process.prefetch import read_ahead
 
 CALLS: dict[str, Analytic[Any, Any]] = {
     "word_count": word_count.WordCountRequest.from_arguments(),
@@ -179,7 +178,7 @@ def main() -> None:
 
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     print(f"machine: {corpora.machine()}; {device}, CuPy {cupy.__version__}; {len(files)} partitions")
-    warnings.simplefilter("error", DeviceMemoryWarning)  # no batches are to be timed
+    warnings.simplefilter("error", tadoc.errors.DeviceMemoryWarning)  # no batches are to be timed
     with tadoc.Config(device_cache_bytes=0):
         show_streams(files, args.repeat)
         show_overlap(files, args.repeat)

@@ -25,7 +25,7 @@ import polars as pl
 import polars_tadoc as tadoc
 from benchmarks import corpora, side_by_side
 from benchmarks.side_by_side import Contenders, median_ms, times
-from polars_tadoc.cleaning.laid_words import LaidWords, lay_out
+from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
 
 try:
     import pydivsufsort

@@ -23,14 +23,19 @@ from polars_tadoc import errors, namespaces
 from polars_tadoc.config import Config
 from polars_tadoc.model.text_type import DTYPE, STORAGE, Text, as_storage, as_text, is_tadoc
 from polars_tadoc.namespaces import accessors, notebook
-from polars_tadoc.runtime import fork as fork  # registers its check of forks first
 from polars_tadoc.runtime import moved_modules
+from polars_tadoc.runtime.process import fork as fork  # registers its check of forks first
 from polars_tadoc.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from polars_tadoc import distributed, testing
     from polars_tadoc.analytics.bm25_weights import bm25_weights
     from polars_tadoc.analytics.calibrate import calibrate
+    from polars_tadoc.analytics.cleaning.drop_repeats import drop_repeats
+    from polars_tadoc.analytics.cleaning.overlap import overlap, overlap_share, overlaps
+    from polars_tadoc.analytics.cleaning.passage_set import PassageSet
+    from polars_tadoc.analytics.cleaning.repeats import repeats
+    from polars_tadoc.analytics.cleaning.shares import novelty, repeated_share
     from polars_tadoc.analytics.cooccurrence import cooccurrence
     from polars_tadoc.analytics.explain import explain
     from polars_tadoc.analytics.info import info
@@ -44,11 +49,6 @@ if TYPE_CHECKING:
     from polars_tadoc.analytics.to_csr import to_csr
     from polars_tadoc.analytics.twig_filter import twig_filter
     from polars_tadoc.analytics.word_count import word_count
-    from polars_tadoc.cleaning.drop_repeats import drop_repeats
-    from polars_tadoc.cleaning.overlap import overlap, overlap_share, overlaps
-    from polars_tadoc.cleaning.passage_set import PassageSet
-    from polars_tadoc.cleaning.repeats import repeats
-    from polars_tadoc.cleaning.shares import novelty, repeated_share
     from polars_tadoc.compress.compress import compress
     from polars_tadoc.compress.decompress import decompress
     from polars_tadoc.compress.recompress import recompress
@@ -79,7 +79,7 @@ _PLACES = {
     "Grammar": "model.grammar",
     "Index": "index.index",
     "PACKED_DTYPE": "packed.partition",
-    "PassageSet": "cleaning.passage_set",
+    "PassageSet": "analytics.cleaning.passage_set",
     "TFIDF": "scoring.weighting",
     "TwigSet": "twig.twig_set",
     "bm25": "rows.bm25",
@@ -93,7 +93,7 @@ _PLACES = {
     "cooccurrence": "analytics.cooccurrence",
     "count_phrase": "rows.phrases",
     "decompress": "compress.decompress",
-    "drop_repeats": "cleaning.drop_repeats",
+    "drop_repeats": "analytics.cleaning.drop_repeats",
     "equals": "rows.equals",
     "explain": "analytics.explain",
     "extract": "rows.extract",
@@ -102,16 +102,16 @@ _PLACES = {
     "inverted_index": "analytics.inverted_index",
     "is_packed": "packed.partition",
     "load_index": "index.store.load",
-    "novelty": "cleaning.shares",
+    "novelty": "analytics.cleaning.shares",
     "of": "namespaces.typed",
-    "overlap": "cleaning.overlap",
-    "overlap_share": "cleaning.overlap",
-    "overlaps": "cleaning.overlap",
+    "overlap": "analytics.cleaning.overlap",
+    "overlap_share": "analytics.cleaning.overlap",
+    "overlaps": "analytics.cleaning.overlap",
     "parquet_info": "analytics.parquet_info",
     "ranked_inverted_index": "analytics.ranked_inverted_index",
     "recompress": "compress.recompress",
-    "repeated_share": "cleaning.shares",
-    "repeats": "cleaning.repeats",
+    "repeated_share": "analytics.cleaning.shares",
+    "repeats": "analytics.cleaning.repeats",
     "scan_packed": "packed.scan",
     "scan_parquet": "packed.scan_parquet",
     "sequence_count": "analytics.sequence_count",
@@ -224,7 +224,7 @@ def __dir__() -> list[str]:
 
 def _end() -> None:
     """Wait for threads of plans before the interpreter ends, after exit handlers of programs."""
-    if running := sys.modules.get("polars_tadoc.runtime.interpreter_exit"):
+    if running := sys.modules.get("polars_tadoc.runtime.process.interpreter_exit"):
         running.running.end()
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from polars_tadoc.analytics.word_count import word_count
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
-from polars_tadoc.kernels.sequences.text_sequences_cpu import count_text_sequences
+from polars_tadoc.kernels.host.sequences.text_sequences import count_text_sequences
 from polars_tadoc.records.labelled_results import numbers, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import RunOptions, RunRequest

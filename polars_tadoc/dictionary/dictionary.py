@@ -21,11 +21,11 @@ from polars_tadoc.runtime.arguments import require_bool, require_integer, requir
 from polars_tadoc.runtime.array_types import UInt8, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.plain_name import plain
-from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.runtime.process.fork import require_threads
+from polars_tadoc.runtime.process.writer_thread import apart
 
 GPU_REPAYS_AT = 1 << 17
 """Words from which "auto" looks them up on a GPU: the CPU takes longer than the transfer of the dictionary

@@ -13,7 +13,7 @@ from polars_tadoc.config import Settings
 from polars_tadoc.distributed.process import WorkerGoneError, WorkerProcess
 from polars_tadoc.errors import WorkerLostError
 from polars_tadoc.runtime.interrupts import check
-from polars_tadoc.runtime.threads import NOTICED
+from polars_tadoc.runtime.process.threads import NOTICED
 
 MAX_TRIES = 3
 """Maximum worker losses per task."""

@@ -36,7 +36,7 @@ from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.records.spill_folder import SpillFolder, parent_folder
 from polars_tadoc.runtime.arguments import require_integer, require_path
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.storage.atomic_write import atomic_folder, require_empty
 from polars_tadoc.storage.find import Source
 from polars_tadoc.traversal.options import CountOnWorkers, RunOnWorkers, TopOnWorkers, require_memory_limit

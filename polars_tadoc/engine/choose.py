@@ -18,7 +18,7 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.option_signature import Default
 from polars_tadoc.runtime.parallel import map_apart
-from polars_tadoc.runtime.prefetch import finish_beside
+from polars_tadoc.runtime.process.prefetch import finish_beside
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

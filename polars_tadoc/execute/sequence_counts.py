@@ -16,8 +16,8 @@ from polars_tadoc.execute.analytic import Analytic, Result
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.by_count import count_order
 from polars_tadoc.kernels.host.records.merge_counts import joined, renumber
+from polars_tadoc.kernels.host.sequences.text_sequences import Sequences
 from polars_tadoc.kernels.keys.merge_cpu import sum_sequences
-from polars_tadoc.kernels.sequences.text_sequences_cpu import Sequences
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify

@@ -19,7 +19,7 @@ from polars_tadoc.packed.unpack import chosen
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.plain_name import plain
-from polars_tadoc.runtime.prefetch import read_ahead
+from polars_tadoc.runtime.process.prefetch import read_ahead
 from polars_tadoc.traversal.text_corpus import is_text
 
 ROWS_SHARE = 64

@@ -21,7 +21,7 @@ from polars_tadoc.index.serve.server import Server
 from polars_tadoc.index.store import storage
 from polars_tadoc.index.store.place import index_folder
 from polars_tadoc.runtime.arguments import require_bool
-from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.scoring.bm25 import Scoring
 from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access

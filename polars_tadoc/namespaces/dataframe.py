@@ -10,6 +10,11 @@ import polars as pl
 
 from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest, bm25_weights
+from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest, drop_repeats
+from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
+from polars_tadoc.analytics.cleaning.overlap import OverlapRequest, overlap
+from polars_tadoc.analytics.cleaning.passage_set import PassageSet
+from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, repeats
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
@@ -20,11 +25,6 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest, tfidf
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest, twig_filter
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
-from polars_tadoc.cleaning.drop_repeats import DropRepeatsRequest, drop_repeats
-from polars_tadoc.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
-from polars_tadoc.cleaning.overlap import OverlapRequest, overlap
-from polars_tadoc.cleaning.passage_set import PassageSet
-from polars_tadoc.cleaning.repeats import RepeatsRequest, repeats
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
@@ -45,8 +45,8 @@ from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.runtime.fork import require_threads
-from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.runtime.process.fork import require_threads
+from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import writable_place
 from polars_tadoc.traversal.options import CountOptions, RunOptions, TopOptions

@@ -12,6 +12,10 @@ import polars.selectors as cs
 
 from polars_tadoc.analytics import index_by_group
 from polars_tadoc.analytics.by_group import GroupRequest, count_pairs, count_sequences, count_words, sort_words
+from polars_tadoc.analytics.cleaning.options import NoveltyOptions, OverlapOptions, RepeatedShareOptions
+from polars_tadoc.analytics.cleaning.overlap import SharedRequest, overlap_share, overlaps, passage_set_of
+from polars_tadoc.analytics.cleaning.passage_set import PassageSet
+from polars_tadoc.analytics.cleaning.shares import ShareRequest, novelty, repeated_share
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
 from polars_tadoc.analytics.info import info, info_by_group
@@ -23,10 +27,6 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
-from polars_tadoc.cleaning.options import NoveltyOptions, OverlapOptions, RepeatedShareOptions
-from polars_tadoc.cleaning.overlap import SharedRequest, overlap_share, overlaps, passage_set_of
-from polars_tadoc.cleaning.passage_set import PassageSet
-from polars_tadoc.cleaning.shares import ShareRequest, novelty, repeated_share
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import Recompression, RecompressOptions, recompress
@@ -40,8 +40,8 @@ from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.phrases import PhraseOptions, PhraseRequest, contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.io_source import at_work
+from polars_tadoc.runtime.process.fork import require_threads
 from polars_tadoc.traversal.options import CountOptions, RunOptions, TokenizerOption, TopOptions, tokenizer_of
 from polars_tadoc.twig.twig_set import TwigSet
 

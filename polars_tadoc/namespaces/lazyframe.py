@@ -12,6 +12,13 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
+from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest
+from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
+from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
+from polars_tadoc.analytics.cleaning.overlap import schema as overlap_schema
+from polars_tadoc.analytics.cleaning.passage_set import PassageSet
+from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
+from polars_tadoc.analytics.cleaning.repeats import schema as repeats_schema
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
 from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
 from polars_tadoc.analytics.info import InfoRequest
@@ -23,13 +30,6 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
-from polars_tadoc.cleaning.drop_repeats import DropRepeatsRequest
-from polars_tadoc.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
-from polars_tadoc.cleaning.overlap import OverlapRequest
-from polars_tadoc.cleaning.overlap import schema as overlap_schema
-from polars_tadoc.cleaning.passage_set import PassageSet
-from polars_tadoc.cleaning.repeats import RepeatsRequest
-from polars_tadoc.cleaning.repeats import schema as repeats_schema
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.compress.stream import compress_stream
@@ -68,10 +68,10 @@ from polars_tadoc.packed.write import write_packed
 from polars_tadoc.records import Checkpoint
 from polars_tadoc.runtime.arguments import require_bool, require_integer, require_path
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.runtime.fork import require_threads
 from polars_tadoc.runtime.io_source import at_work, batches
 from polars_tadoc.runtime.option_signature import Default
-from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.runtime.process.fork import require_threads
+from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.storage.addresses import Address, require_utf8
 from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access

@@ -10,6 +10,18 @@ import polars as pl
 
 from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
+from polars_tadoc.analytics.cleaning.drop_repeats import drop_repeats
+from polars_tadoc.analytics.cleaning.options import (
+    DropRepeatsOptions,
+    NoveltyOptions,
+    OverlapOptions,
+    RepeatedShareOptions,
+    RepeatsOptions,
+)
+from polars_tadoc.analytics.cleaning.overlap import OverlapRequest, overlap_share, overlaps
+from polars_tadoc.analytics.cleaning.passage_set import PassageSet
+from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
+from polars_tadoc.analytics.cleaning.shares import novelty, repeated_share
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
@@ -21,18 +33,6 @@ from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
-from polars_tadoc.cleaning.drop_repeats import drop_repeats
-from polars_tadoc.cleaning.options import (
-    DropRepeatsOptions,
-    NoveltyOptions,
-    OverlapOptions,
-    RepeatedShareOptions,
-    RepeatsOptions,
-)
-from polars_tadoc.cleaning.overlap import OverlapRequest, overlap_share, overlaps
-from polars_tadoc.cleaning.passage_set import PassageSet
-from polars_tadoc.cleaning.repeats import RepeatsRequest
-from polars_tadoc.cleaning.shares import novelty, repeated_share
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
@@ -48,7 +48,7 @@ from polars_tadoc.rows.phrases import PhraseOptions, contains_any, contains_phra
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.runtime.fork import require_threads
+from polars_tadoc.runtime.process.fork import require_threads
 from polars_tadoc.traversal.options import CountOptions, RunOptions, TokenizerOption, TopOptions
 from polars_tadoc.twig.twig_set import TwigSet
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from polars_tadoc.runtime.fork import require_threads
+from polars_tadoc.runtime.process.fork import require_threads
 
 
 def require_integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:

@@ -11,9 +11,9 @@ from typing import Any, Final
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from polars_tadoc.runtime.interpreter_exit import at_work, go_on, running
 from polars_tadoc.runtime.interrupts import began, check, count, ends_on_interrupt, interruptible
-from polars_tadoc.runtime.threads import Task
+from polars_tadoc.runtime.process.interpreter_exit import at_work, go_on, running
+from polars_tadoc.runtime.process.threads import Task
 
 __all__ = ["at_work", "batches", "go_on", "register", "source_of", "sources_of"]
 

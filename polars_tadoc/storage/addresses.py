@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 from urllib.request import url2pathname
 
-from polars_tadoc.runtime.fork import require_threads
+from polars_tadoc.runtime.process.fork import require_threads
 
 SCHEMES = {"s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https"}
 """Schemes of object stores."""

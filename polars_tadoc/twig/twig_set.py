@@ -14,7 +14,7 @@ from polars_tadoc.errors import InvalidTwigSetError, TwigMissingError
 from polars_tadoc.runtime.arguments import require_path, require_text
 from polars_tadoc.runtime.array_types import Bools, UInt32
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.twig import file, prefixes
 from polars_tadoc.twig.compiled import CompiledTwigs
 from polars_tadoc.twig.forest import Forest, Tree

@@ -101,7 +101,7 @@ def test_other_names_there_are_not() -> None:
 
 
 def test_forks_are_looked_at_from_the_import_on() -> None:
-    code = "import sys, polars_tadoc; print('polars_tadoc.runtime.fork' in sys.modules)"
+    code = "import sys, polars_tadoc; print('polars_tadoc.runtime.process.fork' in sys.modules)"
     assert output(code).split() == ["True"]
 
 

@@ -67,6 +67,8 @@ HOST_KERNELS = {
     "rows.snippets": "test_snippets",
     "rows.term_counts": "test_bm25",
     "rows.word_map": "test_image::test_mapped_rows",
+    "sequences.hash_counts": "test_text_sequences",
+    "sequences.text_sequences": "test_text_sequences",
     "xml.xml_events": "test_twig_events",
     "xml.xml_names": "test_twig_set",
     "xml.xml_prolog": "test_twig_events",

@@ -17,9 +17,9 @@ import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.compress import progress_bar as bar
-from polars_tadoc.runtime.interpreter_exit import running
 from polars_tadoc.runtime.io_source import batches, register
-from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.runtime.process.interpreter_exit import running
+from polars_tadoc.runtime.process.writer_thread import apart
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 
@@ -29,7 +29,7 @@ from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this may have it ignored
 import polars as pl
 import polars_tadoc as tadoc
-from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.runtime.io_source import batches, register
 
 folder = Path(sys.argv[1])

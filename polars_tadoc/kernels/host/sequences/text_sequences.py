@@ -1,7 +1,7 @@
 """Counts sequences and pairs of words while text is cut: only the ids of one block of text are held at a time.
 
 The threads cut a block with tables of their own, number its words in a common table, and distribute the keys over
-buckets by their hashes, where they are counted (:mod:`polars_tadoc.kernels.sequences.hash_counts_cpu`).
+buckets by their hashes, where they are counted (:mod:`polars_tadoc.kernels.host.sequences.hash_counts`).
 
 Indices are unsigned in kernels: indices that may be negative cost a comparison and a select at each use.
 """
@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.host.records.sort_keys import sort_with
+from polars_tadoc.kernels.host.sequences.hash_counts import BUCKETS, HashCounts, bucket_of, hashed
 from polars_tadoc.kernels.keys.key_forms_cpu import Ranks
 from polars_tadoc.kernels.keys.key_order_cpu import in_result_order
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.sequences.hash_counts_cpu import BUCKETS, HashCounts, bucket_of, hashed
 from polars_tadoc.kernels.sequences.rule_ends_cpu import rank_bits
 from polars_tadoc.kernels.tokenize.count_words_cpu import (
     TextBlock,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polars_tadoc.cleaning.laid_words import LaidWords
+from polars_tadoc.analytics.cleaning.laid_words import LaidWords
 from polars_tadoc.kernels.host.passages import windows as kernels
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks

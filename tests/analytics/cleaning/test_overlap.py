@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.cleaning import passage_set_file
+from polars_tadoc.analytics.cleaning import passage_set_file
 from polars_tadoc.dictionary import file
 from polars_tadoc.errors import InvalidPassageSetError
 from tests import passages_oracle
 from tests.analytic_cases import COLUMN, LABELS
-from tests.cleaning.test_repeats import IMAGES, columns, documents_of, forms
+from tests.analytics.cleaning.test_repeats import IMAGES, columns, documents_of, forms
 
 KNOWN = tadoc.PassageSet(pl.Series(["a"]))
 

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from weakref import WeakSet
 
 from polars_tadoc.runtime.interrupts import interruptible
-from polars_tadoc.runtime.threads import Task
+from polars_tadoc.runtime.process.threads import Task
 
 WAITED = 60.0
 """Maximum seconds by which the interpreter's end is delayed."""

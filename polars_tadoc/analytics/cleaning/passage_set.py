@@ -8,10 +8,10 @@ from typing import Any, Unpack
 import numpy as np
 import polars as pl
 
-from polars_tadoc.cleaning import passage_set_file
-from polars_tadoc.cleaning.laid_words import LaidWords, lay_out
-from polars_tadoc.cleaning.options import PassageSetOptions, reading_of, require_length
-from polars_tadoc.cleaning.windows import find_windows
+from polars_tadoc.analytics.cleaning import passage_set_file
+from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
+from polars_tadoc.analytics.cleaning.options import PassageSetOptions, reading_of, require_length
+from polars_tadoc.analytics.cleaning.windows import find_windows
 from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages.windows import NONE, power_of
 from polars_tadoc.kernels.host.records.number_words import number_words

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.cleaning.laid_words import lay_out
-from polars_tadoc.cleaning.options import RepeatsOptions, reading_of, require_length
-from polars_tadoc.cleaning.windows import Windows, find_windows
+from polars_tadoc.analytics.cleaning.laid_words import lay_out
+from polars_tadoc.analytics.cleaning.options import RepeatsOptions, reading_of, require_length
+from polars_tadoc.analytics.cleaning.windows import Windows, find_windows
 from polars_tadoc.kernels.host.passages import runs as kernels
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.word_map import Morphism

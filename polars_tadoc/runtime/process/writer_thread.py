@@ -24,7 +24,7 @@ from weakref import WeakSet
 
 from polars_tadoc.config import own_count, own_threads
 from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
-from polars_tadoc.runtime.threads import NOTICED, Task
+from polars_tadoc.runtime.process.threads import NOTICED, Task
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

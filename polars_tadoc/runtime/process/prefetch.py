@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from polars_tadoc.config import own_count, own_threads
 from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
-from polars_tadoc.runtime.threads import Task
+from polars_tadoc.runtime.process.threads import Task
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

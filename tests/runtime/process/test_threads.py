@@ -12,11 +12,11 @@ import faulthandler, sys
 import polars as pl
 from polars_tadoc.config import Config
 from polars_tadoc.runtime import parallel
-from polars_tadoc.runtime.interpreter_exit import at_work
+from polars_tadoc.runtime.process.interpreter_exit import at_work
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.parallel import map_parallel
-from polars_tadoc.runtime.prefetch import finish_beside, read_ahead
-from polars_tadoc.runtime.writer_thread import apart
+from polars_tadoc.runtime.process.prefetch import finish_beside, read_ahead
+from polars_tadoc.runtime.process.writer_thread import apart
 
 frame = pl.LazyFrame({"a": range(3)})
 calls = {

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.cleaning.laid_words import LaidWords, lay_out
-from polars_tadoc.cleaning.options import DropRepeatsOptions, reading_of, require_length
-from polars_tadoc.cleaning.repeats import find_runs, repeats
-from polars_tadoc.cleaning.shares import count_covered, share_of
-from polars_tadoc.cleaning.windows import Windows, find_windows
+from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
+from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, reading_of, require_length
+from polars_tadoc.analytics.cleaning.repeats import find_runs, repeats
+from polars_tadoc.analytics.cleaning.shares import count_covered, share_of
+from polars_tadoc.analytics.cleaning.windows import Windows, find_windows
 from polars_tadoc.compress.compress import compress, named_tokenizer
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.kernels.host.passages import cuts as kernels

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from tests import passages_oracle
 from tests.analytic_cases import COLUMN
-from tests.cleaning.test_repeats import IMAGES, columns, documents_of, forms
+from tests.analytics.cleaning.test_repeats import IMAGES, columns, documents_of, forms
 
 
 def text_of(column: pl.Series) -> list[str | None]:

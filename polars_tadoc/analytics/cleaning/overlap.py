@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.cleaning.laid_words import LaidWords
-from polars_tadoc.cleaning.options import OverlapOptions
-from polars_tadoc.cleaning.passage_set import PassageSet, find, read
-from polars_tadoc.cleaning.shares import count_covered, share_of
-from polars_tadoc.cleaning.windows import Windows
+from polars_tadoc.analytics.cleaning.laid_words import LaidWords
+from polars_tadoc.analytics.cleaning.options import OverlapOptions
+from polars_tadoc.analytics.cleaning.passage_set import PassageSet, find, read
+from polars_tadoc.analytics.cleaning.shares import count_covered, share_of
+from polars_tadoc.analytics.cleaning.windows import Windows
 from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages import runs
 from polars_tadoc.records.labelled_results import Labels, numbers

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.cleaning.laid_words import lay_out
-from polars_tadoc.cleaning.windows import ALL_BITS, find_windows
+from polars_tadoc.analytics.cleaning.laid_words import lay_out
+from polars_tadoc.analytics.cleaning.windows import ALL_BITS, find_windows
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.host.passages import reference
 from polars_tadoc.kernels.host.passages.windows import NONE
@@ -64,8 +64,8 @@ def test_windows_equal_the_reference(rows: list[str | None], length: int, mask: 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_windows_of_many_threads_and_passes(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough words for several chunks, buckets and passes, of texts that are mostly copies and mostly new."""
-    monkeypatch.setattr("polars_tadoc.cleaning.windows.BUCKET", 1 << 9)
-    monkeypatch.setattr("polars_tadoc.cleaning.windows.LEAST_PASS", 1 << 12)
+    monkeypatch.setattr("polars_tadoc.analytics.cleaning.windows.BUCKET", 1 << 9)
+    monkeypatch.setattr("polars_tadoc.analytics.cleaning.windows.LEAST_PASS", 1 << 12)
     pick = random.Random(1)
     page = [f"w{pick.randrange(400)}" for _ in range(900)]
     rows = [" ".join(page[pick.randrange(400) : pick.randrange(400, 900)]) for _ in range(300)]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.sequences import hash_counts_cpu, text_sequences_cpu
-from polars_tadoc.kernels.sequences.text_sequences_cpu import MAX_SPAN, count_text_pairs, count_text_sequences
+from polars_tadoc.kernels.host.sequences import hash_counts, text_sequences
+from polars_tadoc.kernels.host.sequences.text_sequences import MAX_SPAN, count_text_pairs, count_text_sequences
 from polars_tadoc.kernels.tokenize import tokenizer
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.traverse import reference
@@ -66,7 +66,7 @@ def test_counts_of_all_rows(
     span: int,
     limits: tuple[int, int | None],
 ) -> None:
-    with patch.object(text_sequences_cpu, "PIECES", 1), patch.object(hash_counts_cpu, "HELD", 1):
+    with patch.object(text_sequences, "PIECES", 1), patch.object(hash_counts, "HELD", 1):
         assert_counts(rows, given_, span, of_pairs=of_pairs, min_count=limits[0], top=limits[1])
 
 
@@ -80,8 +80,8 @@ def test_sequences_span_pieces_and_blocks_of_a_row_but_not_rows(
     with (
         tadoc.Config(threads=threads),
         patch.object(tokenizer, "PIECE_BYTES", 1 << 12),
-        patch.object(text_sequences_cpu, "PIECES", 2),
-        patch.object(hash_counts_cpu, "HELD", held),
+        patch.object(text_sequences, "PIECES", 2),
+        patch.object(hash_counts, "HELD", held),
     ):
         for given_ in TOKENIZERS:
             assert_counts(rows, given_, span, of_pairs=of_pairs, min_count=1, top=None)
@@ -91,7 +91,7 @@ def test_what_does_not_fit_64_bits_is_left_to_others() -> None:
     text, words = pl.Series("text", [LONG]), Tokenizer("words")
     assert count_text_sequences(text, words, 4, 1, None) is None
     assert count_text_pairs(text, words, MAX_SPAN + 1, 1, None) is None
-    with patch.object(text_sequences_cpu, "MAX_BITS", 24):
+    with patch.object(text_sequences, "MAX_BITS", 24):
         assert count_text_sequences(text, words, 3, 1, None) is None  # 801 words do not fit 8 bits
         assert count_text_sequences(text, words, 2, 1, None) is not None
         own = text.to_frame().tadoc.sequence_count("text", n=3)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from polars_tadoc.cleaning.laid_words import LaidWords
+from polars_tadoc.analytics.cleaning.laid_words import LaidWords
 from polars_tadoc.compress.compress import require_known
 from polars_tadoc.dictionary.file import Arrays, Form, whole
 from polars_tadoc.dictionary.file import read as read_arrays
@@ -25,7 +25,7 @@ from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.traversal.options import MAX_WORDS
 
 if TYPE_CHECKING:
-    from polars_tadoc.cleaning.passage_set import PassageSet
+    from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 
 FORM = Form(b"TADOCPAS", "PassageSet", "passage set", InvalidPassageSetError)
 

@@ -9,15 +9,15 @@ from typing import Unpack
 import numpy as np
 import polars as pl
 
-from polars_tadoc.cleaning.laid_words import LaidWords, lay_out
-from polars_tadoc.cleaning.options import (
+from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
+from polars_tadoc.analytics.cleaning.options import (
     NoveltyOptions,
     RepeatedShareOptions,
     reading_of,
     require_length,
 )
-from polars_tadoc.cleaning.repeats import repeats
-from polars_tadoc.cleaning.windows import Windows, find_windows
+from polars_tadoc.analytics.cleaning.repeats import repeats
+from polars_tadoc.analytics.cleaning.windows import Windows, find_windows
 from polars_tadoc.kernels.host.passages import runs as kernels
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.column import rows_of_lists

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from polars_tadoc.runtime.prefetch import MOST_FINISHING, finish_beside, read_ahead
+from polars_tadoc.runtime.process.prefetch import MOST_FINISHING, finish_beside, read_ahead
 
 
 class Event:

@@ -1,0 +1,1 @@
+"""Threads of the process, its forks and its end."""
