@@ -467,7 +467,7 @@ class Index(Collection):
 
         With a GPU, the engine leads that would answer more queries; both are measured at the start and while they
         serve. The other one helps while queries queue, as long as more are answered with its help than without: then
-        each query goes to the engine with the lower predicted time, and an idle engine takes work from the other (Ding
+        each query runs on the engine with the lower predicted time, and an idle engine takes work from the other (Ding
         et al., WWW 2009, section 9). Engines take several queries at once.
 
         Parameters

@@ -44,7 +44,7 @@ def too_large(size: int, most: int) -> str:
 def parse_document(document: bytes, alphabet: Alphabet, max_depth: int) -> list[int]:
     """Return the events of one document.
 
-    An element opens; then come those of its attributes that have a symbol, name before name with value, in document
+    An element opens; its attributes that have a symbol follow, name before name with value, in document
     order. Adjacent character data and CDATA sections are one text. Comments, processing instructions and references to
     undeclared entities separate texts.
 
