@@ -44,7 +44,7 @@ def measure(name: str, text: pl.Series, repeat: int, exact: bool) -> None:
         return sequitur.build(tokens.sequence, vocabulary_size, rows)
 
     contenders: side_by_side.Contenders = {"batch RePair": repair, "Sequitur": infer}
-    for level in (3, 9):
+    for level in (3, 9, 19):
         contenders[f"zstd -{level}"] = partial(pa.Codec("zstd", level).compress, joined)
     taken = side_by_side.times(contenders, repeat)
     for contender in contenders:
