@@ -105,7 +105,7 @@ class Store:
                 f'{call}: {root} needs the package obstore; install it: pip install "polars-tadoc[cloud]"'
             ) from error
         self._obstore: Any = obstore
-        self._errors = (BaseError, OSError)
+        self._errors = (BaseError, OSError, ValueError)  # a path that no object can have is a ValueError
         config: dict[str, Any] = {}
         client: dict[str, Any] = {}
         retries: dict[str, Any] = {}
@@ -119,7 +119,10 @@ class Store:
                 config[name] = str(value)
         given: dict[str, Any] = {"config": config, "client_options": client}
         if "max_retries" in retries:
-            given["retry_config"] = {"max_retries": int(retries["max_retries"])}
+            most = str(retries["max_retries"])
+            if not re.fullmatch("[0-9]{1,9}", most):
+                raise ValueError(f'{call}: {root}: storage_options["max_retries"]={most!r} must be a whole number')
+            given["retry_config"] = {"max_retries": int(most)}
         if callable(access.credential_provider):
             given["credential_provider"] = _provider(access.credential_provider)
         try:
@@ -208,6 +211,8 @@ class Store:
             name = self.address(path)
             if isinstance(error, FileNotFoundError):
                 raise FileNotFoundError(f"{self._call}: object {name} does not exist") from error
+            if isinstance(error, ValueError):
+                raise ValueError(f"{self._call}: {name}: {_first_line(error)}") from error
             if kind == "PreconditionError":
                 raise OSError(f"{self._call}: {name} was replaced while it was read; read it again") from error
             if kind in ("PermissionDeniedError", "UnauthenticatedError"):

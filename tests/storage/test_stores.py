@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 import subprocess
 import sys
@@ -136,6 +137,33 @@ def test_an_index_that_is_not_whole(s3: Server) -> None:
         tadoc.load_index("s3://bucket/cut", storage_options=s3.options)
 
 
+@pytest.mark.parametrize("name", ["../evil", "/evil", "a/../../evil", "..", "é" * 300, "x" * 101, ""])
+def test_names_of_files_in_a_header_lead_nowhere(name: str, azure: azure_server.Server, tmp_path: Path) -> None:
+    from polars_tadoc.storage import writing
+
+    folder = tmp_path.name
+    COMPRESSED.head(100).tadoc.build_index("text").save(f"az://bucket/{folder}", storage_options=azure.options)
+    header = azure.blobs[f"{folder}/header.json"].decode()
+    changed = header.replace('"segment_0.lengths.npy"', json.dumps(name))
+    assert changed != header
+    azure.blobs[f"{folder}/header.json"] = changed.encode()
+    azure.blobs[ff"{folder}/{name}"] = azure.blobs["evil"] = azure.blobs[f"{folder}/segment_0.lengths.npy"]
+    written: list[str] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(writing.Store, "read", _noting(writing.Store.read, written))
+        with pytest.raises(tadoc.errors.InvalidIndexError, match=r"load_index: .*header\.json is damaged"):
+            tadoc.load_index(f"az://bucket/{folder}", storage_options=azure.options)
+    assert written == [f"{folder}/header.json"]
+
+
+def _noting(read: Any, noted: list[str]) -> Any:
+    def reading(self: Any, met: Any, start: int, stop: int) -> Any:
+        noted.append(met.path)
+        return read(self, met, start, stop)
+
+    return reading
+
+
 def test_an_upload_that_fails_leaves_what_was_there(s3: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     from polars_tadoc.storage.object_store import Store
 
@@ -230,6 +258,13 @@ def test_arguments_that_are_wrong(s3: Server) -> None:
         tadoc.scan_packed("s3://bucket/one", storage_options=[])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="credential_provider=3 must be a function"):
         tadoc.scan_packed("s3://bucket/one", credential_provider=3)
+    with pytest.raises(
+        ValueError, match=r"""scan_packed: s3://bucket: storage_options\["max_retries"\]='x' must be a"""
+    ):
+        tadoc.scan_packed("s3://bucket/one", storage_options={**s3.options, "max_retries": "x"})
+    for path in ("../x", "a//x", "a/./x"):
+        with pytest.raises(ValueError, match=rf"write_packed: s3://bucket/{path}: .*[Pp]ath"):
+            COMPRESSED.head(5).tadoc.write_packed(f"s3://bucket/{path}", storage_options=s3.options)
     off = {**s3.options, "aws_endpoint_url": "http://127.0.0.1:9", "max_retries": 0}
     with pytest.raises(OSError, match="scan_packed: s3://bucket/one"):
         tadoc.scan_packed("s3://bucket/one", storage_options=off)

@@ -422,7 +422,7 @@ def listed_sizes(header: bytes) -> dict[str, int]:
         known = {name: about["bytes"] for name, about in files.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
-    plain = all(re.fullmatch(r"[\w.]+", name) and not name.startswith(".") for name in known)
+    plain = all(re.fullmatch(r"[a-zA-Z0-9_][a-zA-Z0-9_.]{0,99}", name) for name in known)
     return known if plain and all(type(size) is int and size >= 0 for size in known.values()) else {}
 
 
