@@ -210,6 +210,12 @@ class TestCompress:
         ):
             two.compress([tmp_path / "a.parquet", tmp_path / "b.parquet"], "text", tmp_path / "again")
 
+    def test_addresses_are_refused(self, two: Workers, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="word_count: s3://bucket/x is an address; only local files can be read"):
+            two.word_count("s3://bucket/x", "text")
+        with pytest.raises(ValueError, match="compress: s3://bucket/x is an address"):
+            two.compress("s3://bucket/x", "text", tmp_path / "packed")
+
     def test_files_named_twice(self, two: Workers, tmp_path: Path) -> None:
         for name, words in (("a", ["aa", None]), ("b", ["bb", "cc"])):
             pl.DataFrame({"text": words}).write_parquet(tmp_path / f"{name}.parquet")

@@ -48,8 +48,16 @@ def test_every_sentence_about_safety_has_its_tests() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("section", ["What has to fit", "Interrupting"])
-def test_every_sentence_about_limits_and_interrupts_has_its_tests(section: str) -> None:
-    said = [one for one in sentences("beyond_memory", section) if not one.startswith("|")]
+@pytest.mark.parametrize(
+    ("page", "section"),
+    [
+        ("beyond_memory", "What has to fit"),
+        ("beyond_memory", "Interrupting"),
+        ("packed", "Object stores and open files"),
+        ("packed", "When something is wrong with a file"),
+    ],
+)
+def test_every_sentence_about_limits_interrupts_and_files_has_its_tests(page: str, section: str) -> None:
+    said = [one for one in sentences(page, section) if not one.startswith("|")]
     assert said
-    assert [one for one in said if one not in PROMISES["beyond_memory"]] == []
+    assert [one for one in said if one not in PROMISES[page]] == []

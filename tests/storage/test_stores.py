@@ -147,7 +147,7 @@ def test_names_of_files_in_a_header_lead_nowhere(name: str, azure: azure_server.
     changed = header.replace('"segment_0.lengths.npy"', json.dumps(name))
     assert changed != header
     azure.blobs[f"{folder}/header.json"] = changed.encode()
-    azure.blobs[ff"{folder}/{name}"] = azure.blobs["evil"] = azure.blobs[f"{folder}/segment_0.lengths.npy"]
+    azure.blobs[f"{folder}/{name}"] = azure.blobs["evil"] = azure.blobs[f"{folder}/segment_0.lengths.npy"]
     written: list[str] = []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(writing.Store, "read", _noting(writing.Store.read, written))
