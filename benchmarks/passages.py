@@ -24,6 +24,7 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora, side_by_side
+from benchmarks.compress import PeakMemory
 from benchmarks.side_by_side import Contenders, median_ms, times
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
 
@@ -54,8 +55,12 @@ def main() -> None:
 
 def measure(name: str, text: pl.Series, length: int, repeat: int, skip_peer: bool) -> None:
     column = tadoc.compress(text)
-    found = text.tadoc.repeats(length=length)
-    assert column.tadoc.repeats(length=length).equals(found)
+    for form in (text, column):  # kernels are loaded first
+        form.head(1).tadoc.repeats(length=length)
+    with PeakMemory() as memory:
+        found = text.tadoc.repeats(length=length)
+    with PeakMemory() as memory_compressed:
+        assert column.tadoc.repeats(length=length).equals(found)
     contenders: Contenders = {}
     for form, own in (("text", text), ("compressed", column)):
         contenders[f"repeats, {form}"] = lambda own=own: own.tadoc.repeats(length=length)
@@ -70,6 +75,8 @@ def measure(name: str, text: pl.Series, length: int, repeat: int, skip_peer: boo
     share = (text.tadoc.repeated_share(length=length) * text.tadoc.token_count()).sum() / words
     print(f"\n{name}: {len(text):,} rows, {size:,} bytes, {words:,} words")
     print(f"  {found.height:,} passages with {share:.1%} of the words")
+    for form, peak in (("text", memory), ("compressed", memory_compressed)):
+        print(f"  repeats, {form}: at most {(peak.most - peak.before) / size:.1f} times the text beside it")
     for call in taken:
         cost = median_ms(taken, call)
         print(f"  {call:<32} {cost:10.2f} ms   {size / cost / 1e3:8.1f} MB/s")

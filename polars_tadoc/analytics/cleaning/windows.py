@@ -20,7 +20,7 @@ MOST_BUCKETS = 1 << 11
 PASS_SHARE = 3
 """A pass holds at most a third of all windows, or :data:`LEAST_PASS`."""
 
-LEAST_PASS = 1 << 22
+LEAST_PASS = 1 << 20
 """Windows that one pass may always hold."""
 
 ALL_BITS = (1 << 64) - 1
