@@ -57,7 +57,7 @@ class Engine:
 
     @property
     def budget(self) -> int:
-        """Bytes of the cache of what is kept for the engine."""
+        """Byte budget of the cache that the engine reads."""
         return settings().host_cache_bytes if self.resident is None else settings().device_cache_bytes
 
     @property

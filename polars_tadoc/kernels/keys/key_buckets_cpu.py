@@ -23,7 +23,7 @@ Shares = list[tuple[int, int]]
 
 
 class Room:
-    """Memory that the batches of one call are sorted into, one after the other."""
+    """Memory that the batches of one call are sorted into, in turn."""
 
     def __init__(self) -> None:
         self._held: dict[str, UInt64] = {}

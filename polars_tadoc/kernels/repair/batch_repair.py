@@ -135,7 +135,7 @@ class EqualRows:
         return cls(starts, first, classes if saved > MIN_SAVED * len(sequence) else classes[:0])
 
     def drop_copies(self, sequence: UInt32) -> tuple[int, UInt8]:
-        """Drop the rows that others stand for; return the new size and the classes by position, if there are any."""
+        """Drop the rows that others represent; return the new size and the classes by position, if there are any."""
         if len(self.classes) == 0:
             return len(sequence), self.classes
         kept = int(np.diff(self.starts)[self.classes != copies.DROPPED].sum())

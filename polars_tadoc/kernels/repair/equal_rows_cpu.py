@@ -18,7 +18,7 @@ from polars_tadoc.runtime.interrupts import interrupts, polled
 
 EXACT = 128
 DROPPED = 255
-"""Class of a row that others stand for."""
+"""Class of a row that others represent."""
 
 LANES = 4
 
@@ -28,7 +28,7 @@ _1, _32 = np.uint64(1), np.uint64(32)
 
 @njit(inline="always")
 def weight_of(class_: int) -> Any:
-    """Return how many rows a row of this class stands for."""
+    """Return how many rows a row of this class represents."""
     return nb.uint64(class_) + _1 if class_ < EXACT else nb.uint64(2 * EXACT) << nb.uint64(class_ - EXACT)
 
 
