@@ -90,3 +90,15 @@ def test_a_call_takes_at_most_twice_its_result_and_1_5_times_the_text(
     if top or peak > allowed:  # the first process may compile
         peak = measure(call, columns, *top)[0]
     assert peak <= allowed, f"{peak:,} bytes, {allowed:,.0f} allowed; result {size:,}, text {text:,}"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a peak and lets it begin anew")
+@pytest.mark.parametrize("distinct", [50_000, 4_000_000])
+def test_word_counts_of_text_take_at_most_half_a_gigabyte_and_twice_the_result(distinct: int, tmp_path: Path) -> None:
+    words = ("w" + (pl.int_range(4_000_000, eager=True) % distinct).cast(pl.String)).alias("text")
+    rows = words.to_frame().group_by(pl.int_range(pl.len()) // 100, maintain_order=True).agg("text")
+    rows.select(pl.col("text").list.join(" ")).write_parquet(tmp_path / "large.parquet")
+    pl.DataFrame({"text": ["a b"]}).write_parquet(tmp_path / "small.parquet")
+    peak, size = measure("word_count", tmp_path)
+    assert peak <= (allowed := 500_000_000 + 2 * size), f"{peak:,} bytes, {allowed:,} allowed; result {size:,}"

@@ -300,6 +300,14 @@ def test_many_empty_rows_and_words_that_are_all_distinct() -> None:
     assert len(words.tadoc.cooccurrence("text", window=2)) == 2 * many - 3
 
 
+@pytest.mark.slow
+def test_a_row_of_a_gigabyte() -> None:
+    many = 78_000_000
+    row = pl.DataFrame({"text": ["to be or not " * many]})
+    assert row["text"].str.len_bytes().item() > 1_000_000_000
+    assert row.tadoc.word_count("text")["count"].to_list() == [many] * 4
+
+
 def test_phrases_in_text_hold_the_words_of_one_block() -> None:
     text, held = pl.Series("text", ["to be or not to be", None, "to be"] * 20), weakref.WeakSet[Any]()
 

@@ -155,6 +155,7 @@ def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStr
 
         map_parallel(tally, block.pieces)
     merged, _ = merge_tables(tables.tables)
+    tables.tables.clear()  # frees the strings of the others
     order, tallies = merged.ordered(by_count=False)
     return merged.strings_of(order), tallies[order]
 

@@ -113,7 +113,8 @@ class Interned:
     @classmethod
     def of(cls, strings: list[bytes]) -> Interned:
         """Make a table of some short strings."""
-        table = cls(_new_arrays(len(strings)), len(strings))
+        slots, room = _sizes(len(strings))
+        table = cls(kernels.Table(np.zeros(slots, np.uint64), np.empty(room, np.uint64)), len(strings))
         for own, string in enumerate(strings):
             table.arrays.strings[4 * own : 4 * own + 4] = int.from_bytes(string, "little"), 0, 0, len(string)
         kernels.rehash(table.arrays, np.zeros(len(strings), np.uint64))
@@ -123,8 +124,13 @@ class Interned:
         """Make room for ``strings`` more strings."""
         if 6 * (self.distinct + strings) < len(self.arrays.slots):  # four numbers per slot
             return
-        larger = _new_arrays(self.distinct + strings)
-        larger.strings[: 4 * self.distinct] = self.arrays.strings[: 4 * self.distinct]
+        places, room = _sizes(self.distinct + strings)
+        longer = scratch(room, np.uint64) if room < _LARGE else np.empty(room, np.uint64)
+        longer[: 4 * self.distinct] = self.arrays.strings[: 4 * self.distinct]
+        self.arrays = kernels.Table(self.arrays.slots, longer)  # frees the old strings before there are new slots
+        larger = kernels.Table(
+            scratch_zeros(places, np.uint64) if room < _LARGE else np.zeros(places, np.uint64), longer
+        )
         kernels.grow(self.arrays, larger)
         self.arrays = larger
 
@@ -135,9 +141,18 @@ class Interned:
         kernels.read_tallies(self.arrays, tallies)
         return tallies
 
-    def ordered(self, by_count: bool) -> tuple[UInt32, UInt64]:
-        """Return the ids of occurring strings in code point order, ``by_count`` by descending tally first; tallies."""
+    def forget_slots(self) -> UInt64:
+        """Return the tallies and free the slots, half of the table's memory: no strings can be looked up then."""
         tallies = self.tallies
+        self.arrays = kernels.Table(np.zeros(0, np.uint64), self.arrays.strings)
+        return tallies
+
+    def ordered(self, by_count: bool) -> tuple[UInt32, UInt64]:
+        """Return the ids of occurring strings in code point order, ``by_count`` by descending tally first; tallies.
+
+        The table takes no more strings afterwards: its slots are freed.
+        """
+        tallies = self.forget_slots()
         first, second = kernels.sort_keys(self.arrays, self.distinct)
         sorted_by = (second, first, tallies.max(initial=0) - tallies) if by_count else (second, first)
         found = np.flatnonzero(tallies).astype(np.uint64)
@@ -169,10 +184,14 @@ class Interned:
         return pa.LargeStringArray.from_buffers(len(order), offset_buffer, data_buffer)
 
 
-def _new_arrays(strings: int) -> kernels.Table:
+def _sizes(strings: int) -> tuple[int, int]:
+    """Return the numbers in slots and in strings of a table for so many."""
     places = 1 << max(10, (3 * strings // 2).bit_length())
-    room = 2 * places // 3 + 1
-    return kernels.Table(scratch_zeros(4 * places, np.uint64), scratch(4 * room, np.uint64))
+    return 4 * places, 4 * (2 * places // 3 + 1)
+
+
+_LARGE = 1 << 21
+"""Numbers in the strings of tables whose memory is not kept for later calls."""
 
 
 class _Thread:
@@ -416,15 +435,19 @@ def number(tables: list[Interned], *, by_count: bool = True) -> tuple[pa.LargeSt
 
 
 def merge_tables(tables: list[Interned]) -> tuple[Interned, list[UInt32]]:
-    """Merge tables pairwise, in parallel; return one table with all strings and tallies, and the maps to its ids."""
+    """Merge tables pairwise, in parallel; return one table with all strings and tallies, and the maps to its ids.
+
+    The tables are used up.
+    """
     groups = [(table, [(place, np.arange(table.distinct, dtype=np.uint32))]) for place, table in enumerate(tables)]
 
     def merge(pair: int) -> tuple[Interned, list[tuple[int, UInt32]]]:
         (one, own), *more = groups[2 * pair : 2 * pair + 2]
         for other, others in more:
             ids = np.empty(other.distinct, np.uint32)
+            tallies = other.forget_slots()
             one.reserve(other.distinct)
-            one.distinct = kernels.merge(one.arrays, one.distinct, other.arrays, other.tallies, ids)
+            one.distinct = kernels.merge(one.arrays, one.distinct, other.arrays, tallies, ids)
             own = own + [(place, ids[known]) for place, known in others]
         return one, own
 
