@@ -125,7 +125,9 @@ def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool) -> li
         for name, values in apart.items():
             bits = 8 * entropy(values) / max(len(values), 1)
             lines.append(f"  {name}: {len(values):,} symbols, zero-order entropy {bits:.2f} bits a symbol")
-        lines.append(f"  coded: {8 * together / max(len(symbols) + len(roots), 1):.2f} bits a symbol")
+        lines.append(
+            f"  coded, with the gaps within rules: {8 * together / max(len(symbols) + len(roots), 1):.2f} bits a symbol"
+        )
     return lines
 
 

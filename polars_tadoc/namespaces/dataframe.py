@@ -287,8 +287,8 @@ class TadocFrame:
         column
             The compressed column; optional if there is only one.
         effort
-            ``"default"``, or ``"small"``: entropy-coded, for files that are rarely read. These are 2 to 28 % smaller
-            and take longer to write and to read.
+            ``"default"``, or ``"small"``: entropy-coded, for files that are rarely read. These are 9 to 27 % smaller,
+            are written at 3 to 80 MB of text a second, and read at a third to two thirds of the speed.
         storage_options
             Access to the object store, as for :func:`polars_tadoc.scan_packed`.
         credential_provider
