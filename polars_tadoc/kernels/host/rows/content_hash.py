@@ -145,7 +145,7 @@ def hash_strings(addresses: UInt64, lengths: UInt32, powers: UInt64, limbs_at: i
     for row in range(len(addresses)):
         if interrupts() != began:
             return
-        first, second = _hash_bytes(addresses[row], lengths[row], one, one, powers, limbs_at)
+        first, second = _hash_bytes(addresses[row], nb.int64(lengths[row]), one, one, powers, limbs_at)
         low[row], high[row] = _finished(first, second)
 
 
