@@ -58,6 +58,7 @@ def scaled_by_constants(value: int) -> int:
 
 
 def test_constants_share_one_form() -> None:
+    scaled_by_constants._cache.disable()  # else the callee might not be looked at
     assert scaled_by_constants(2) == -6 + 10 + 14
     assert scaled_by_constants(3) == -9 + 15 - 21
     assert len(scaled.overloads) == 1
