@@ -12,11 +12,17 @@ clock: Callable[[], float] = time.perf_counter
 """Clock of all times; ``time.process_time``, the processor time of all threads, if other processes take the cores."""
 
 
+SETTLED = 0.3
+"""Seconds before each processor time: threads of the contender before free its memory, which counts, too."""
+
+
 def times(contenders: Contenders, repeat: int, warm_up: int = 1) -> dict[str, list[float]]:
     """Seconds of each run, contenders in turn (A B C A B C …), after the warm-up rounds."""
     taken: dict[str, list[float]] = {name: [] for name in contenders}
     for round_ in range(repeat + warm_up):
         for name, run in contenders.items():
+            if clock is time.process_time:
+                time.sleep(SETTLED)
             start = clock()
             run()
             if round_ >= warm_up:
