@@ -185,7 +185,7 @@ class Interned:
 
 
 def _sizes(strings: int) -> tuple[int, int]:
-    """Return the numbers in slots and in strings of a table for so many."""
+    """Return the lengths of the slots and of the strings of a table for a number of strings."""
     places = 1 << max(10, (3 * strings // 2).bit_length())
     return 4 * places, 4 * (2 * places // 3 + 1)
 
