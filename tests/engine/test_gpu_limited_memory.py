@@ -100,6 +100,7 @@ def _pool_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     pool, others = cupy.cuda.MemoryPool(), cupy.cuda.get_allocator()
     monkeypatch.setattr(cupy, "get_default_memory_pool", lambda: pool)
     cupy.cuda.set_allocator(pool.malloc)
+    column()  # made here first, it would lack memory, too
     yield
     GPU.release()
     cupy.cuda.set_allocator(others)
