@@ -25,6 +25,8 @@ CALLS: dict[str, Callable[[pl.DataFrame, str], Any]] = {
     "lazy": lambda df, name: df.lazy().tadoc.sequence_count(name, n=2).collect(),
     "memory_limit": lambda df, name: df.lazy().tadoc.word_count(name, memory_limit="300MB").collect(),
     "index": lambda df, name: df.tadoc.build_index(name).search("c"),
+    "drop_repeats": lambda df, name: df[name].tadoc.drop_repeats(length=2).tadoc.decompress(),
+    "drop_repeats of text": lambda df, name: tadoc.drop_repeats(df.tadoc.decompress(name)[name], length=2),
     "content_hash": lambda df, name: tadoc.content_hash(df[name]),
     "equals": lambda df, name: tadoc.equals(df[name], df.tadoc.decompress(name)[name]),
 }

@@ -100,7 +100,7 @@ class DropRepeatsRequest:
             some = cuts.of(corpus.rows)
             if len(some.rows):
                 own_rows, tokenizer = some.own_rows, named_tokenizer(corpus.grammar)
-                before = column.gather(own_rows)
+                before = plain(column).gather(own_rows)
                 shorter = some.texts(decompress(before), tokenizer, laid, are_cut_rows=True)
                 column = _replaced(column, own_rows, compress(shorter, like=before))
         return column
@@ -150,7 +150,7 @@ class _Cuts:
         """
         own_rows, places, counts = np.unique(self.rows, return_inverse=True, return_counts=True)
         if not are_cut_rows:
-            text = text.gather(own_rows)
+            text = plain(text).gather(own_rows)
         words = count_row_words(text, tokenizer).astype(np.int64)
         if laid.places is None:
             known = laid.counts[own_rows]
