@@ -24,9 +24,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.errors import InvalidDictionaryError, TadocError
+from polars_tadoc.config import settings
+from polars_tadoc.errors import InvalidDictionaryError, LimitExceededError, TadocError
 from polars_tadoc.runtime.regular_file import naming_file, open_regular
 from polars_tadoc.storage.atomic_write import atomic_file, target
+from polars_tadoc.storage.writing import MAX_HEADER_BYTES
 
 VERSION = 1
 ALIGNMENT = 64
@@ -49,6 +51,8 @@ class Form:
     noun: str
     error: type[TadocError]
     """Raised for damaged files."""
+    is_limited: bool = False
+    """Whether ``Config(payload_limit_bytes=)`` holds for the arrays."""
 
     @property
     def mend(self) -> str:
@@ -89,6 +93,10 @@ def to_chunks(
     header = json.dumps({**contents, "arrays": known}).encode()
     header += b" " * (-(_START.size + len(header)) % ALIGNMENT)
     size = _START.size + len(header)
+    if size > MAX_HEADER_BYTES:
+        raise LimitExceededError(
+            f"{form.owner}.save: the header would have {size:,} bytes, the most is {MAX_HEADER_BYTES:,}"
+        )
     yield _START.pack(form.magic, VERSION, _checksum(VERSION, size, header), size)
     yield header
     yield from chunks
@@ -143,6 +151,8 @@ def parse(data: Any, verify: bool, name: str, form: Form = DICTIONARY) -> tuple[
     ------
     InvalidDictionaryError, or the error of the form
         The data is not such a file, has another version, or is damaged.
+    LimitExceededError
+        The form is limited, and the file larger than ``Config(payload_limit_bytes=)``; raised before arrays are read.
 
     """
     call, noun = f"{form.owner}.load", form.noun
@@ -156,6 +166,8 @@ def parse(data: Any, verify: bool, name: str, form: Form = DICTIONARY) -> tuple[
             f"{call}: {name} has format version {version}, this polars_tadoc reads version {VERSION}; make the {noun} "
             "again, or install the polars_tadoc that saved it"
         )
+    if size > MAX_HEADER_BYTES:
+        raise form.damaged(name, f"its header has {size:,} bytes, the most is {MAX_HEADER_BYTES:,}")
     text = data[_START.size : size]
     if _checksum(version, size, text) != checksum:
         raise form.damaged(name, "the header's checksum does not match")
@@ -171,6 +183,12 @@ def parse(data: Any, verify: bool, name: str, form: Form = DICTIONARY) -> tuple[
     end = edges[-1][1] if edges else size
     if len(data) != end:
         raise form.damaged(name, f"it has {len(data):,} bytes, not {end:,}")
+    limit = settings().payload_limit_bytes
+    if form.is_limited and end > limit:
+        raise LimitExceededError(
+            f"{call}: {name} has {end:,} bytes, the limit is {limit:,}; if the file is trusted, raise it: "
+            f"tadoc.Config(payload_limit_bytes={end:_})"
+        )
     arrays = {}
     view = memoryview(data)
     for (array, dtype, length, crc32), (start, stop) in zip(known, edges, strict=True):

@@ -141,7 +141,7 @@ class PassageSet:
         InvalidPassageSetError
             The file is not a saved set, is in a format that this release does not read, or is damaged.
         LimitExceededError
-            The saved ``normalize`` would make huge words.
+            The file is larger than ``Config(payload_limit_bytes=)``, or the saved ``normalize`` would make huge words.
         TypeError
             ``path`` is not a path.
         ValueError

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from polars_tadoc.analytics.cleaning.laid_words import LaidWords
+from polars_tadoc.analytics.cleaning.laid_words import MOST_WORDS, LaidWords
 from polars_tadoc.compress.compress import require_known
 from polars_tadoc.dictionary.file import Arrays, Form, whole
 from polars_tadoc.dictionary.file import read as read_arrays
@@ -27,7 +27,10 @@ from polars_tadoc.traversal.options import MAX_WORDS
 if TYPE_CHECKING:
     from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 
-FORM = Form(b"TADOCPAS", "PassageSet", "passage set", InvalidPassageSetError)
+FORM = Form(b"TADOCPAS", "PassageSet", "passage set", InvalidPassageSetError, is_limited=True)
+
+CHUNK = 1 << 20
+"""Words that are checked at once."""
 
 
 def write(path: Path, known: PassageSet) -> None:
@@ -67,6 +70,9 @@ def read(path: Path) -> dict[str, Any]:
             raise ValueError(f"its windows have {length:,} words")
         if not isinstance(tokenizers, list) or not all(isinstance(name, str) for name in tokenizers):
             raise ValueError("its header lists no tokenizers")
+        rows = int(np.count_nonzero(arrays["valid"]))
+        if len(set(tokenizers)) != len(tokenizers) or not min(rows, 1) <= len(tokenizers) <= max(rows, 1):
+            raise ValueError(f"its header lists {len(tokenizers):,} tokenizers for {rows:,} rows")
         for name in tokenizers:
             require_known(Tokenizer.named(name), "its reference")
         morphism = _morphism(contents["morphism"])
@@ -87,12 +93,19 @@ def _morphism(described: Any) -> Morphism | None:
     if described is None:
         return None
     lowercase, stopwords = described["lowercase"], described["stopwords"]
-    if not isinstance(lowercase, bool) or not all(isinstance(word, str) for word in stopwords):
+    if not isinstance(lowercase, bool) or not isinstance(stopwords, list):
         raise ValueError("its header has no valid normalisation")
+    if not all(isinstance(word, str) and _is_utf8(word) for word in stopwords):
+        raise ValueError("its header has a stop word that is no text")
     if described["normalize"] is None:
         return Morphism(None, lowercase, frozenset(stopwords))
     saved = expressions.read(described["normalize"])
     return Morphism(saved, lowercase, frozenset(stopwords), Bounded(expressions.encode(saved), saved))
+
+
+def _is_utf8(word: str) -> bool:
+    """Tell whether a word has no surrogates, which JSON can hold."""
+    return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def _strings(arrays: Arrays) -> pa.LargeStringArray:
@@ -110,23 +123,53 @@ def _require_sound(arrays: Arrays, length: int, vocabulary_size: int) -> None:
     for name, dtype in (kinds | {"slots": np.uint64, "bits": np.uint64}).items():
         if arrays[name].dtype != dtype:
             raise ValueError(f"array {name} is {arrays[name].dtype}")
-    words, starts, first, slots = (arrays[name] for name in ("words", "starts", "first", "slots"))
-    sizes = np.diff(starts)
-    if len(starts) == 0 or starts[0] != 0 or (sizes < 1).any() or starts[-1] != len(words):
+    words, starts, places, first = (arrays[name] for name in ("words", "starts", "places", "first"))
+    if len(starts) == 0 or starts[0] != 0 or (starts[1:] <= starts[:-1]).any() or starts[-1] != len(words):
         raise ValueError("its rows do not fit its words")
-    is_separator = np.zeros(len(words), np.bool_)
-    is_separator[starts[1:] - 1] = True
-    if not np.array_equal(words == SEPARATOR, is_separator) or (words[~is_separator] >= vocabulary_size).any():
-        raise ValueError("it has a word that its vocabulary lacks")
-    if len(arrays["valid"]) != len(sizes) or len(arrays["places"]) not in (0, len(words)) or len(first) != len(words):
+    if len(words) > MOST_WORDS:
+        raise ValueError(f"it has {len(words):,} words")
+    if len(arrays["valid"]) != len(starts) - 1 or len(places) not in (0, len(words)) or len(first) != len(words):
         raise ValueError("its arrays differ in length")
-    places = np.arange(len(words))
-    has_window = places + length < np.repeat(starts[1:], sizes)
-    roots = first[has_window]
-    if (first[~has_window] != NONE).any() or (roots > places[has_window]).any() or (first[roots] != roots).any():
-        raise ValueError("its windows do not fit its words")
-    used = (slots[slots != 0] & np.uint64(NONE)) - np.uint64(1)
-    if (used >= np.uint64(len(words))).any() or (first[used.astype(np.int64)] != used).any() or len(used) == len(slots):
-        raise ValueError("its table does not fit its windows")
+    if len(places) and int(places[starts[1:] - 1].sum(dtype=np.uint64)) + len(starts) - 1 > MOST_WORDS:
+        raise ValueError("its words were more than can be numbered")
+    firsts = 0
+    for begin in range(0, len(words), CHUNK):
+        firsts += _require_sound_words(arrays, begin, min(begin + CHUNK, len(words)), length, vocabulary_size)
     if any(len(arrays[name]).bit_count() != 1 for name in ("slots", "bits")):
         raise ValueError("its table has no size of a table")
+    _require_sound_table(arrays["slots"], first, firsts)
+
+
+def _require_sound_words(arrays: Arrays, begin: int, stop: int, length: int, vocabulary_size: int) -> int:
+    """Check some words, and their windows; return how many of these are the first of their kind."""
+    starts, first, places = arrays["starts"], arrays["first"], arrays["places"]
+    a, b = np.searchsorted(starts, begin, "right") - 1, np.searchsorted(starts, stop, "left")
+    ends = np.repeat(starts[a + 1 : b + 1], np.diff(starts[a : b + 1].clip(begin, stop)))
+    at, words, roots = np.arange(begin, stop), arrays["words"][begin:stop], first[begin:stop]
+    is_separator = at == ends - 1
+    if ((words == SEPARATOR) != is_separator).any() or (words[~is_separator] >= vocabulary_size).any():
+        raise ValueError("it has a word that its vocabulary lacks")
+    if len(places):
+        after = places[begin + 1 : stop + 1]
+        if not ((after > places[begin : begin + len(after)]) | is_separator[: len(after)]).all():
+            raise ValueError("its words are not in the order of their places")
+    has_window = at + length < ends
+    if (roots[~has_window] != NONE).any() or (roots[has_window] > at[has_window]).any():
+        raise ValueError("its windows do not fit its words")
+    if (first[roots[has_window]] != roots[has_window]).any():
+        raise ValueError("its windows do not fit its words")
+    return int(np.count_nonzero(roots == at))
+
+
+def _require_sound_table(slots: npt.NDArray[Any], first: npt.NDArray[Any], firsts: int) -> None:
+    """Check that each distinct window has one slot, and that a slot is free."""
+    filled, has_slot = 0, np.zeros(len(first), np.bool_)
+    for begin in range(0, len(slots), CHUNK):
+        own = slots[begin : begin + CHUNK]
+        used = (own[own != 0] & np.uint64(NONE)) - np.uint64(1)
+        if (used >= np.uint64(len(first))).any() or (first[used.astype(np.int64)] != used).any():
+            raise ValueError("its table does not fit its windows")
+        has_slot[used.astype(np.int64)] = True
+        filled += len(used)
+    if not filled == firsts == np.count_nonzero(has_slot) or filled == len(slots):
+        raise ValueError("its table does not fit its windows")

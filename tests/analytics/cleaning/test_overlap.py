@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.analytics.cleaning import passage_set_file
 from polars_tadoc.dictionary import file
-from polars_tadoc.errors import InvalidPassageSetError
+from polars_tadoc.errors import InvalidPassageSetError, LimitExceededError
 from tests import passages_oracle
 from tests.analytic_cases import COLUMN, LABELS
 from tests.analytics.cleaning.test_repeats import IMAGES, columns, documents_of, forms
@@ -172,6 +173,11 @@ def test_headers_are_checked(tmp_path: Path) -> None:
         {"length": "2"},
         {"tokenizers": ["unknown"]},
         {"tokenizers": 3},
+        {"tokenizers": []},
+        {"tokenizers": ["words"] * 1000},
+        {"tokenizers": ["words", "whitespace"]},
+        {"morphism": {**contents["morphism"], "stopwords": "abc"}},
+        {"morphism": {**contents["morphism"], "stopwords": ["\ud800"]}},
         {"morphism": {}},
         {"morphism": {**contents["morphism"], "lowercase": 1}},
         {"morphism": {**contents["morphism"], "normalize": ["os.system", {}]}},
@@ -179,3 +185,56 @@ def test_headers_are_checked(tmp_path: Path) -> None:
         file.write(path, {**contents, **wrong}, arrays, passage_set_file.FORM)
         with pytest.raises(InvalidPassageSetError, match=r"PassageSet\.load: .*known is damaged"):
             tadoc.PassageSet.load(path)
+
+
+def test_arrays_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where rows and windows span several chunks of the check."""
+    path = tmp_path / "known"
+    tadoc.PassageSet(pl.Series(["a b x c a b", None, "b c x", "c"]), length=2, stopwords=["x"]).save(path)
+    contents, arrays = file.read(path, True, passage_set_file.FORM)
+    assert arrays["places"].tolist() == [0, 1, 3, 4, 5, 6, 0, 0, 1, 3, 0, 1]
+    size, slots = len(arrays["words"]), arrays["slots"]
+    used = np.flatnonzero(slots)
+    twice = slots.copy()
+    twice[used[1]] = slots[used[0]]
+    fewer = slots.copy()
+    fewer[used[0]] = 0
+    wrong: list[tuple[dict[str, list[int]], str]] = [
+        ({"starts": [0, (1 << 63) - 1, -1 << 63, -1, size]}, "rows do not fit"),
+        ({"starts": [0, 6, 6, 7, size]}, "rows do not fit"),
+        ({"starts": [0, 6, 7, 10, size + 1]}, "rows do not fit"),
+        ({"places": [0] * size}, "not in the order of their places"),
+        ({"places": [*arrays["places"][:-1], (1 << 32) - 1]}, "more than can be numbered"),
+        ({"places": [*arrays["places"][:2], 1, *arrays["places"][3:]]}, "not in the order of their places"),
+        ({"slots": [0] * len(slots)}, "table does not fit"),
+        ({"slots": twice.tolist()}, "table does not fit"),
+        ({"slots": fewer.tolist()}, "table does not fit"),
+    ]
+    for chunk in (1, 2, 5, 1 << 20):
+        monkeypatch.setattr(passage_set_file, "CHUNK", chunk)
+        file.write(path, contents, arrays, passage_set_file.FORM)
+        assert pl.Series(["b c a"]).tadoc.overlaps(tadoc.PassageSet.load(path)).to_list() == [True]
+        for changes, message in wrong:
+            made = {name: np.array(values, arrays[name].dtype) for name, values in changes.items()}
+            file.write(path, contents, {**arrays, **made}, passage_set_file.FORM)
+            with pytest.raises(InvalidPassageSetError, match=message):
+                tadoc.PassageSet.load(path)
+
+
+def test_sizes_of_files_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, path = tadoc.PassageSet(pl.Series(["a b c"]), length=2), tmp_path / "known"
+    known.save(path)
+    size = path.stat().st_size
+    with (
+        tadoc.Config(payload_limit_bytes=size - 1),
+        pytest.raises(LimitExceededError, match=rf"PassageSet\.load: .*known has {size:,} bytes, the limit"),
+    ):
+        tadoc.PassageSet.load(path)
+    with tadoc.Config(payload_limit_bytes=size):
+        assert tadoc.PassageSet.load(path).rows == 1
+    monkeypatch.setattr(file, "MAX_HEADER_BYTES", 512)
+    with pytest.raises(InvalidPassageSetError, match=r"its header has [0-9,]+ bytes, the most is 512"):
+        tadoc.PassageSet.load(path)
+    with pytest.raises(LimitExceededError, match=r"PassageSet\.save: the header would have"):
+        known.save(path)
+    assert path.stat().st_size == size
