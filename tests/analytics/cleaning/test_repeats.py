@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import polars as pl
@@ -80,6 +81,46 @@ def test_windows_of_many_threads_and_passes(threads: int, monkeypatch: pytest.Mo
         own = found.first[start : start + len(first)]
         assert own.tolist() == first
         assert found.counts[own].tolist() == count
+
+
+@st.composite
+def periodic_columns(draw: st.DrawFn) -> list[str | None]:
+    """Rows that repeat few words many times, some of them broken off by another word."""
+    rows: list[str | None] = []
+    for _ in range(draw(st.integers(1, 6))):
+        words = draw(st.lists(st.sampled_from("ab"), min_size=1, max_size=5))
+        row = words * draw(st.integers(1, 12))
+        if draw(st.booleans()):
+            row[draw(st.integers(0, len(row) - 1))] = "c"
+        rows.append(" ".join(row))
+    return rows
+
+
+@given(periodic_columns(), st.integers(1, 12), st.sampled_from([ALL_BITS, 0b1111, 7 << 61]))
+def test_windows_of_periodic_rows(rows: list[str | None], length: int, mask: int) -> None:
+    test_windows_equal_the_reference.hypothesis.inner_test(rows, length, mask)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("period", range(1, 6))
+def test_periodic_rows_take_no_longer_with_longer_windows(period: int) -> None:
+    """A window costs a few comparisons, not one for each of its words."""
+    unit = ["a", "b", "c", "d", "e"][:period]
+    length = 30_000
+    begins = [" ".join((unit * length)[k : k + length]) for k in range(period)]  # first places of windows are in these
+    row = " ".join(unit * (300_000 // period))
+    laid = [lay_out(pl.Series("text", rows), "test") for rows in ([row], [*begins, row])]
+
+    def seconds(length: int) -> float:
+        start = time.process_time()
+        for own in laid:
+            find_windows(own, length)
+        return time.process_time() - start
+
+    seconds(10)
+    short = min(seconds(10) for _ in range(3))
+    assert seconds(length) < 10 * short + 0.5
+    words = len(row.split())
+    assert tadoc.repeats(pl.Series([row]), length=length).to_pylist()[0]["length"] == words
 
 
 @given(columns(), st.integers(1, 6), st.integers(1, 4), st.sampled_from(list(IMAGES)))

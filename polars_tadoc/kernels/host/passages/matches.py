@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polars_tadoc.kernels.host.passages.windows import NONE, _mixed, _rolled, _whole
+from polars_tadoc.kernels.host.passages.windows import NONE, _mixed, _moved, _rolled, _whole
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
@@ -50,6 +50,8 @@ def fill_table(
             return
         is_fresh, h = False, np.uint64(0)
         for i in range(starts[d], starts[d + 1] - length):
+            if i & 0xFFF == 0 and interrupts() != began:
+                return
             h = _rolled(h, words, i, length, power) if is_fresh else _whole(words, i, length)
             is_fresh = True
             if np.int64(first[i]) != i:
@@ -97,24 +99,25 @@ def find_windows(
             return
         begin, stop = starts[d], starts[d + 1] - 1
         known = 0  # words in a row that the reference has
-        is_fresh, h = False, np.uint64(0)
+        h = np.uint64(0)
+        of: Any = -1
         place: Any = -1
         for end in range(begin, stop):
+            if end & 0xFFF == 0 and interrupts() != began:
+                return
             known = 0 if words[end] == UNKNOWN else known + 1
             i = end - length + 1
             if known < length:
-                is_fresh, place = False, -1
+                place = -1
                 if i >= begin:
                     found[i] = NONE
                 continue
             if place >= 0 and reference[place + length] == words[end]:
-                is_fresh = False
                 place = np.int64(first[place + 1])
                 found[i] = np.uint32(place)
                 continue
             place = -1
-            h = _rolled(h, words, i, length, power) if is_fresh else _whole(words, i, length)
-            is_fresh = True
+            h, of = _moved(h, of, words, i, length, power), i
             fingerprint = _mixed(h)
             bit = fingerprint & last_bit
             if bits[np.int64(bit >> _6)] >> (bit & _63) & _ONE != np.uint64(0):
@@ -141,6 +144,7 @@ def _equal_in(reference: UInt32, one: int, words: UInt32, other: int, length: in
     return True
 
 
+@polled
 @kernel
 def find_neighbours(first: UInt32, later: UInt32, latest: UInt32, after: UInt32, before: UInt32) -> None:
     """Describe what is beside the occurrences of each window of a reference.
@@ -158,8 +162,10 @@ def find_neighbours(first: UInt32, later: UInt32, latest: UInt32, after: UInt32,
         occurrences, ``NONE`` if there is none at any, or ``MIXED``.
 
     """
-    size = len(first)
+    size, began = len(first), interrupts()
     for i in range(size):
+        if i & 0xFFFF == 0 and interrupts() != began:
+            return
         later[i] = NONE
         root = first[i]
         if root == NONE:
@@ -257,6 +263,8 @@ def find_matches(
         begin, end = starts[d], starts[d + 1] - length
         t: Any = begin
         while t < end:
+            if t & 0xFFF == 0 and interrupts() != began:
+                return number
             if found[t] == NONE:
                 t += 1
                 continue

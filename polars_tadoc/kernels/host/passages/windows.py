@@ -9,7 +9,9 @@ Rabin, *Efficient randomized pattern-matching algorithms*, 1987). The words are 
 2. ``scatter``: fingerprints and places of the other windows go to buckets by hash range, small enough for a cache.
 3. ``group``: a table for each bucket gives the first place and the count of each fingerprint.
 4. ``resolve``: links are followed to first places, and each window is compared with the words there, in row order, so
-   that a window that continues a match costs one comparison.
+   that a window that continues a match costs one comparison. So does one that is equal to the window a period earlier;
+   periods are found as by R. P. Brent (*An improved Monte Carlo factorization algorithm*, 1980), among the windows that
+   were compared as a whole.
 """
 
 from __future__ import annotations
@@ -66,6 +68,16 @@ def _whole(words: UInt32, at: int, length: int) -> Any:
 def _rolled(h: np.uint64, words: UInt32, at: int, length: int, power: np.uint64) -> Any:
     """Return a window's polynomial from that of the window before it."""
     return h * BASE + _value(words[at + length - 1]) - _value(words[at - 1]) * power
+
+
+@inner
+def _moved(h: np.uint64, of: int, words: UInt32, at: int, length: int, power: np.uint64) -> Any:
+    """Return a window's polynomial from that of an earlier one of its document, or of none (-1)."""
+    if of < 0 or at - of >= length:
+        return _whole(words, at, length)
+    for i in range(of + 1, at + 1):
+        h = _rolled(h, words, i, length, power)
+    return h
 
 
 @inner
@@ -144,7 +156,10 @@ def link(
             continue
         h = _whole(words, begin, length)
         source = np.int64(-1)
+        twin, twin_place, number, most = begin, np.int64(-1), 0, 1
         for i in range(begin, end):
+            if i & 0xFFF == 0 and interrupts() != began:
+                return
             if i > begin:
                 h = _rolled(h, words, i, length, power)
                 if source >= 0:
@@ -159,8 +174,13 @@ def link(
                 kept = anchors[slot]
                 place = np.int64(kept & _LOW)
                 if kept >> _32 == fingerprint >> _32 and begin_of_all <= place < i and _equal(words, place, i, length):
-                    source = place
-                    _set_link(first, counts, i, source)
+                    source = (
+                        np.int64(twin) if place == twin_place else place
+                    )  # in periodic words, this document goes on for longer
+                    number += 1
+                    if number >= most:
+                        twin, twin_place, number, most = i, place, 0, 2 * most
+                    _set_link(first, counts, i, place)
                     k = 1
                     while i - k >= begin and i - k > place and first[i - k] == NONE and place - k >= begin_of_all:
                         if words[i - k] != words[place - k]:
@@ -216,14 +236,14 @@ def scatter(
         if interrupts() != began:
             return
         begin, end = starts[d], starts[d + 1] - length
-        is_fresh = False
         h = np.uint64(0)
+        of: Any = -1
         for i in range(begin, end):
+            if i & 0xFFF == 0 and interrupts() != began:
+                return
             if first[i] != NONE:
-                is_fresh = False
                 continue
-            h = _rolled(h, words, i, length, power) if is_fresh else _whole(words, i, length)
-            is_fresh = True
+            h, of = _moved(h, of, words, i, length, power), i
             fingerprint = _mixed(h) & mask
             bucket = np.int64(fingerprint >> shift) - first_bucket
             if 0 <= bucket < len(cursors):
@@ -291,6 +311,8 @@ def group(
         last = np.uint64(size - 1)
         for t in range(len(bases)):
             for e in range(bases[t, b], cursors[t, b]):
+                if e & 0xFFFF == 0 and interrupts() != began:
+                    return
                 flagged = fingerprints[e]
                 fingerprint = flagged & _NO_FLAG
                 slot = fingerprint >> _ONE & last
@@ -347,24 +369,40 @@ def resolve(
         if interrupts() != began:
             return count
         begin, end = starts[d], starts[d + 1] - length
-        before: Any = -1
+        before: Any = -1  # place of the window before this one, if it is right
+        period: Any = 0
+        is_periodic = False  # whether the window before this one is equal to that a period earlier
+        right = begin  # from here on all windows are right
+        kept, kept_place, number, most = begin, np.int64(-1), 0, 1
         for i in range(begin, end):
+            if i & 0xFFF == 0 and interrupts() != began:
+                return count
             linked = first[i]
+            place: Any = i
             if linked == NONE:
-                first[i] = np.uint32(i)
                 counts[i] = max(counts[i], np.uint32(1))
-                before = i
-                continue
-            root = first[np.int64(linked)]
-            place = np.int64(linked if root == NONE else root)
-            first[i] = np.uint32(place)
-            if (before >= 0 and place == before + 1 and words[place + length - 1] == words[i + length - 1]) or _equal(
-                words, place, i, length
-            ):
-                before = place
             else:
-                if count < len(wrong):
-                    wrong[count] = i
-                count += 1
-                before = -1
+                root = first[np.int64(linked)]
+                place = np.int64(linked if root == NONE else root)
+            first[i] = np.uint32(place)
+            last = words[i + length - 1]
+            is_right = place == i or (before >= 0 and place == before + 1 and words[place + length - 1] == last)
+            if not is_right and is_periodic:
+                is_right = np.int64(first[i - period]) == place and words[i - period + length - 1] == last
+            if not is_right:
+                if interrupts() != began:
+                    return count
+                if not _equal(words, place, i, length):
+                    if count < len(wrong):
+                        wrong[count] = i
+                    count += 1
+                    before, is_periodic, right, kept_place, most = -1, False, i + 1, np.int64(-1), 1
+                    continue
+                number += 1
+                if place == kept_place:
+                    period = i - kept
+                if number >= most:
+                    kept, kept_place, number, most = i, place, 0, 2 * most
+            before = place
+            is_periodic = period > 0 and i - period >= right and np.int64(first[i - period]) == place
     return count
