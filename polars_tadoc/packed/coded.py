@@ -277,7 +277,7 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
         words = _split(words, shape_sizes)
     count, rows = len(words), len(fields["valid"])
     limit = settings().payload_limit_bytes
-    needed = 4 * (rules + size + root_count) + 8 * rows
+    needed = _decoding_bytes(count, rules, size, root_count, rows)
     if needed > limit:
         raise LimitExceededError(
             f"grammar: claims to decode to at least {needed:,} bytes, the limit is {limit:,}; if the data is trusted, "
@@ -306,28 +306,41 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     rule_order = np.empty(rules, np.uint32)
     if not kernels.order_rules(heights, steps, level_offsets, rule_order):
         raise InvalidGrammarError("grammar: the rules' order is not one of their levels")
+    del heights, steps
     weights = np.zeros(count + rules, np.uint64)
     kernels.weigh(count, rule_order, rule_starts, bodies, roots, weights)
     strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     in_order = code_point_order(strings).astype(np.uint64)
     word_order = sort_with((weights.max(initial=0) - weights[:count])[in_order], in_order)[1].astype(np.uint32)
+    del weights, in_order
     new = np.empty(count + rules, np.uint32)
     new[word_order] = np.arange(count, dtype=np.uint32)
     new[count + rule_order.astype(np.int64)] = np.arange(count, count + rules, dtype=np.uint32)
     rule_offsets, symbols = np.empty(rules + 1, np.uint32), np.empty(size, np.uint32)
     kernels.renumber(rule_order, new, rule_starts, bodies, rule_offsets, symbols)
+    del rule_starts, bodies, rule_order
     kernels.renumber_in_place(new, roots)
+    del new
     gaps = np.empty(count + size, np.uint32)
     gaps[:count] = fields["predicted_gaps"].to_numpy()
     if not code_gaps(count, rule_offsets, symbols, _bits(size, *GAP_BITS), True, gaps, gap_codes):
         raise InvalidGrammarError("grammar: the codes of predicted gaps do not match the words and rules")
-    return {
-        **fields,
-        "vocabulary": words.gather(word_order),
-        "rule_offsets": numbers(rule_offsets),
-        "symbols": numbers(symbols),
-        "level_offsets": numbers(level_offsets),
-        "predicted_gaps": numbers(gaps),
-        "document_offsets": numbers(root_offsets),
-        "roots": numbers(roots),
-    }
+    del gap_codes
+    made = {"rule_offsets": numbers(rule_offsets), "symbols": numbers(symbols)}
+    del rule_offsets, symbols
+    made |= {"level_offsets": numbers(level_offsets), "predicted_gaps": numbers(gaps)}
+    del level_offsets, gaps
+    made |= {"document_offsets": numbers(root_offsets), "roots": numbers(roots)}
+    return {**fields, **made, "vocabulary": words.gather(word_order)}
+
+
+def _decoding_bytes(words: int, rules: int, symbols: int, roots: int, rows: int) -> int:
+    """Return the most bytes that :func:`decoded` holds at once, text apart.
+
+    By word: 10 in lists, numbers of its own, and 48 to sort it. By rule, while streams are read: 16 for its start,
+    level and step, 12 on the stack, 10 in lists; less a gap that its body has not. By symbol of a body, once these are
+    read: itself, its gap and the code of it. By root and row: itself and its copy. The tables of predictions and gaps
+    have up to 7 MB.
+    """
+    tables = (10 << _bits(symbols + roots + rows, *MASK_BITS)) + (4 << _bits(symbols, *GAP_BITS))
+    return 64 * words + 34 * rules + 12 * symbols + 8 * roots + 16 * rows + tables

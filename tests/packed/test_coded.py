@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import random
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -290,3 +294,108 @@ def test_wrong_headers_are_named() -> None:
     for changes, message in wrong:
         with pytest.raises(InvalidGrammarError, match=message):
             partition_at(changed(sound, **changes), 0)
+
+
+def chain(rules: int) -> dict[str, Any]:
+    """Code a word in a chain of rules, each of the next and the word: a few hundred bytes."""
+    start, old, word = kernels.NEW_RULE, kernels.OLD + kernels.NEW_WORD, kernels.NEW_WORD
+    given = {0: {start: 4096}, 1: {old: 4096}, 2: {start: 4095, word: 1}, 3: {old: 4095, 0: 1}}
+    given |= {kernels.WORD_CLASS: {20: 4096}} | {
+        table: {0: 4096} for table in range(kernels.RULE_CLASS, kernels.GAP + 1)
+    }
+    frequencies = np.zeros((kernels.TABLES, 256), np.uint32)
+    for table, codes in given.items():
+        for code, frequency in codes.items():
+            frequencies[table, code] = frequency
+    ids = [(2, start), (kernels.RULE_CLASS, 0), (3, old), (kernels.STEP, 0), (kernels.GAP, 0)]
+    new, rule_class, use, step, gap = (np.uint32(256 * table + code) for table, code in ids)
+    opened = np.tile(np.array([new, rule_class], np.uint32), rules)
+    opened[0] = start
+    met = np.array([256 * 2 + word, 256 * kernels.WORD_CLASS + 20, 256 + old], np.uint32)
+    ends = [np.full(rules - 1, use), [np.uint32(256 * 3)], np.full(rules, step), np.full(rules, gap)]
+    kinds = np.concatenate([opened, met, *ends]).astype(np.uint32)
+    starts, _ = coded._looked_up(frequencies.ravel())
+    stream, places = np.empty(len(kinds) + 2, np.uint32), np.empty(2, np.uint32)
+    stream = stream[kernels.write_kinds(kinds, starts, frequencies.ravel(), stream) :]
+    kernels.write_places(np.empty(0, np.uint64), places)
+    shapes, classes = np.zeros(kernels.SHAPES, np.uint32), np.zeros(kernels.CLASSES, np.uint32)
+    shapes[0], classes[20], classes[0] = 1, 1, rules
+    header = np.array([rules, 2 * rules, 0, 1, 0, 0], np.uint32)
+    return {
+        "vocabulary": pl.Series(["a"]),
+        "rule_offsets": pl.Series(np.concatenate([header, shapes, classes, frequencies.ravel()])),
+        "symbols": pl.Series(stream.copy()),
+        "roots": pl.Series(places),
+        "predicted_gaps": pl.Series([0], dtype=pl.UInt32),
+        "document_offsets": pl.Series([2 * rules + 1]),
+        "valid": pl.Series([True]),
+    }
+
+
+def in_another_process(tmp_path: Path, rules: int, body: str) -> None:
+    """Run code that has a long chain, and has decoded a short one."""
+    (tmp_path / "chains").write_bytes(pickle.dumps((chain(100), chain(rules))))
+    start = """
+        import os, pickle, resource, signal, sys, threading, time
+        from pathlib import Path
+        from polars_tadoc.packed import coded
+        import polars_tadoc as tadoc
+
+        short, long = pickle.loads(Path(sys.argv[1]).read_bytes())
+        assert coded.decoded(short)["symbols"].to_list()[:4] == [0, 0, 1, 0]
+    """
+    code = dedent(start) + dedent(body)
+    shell = ["sh", "-c", '"$@"; exit $?', "sh"]  # so that the peak is not that of this process
+    subprocess.run([*shell, sys.executable, "-c", code, tmp_path / "chains"], check=True, timeout=100)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_decoding_holds_what_it_says(tmp_path: Path) -> None:
+    rules = 2_000_000
+    most = coded._decoding_bytes(1, rules, 2 * rules, 1, 1)
+    with (
+        tadoc.Config(payload_limit_bytes=most - 1),
+        pytest.raises(LimitExceededError, match=f"at least {most:,} bytes"),
+    ):
+        coded.decoded(chain(rules))
+    in_another_process(
+        tmp_path,
+        rules,
+        f"""
+        held = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+        with tadoc.Config(payload_limit_bytes={most}):
+            assert len(coded.decoded(long)["symbols"]) == {2 * rules}
+        took = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - held
+        assert took < 1.3 * {most}, f"{{took:,}} of {most:,} bytes"
+        """,
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_decoding_ends_on_an_interrupt(tmp_path: Path) -> None:
+    in_another_process(
+        tmp_path,
+        3_000_000,
+        """
+        began = time.perf_counter()
+        coded.decoded(long)
+        took = time.perf_counter() - began
+        for share in (0.1, 0.5):
+            sent = []
+
+            def interrupt():
+                time.sleep(share * took)
+                sent.append(time.perf_counter())
+                os.kill(os.getpid(), signal.SIGINT)
+
+            thread = threading.Thread(target=interrupt)
+            try:
+                thread.start()
+                coded.decoded(long)
+                thread.join()
+            except KeyboardInterrupt:
+                assert time.perf_counter() - sent[0] < 0.3 * took
+            else:
+                raise AssertionError("not told")
+        """,
+    )

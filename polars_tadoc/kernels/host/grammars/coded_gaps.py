@@ -7,11 +7,13 @@ import numpy as np
 
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
 
 GUESSES = 3
 """Guesses for a gap: the last one between these words (by hash), after the word before it, before the word after it."""
 
 
+@polled
 @njit
 def code_gaps(
     words: int, rule_offsets: UInt32, symbols: UInt32, bits: int, is_coded: bool, gaps: UInt32, codes: UInt32
@@ -45,7 +47,10 @@ def code_gaps(
         known[words + word] = gaps[word] + nb.uint32(1)
     guesses, places = np.empty(GUESSES, np.uint32), np.empty(GUESSES, np.int64)
     at = 0
+    began = interrupts()
     for rule in range(rules):
+        if rule & 0xFFF == 0 and interrupts() != began:
+            return False
         start, stop = nb.int64(rule_offsets[rule]), nb.int64(rule_offsets[rule + 1])
         if is_coded:
             gaps[words + start] = 0

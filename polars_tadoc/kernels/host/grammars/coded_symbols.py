@@ -19,6 +19,7 @@ import numpy as np
 
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
 
 SHAPES = 33
 """Shapes of words: 0 without digits; 1 to 16 the bytes of a word of digits (16: or more), 17 to 32 of other words."""
@@ -45,6 +46,9 @@ SCALE = 12
 
 _LOW = np.uint64(1 << 31)
 _FLAG = np.uint32(1 << 31)
+_POLL = (1 << 12) - 1
+"""Between looks for an interrupt, this number of events, less 1, a power of two less 1."""
+
 MAX_MEMBERS = 1 << 23
 """Maximum symbols of a class."""
 
@@ -127,12 +131,16 @@ def order_of_first_use(
     return found_words, found_rules
 
 
+@polled
 @njit
 def weigh(words: int, order: UInt32, rule_starts: UInt32, bodies: UInt32, roots: UInt32, weights: UInt64) -> None:
     """Count how often each symbol occurs in the rows, expanded; ``order`` has each rule after those in its body."""
+    began = interrupts()
     for at in range(len(roots)):
         weights[roots[at]] += nb.uint64(1)
     for i in range(len(order) - 1, -1, -1):
+        if i & _POLL == 0 and interrupts() != began:
+            return
         weight = weights[words + order[i]]
         for at in range(nb.int64(rule_starts[order[i]]), nb.int64(rule_starts[order[i] + 1])):
             weights[bodies[at]] += weight
@@ -176,6 +184,7 @@ def steps_between_rules(words: int, level_offsets: UInt32, numbers: UInt32, step
             expected = place + 1
 
 
+@polled
 @njit
 def order_rules(heights: UInt32, steps: Int64, level_offsets: UInt32, order: UInt32) -> bool:
     """Order the rules, level by level, by the steps between their places in the order of first use.
@@ -187,7 +196,10 @@ def order_rules(heights: UInt32, steps: Int64, level_offsets: UInt32, order: UIn
     met = np.zeros(rules, np.bool_)
     following = np.empty(levels + 1, np.uint32)
     following[:] = level_offsets
+    began = interrupts()
     for rule in range(rules):
+        if rule & _POLL == 0 and interrupts() != began:
+            return False
         level = heights[rule] - nb.uint32(1)
         by_level[following[level]] = rule
         following[level] += nb.uint32(1)
@@ -195,6 +207,8 @@ def order_rules(heights: UInt32, steps: Int64, level_offsets: UInt32, order: UIn
         start, stop = nb.int64(level_offsets[level]), nb.int64(level_offsets[level + 1])
         at = start - 1
         for number in range(start, stop):
+            if number & _POLL == 0 and interrupts() != began:
+                return False
             at += steps[number] + 1
             if at < start or at >= stop or met[at]:
                 return False
@@ -203,13 +217,17 @@ def order_rules(heights: UInt32, steps: Int64, level_offsets: UInt32, order: UIn
     return True
 
 
+@polled
 @njit
 def renumber(
     order: UInt32, numbers: UInt32, rule_starts: UInt32, bodies: UInt32, rule_offsets: UInt32, symbols: UInt32
 ) -> None:
     """Write the bodies of the rules in an order, with their offsets; ``numbers`` maps the symbols."""
     out = nb.int64(0)
+    began = interrupts()
     for i in range(len(order)):
+        if i & _POLL == 0 and interrupts() != began:
+            return
         rule_offsets[i] = out
         for at in range(nb.int64(rule_starts[order[i]]), nb.int64(rule_starts[order[i] + 1])):
             symbols[out] = numbers[bodies[at]]
@@ -217,10 +235,14 @@ def renumber(
     rule_offsets[len(order)] = out
 
 
+@polled
 @njit
 def renumber_in_place(numbers: UInt32, symbols: UInt32) -> None:
     """Map symbols."""
+    began = interrupts()
     for at in range(len(symbols)):
+        if at & _POLL == 0 and interrupts() != began:
+            return
         symbols[at] = numbers[symbols[at]]
 
 
@@ -584,6 +606,7 @@ def _enter(
     return True
 
 
+@polled
 @njit
 def read(
     words: int,
@@ -657,7 +680,11 @@ def read(
     found_words, found_rules, body_at, root_at, row, depth = 0, 0, nb.int64(0), nb.int64(0), 0, 0
     before, last, context, history = nb.int64(0), nb.int64(0), 0, 0
     root_offsets[0] = 0
+    began, events = interrupts(), 0
     while row < rows:
+        events += 1
+        if events & _POLL == 0 and interrupts() != began:
+            return WRONG_END
         hit = False
         code = nb.int64(0)
         if predicts:
@@ -785,6 +812,8 @@ def read(
     if found_words != words or found_rules != rules or body_at != len(bodies) or root_at != len(roots):
         return WRONG_COUNT
     for rule in range(rules):
+        if rule & _POLL == 0 and interrupts() != began:
+            return WRONG_END
         bits, x, kind_at = _code(x, kinds, kind_at, entries, STEP)
         if bits > 32:
             return WRONG_TABLE
@@ -799,6 +828,8 @@ def read(
         steps[rule] = (step >> 1) ^ -(step & 1)
     history = 0
     for i in range(len(gap_codes)):
+        if i & _POLL == 0 and interrupts() != began:
+            return WRONG_END
         code, x, kind_at = _code(x, kinds, kind_at, entries, GAP + history)
         history = (2 * history + nb.int64(code != 0)) & 3
         if code >= LONG_GAP:
