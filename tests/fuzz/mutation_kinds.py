@@ -353,6 +353,23 @@ def _all_words(dictionary: tadoc.Dictionary) -> Any:
     return dictionary.words(pl.Series(range(len(dictionary)), dtype=pl.UInt32)).to_list()
 
 
+# Sets of passages
+
+
+def _passage_samples() -> list[tuple[Files, list[Use]]]:
+    found: list[tuple[Files, list[Use]]] = []
+    rows = ["to be or not to be", None, "be or not", "日本 naïve to be", ""]
+    text = pl.Series("text", ["to be or", "not to be or not", "naïve to be", "x", None])
+    for options in ({"length": 2}, {"length": 1, "lowercase": True, "stopwords": ["or"]}):
+        made = tadoc.PassageSet(pl.Series("known", rows), **options)
+        uses: list[Use] = [
+            lambda path: tadoc.overlap(text, tadoc.PassageSet.load(path)).to_pylist(),
+            lambda path: tadoc.overlaps(text, tadoc.PassageSet.load(path)).to_list(),
+        ]
+        found.append((_written(made.save), uses))
+    return found
+
+
 # Sets of twigs
 
 
@@ -448,6 +465,7 @@ KINDS: dict[str, Kind] = {
         Kind("packed", CHECKSUMMED, _packed_samples),
         Kind("index", CHECKSUMMED, lambda: _index_samples(verify=True), (FileNotFoundError,)),
         Kind("dictionary", CHECKSUMMED, lambda: _dictionary_samples(verify=True), (FileNotFoundError,)),
+        Kind("passage_set", CHECKSUMMED, _passage_samples, (FileNotFoundError,)),
         Kind("checkpoint", CHECKSUMMED, _checkpoint_samples, (FileNotFoundError,)),
         Kind("spilled", CHECKSUMMED, _spill_samples, (FileNotFoundError,), are_swapped=False),
         Kind("twig_set", EDITED, _twig_samples, (FileNotFoundError,)),
