@@ -45,6 +45,10 @@ LENGTH = 13
 *Language models are few-shot learners*, 2020, appendix C)."""
 
 
+KNOWN = 1 << 12
+"""Matches and windows beside them of which a thread keeps what it found."""
+
+
 def passage_set_of(reference: object, call: str, options: OverlapOptions) -> PassageSet:
     """Return a reference's windows, or check that none of the options that they were made with is given again.
 
@@ -115,7 +119,7 @@ class OverlapRequest:
     def _matches(self, laid: LaidWords, found: UInt32) -> tuple[Int64, Int64, Int64, Int64]:
         """Return row, first place, end and place in the reference of each match."""
         known, none = self.known, np.zeros(0, np.int64)
-        later, after, before, most = known.neighbours
+        later, after, before, amounts = known.neighbours
 
         def search_some(chunk: tuple[int, int]) -> Any:
             search = partial(
@@ -128,7 +132,9 @@ class OverlapRequest:
                 later,
                 after,
                 before,
-                np.empty(most, np.int64),
+                amounts,
+                np.empty(amounts.max(initial=0), np.int64),
+                np.full((KNOWN, 4), -1, np.int64),
             )
             made = tuple(np.empty((4, search(none, none, none, none)), np.int64))
             search(*made)

@@ -171,13 +171,13 @@ class PassageSet:
         return next(map(Tokenizer.named, self.laid.tokenizers), None)
 
     @cached_property
-    def neighbours(self) -> tuple[UInt32, UInt32, UInt32, int]:
-        """Next occurrence of each window, windows after and before its occurrences, and most occurrences of one."""
+    def neighbours(self) -> tuple[UInt32, UInt32, UInt32, UInt32]:
+        """Next occurrence of each window, windows after and before its occurrences, number of occurrences."""
         later, latest, after, before = (np.full(len(self.first), NONE, np.uint32) for _ in range(4))
         kernels.find_neighbours(self.first, later, latest, after, before)
         some = self.first[self.first != NONE]
-        most = int(np.bincount(some).max()) if len(some) else 0
-        return later, after, before, most
+        amounts = np.bincount(some, minlength=len(self.first)).astype(np.uint32)
+        return later, after, before, amounts
 
 
 def read(known: PassageSet, column: pl.Series, call: str) -> LaidWords:

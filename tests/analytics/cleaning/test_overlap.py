@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -62,6 +63,24 @@ def test_many_occurrences_that_go_on_differently(threads: int) -> None:
     expected = passages_oracle.overlap(documents_of(rows), documents_of(others), 4)
     with tadoc.Config(threads=threads):
         assert pl.Series("text", rows).tadoc.overlap(pl.Series(others), length=4).rows() == expected
+
+
+@pytest.mark.parametrize("kinds", [7, 1 << 20])
+def test_a_notice_in_all_rows_takes_time_in_proportion(kinds: int) -> None:
+    """Also where few words or many different ones follow it."""
+    notice = "we use cookies to make this page better for you and for all others"
+
+    def seconds(rows: int) -> float:
+        known = tadoc.PassageSet(pl.Series([f"r{k} {notice} q{k % kinds}" for k in range(rows)]))
+        text = pl.Series([f"s{k} {notice} q{k % kinds}" for k in range(rows)])
+        assert len(known.neighbours) == 4
+        start = time.process_time()
+        found = text.tadoc.overlap(known)
+        assert found["reference"].to_list() == [k % kinds for k in range(rows)]
+        return time.process_time() - start
+
+    seconds(100)
+    assert min(seconds(20_000) for _ in range(2)) < 3 * min(seconds(10_000) for _ in range(3)) + 0.2
 
 
 @pytest.mark.parametrize("labels", LABELS)

@@ -19,6 +19,7 @@ MIXED = np.uint32(0xFFFFFFFE)
 
 _ONE, _6, _32, _63 = np.uint64(1), np.uint64(6), np.uint64(32), np.uint64(63)
 _LOW = np.uint64(0xFFFFFFFF)
+_ODD, _FINAL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
 @polled
@@ -185,11 +186,11 @@ def find_neighbours(first: UInt32, later: UInt32, latest: UInt32, after: UInt32,
 
 
 @inner
-def _list_occurrences(root: int, later: UInt32, listed: Int64) -> int:
-    """List the occurrences of a window; return their number."""
+def _list_occurrences(root: int, shift: int, later: UInt32, listed: Int64) -> int:
+    """List the occurrences of a window, each minus a shift; return their number."""
     count, place = 0, np.uint32(root)
     while place != NONE:
-        listed[count] = np.int64(place)
+        listed[count] = np.int64(place) - shift
         count += 1
         place = later[np.int64(place)]
     return count
@@ -216,6 +217,76 @@ def _keep_beside(first: UInt32, wanted: np.uint32, distance: int, listed: Int64,
     return kept
 
 
+@inner
+def _list_run(
+    found: UInt32,
+    first: UInt32,
+    later: UInt32,
+    length: int,
+    t: int,
+    start: int,
+    stop: int,
+    rare: int,
+    listed: Int64,
+) -> Any:
+    """List the places of window ``t`` where the reference has the windows ``start`` to ``stop`` and ``rare``."""
+    count = _list_occurrences(np.int64(found[rare]), rare - t, later, listed)
+    k: Any = start
+    while count > 0:
+        count = _keep_beside(first, found[k], k - t, listed, count)
+        if k == stop:
+            break
+        k = min(k + length, stop)
+    return count
+
+
+@inner
+def _go_on(
+    found: UInt32,
+    first: UInt32,
+    later: UInt32,
+    amounts: UInt32,
+    length: int,
+    t: int,
+    start: int,
+    stop: int,
+    rare: int,
+    to: int,
+    place: int,
+    count: Any,
+    listed: Int64,
+    known: Int64,
+) -> Any:
+    """Return the first place of window ``t`` where a match also has the window ``to`` beside it, or -1; and the places.
+
+    ``place`` is the first without it, ``rare`` the match's rarest window. A match is known by its first place and its
+    length: what was found of it and a window is kept.
+    """
+    q, size = place - (t - start), 2 * (stop - start) + np.int64(to > stop)
+    wanted = np.int64(found[to])
+    mixed = _mixed(np.uint64(q) * _ODD + np.uint64(size) * _FINAL + np.uint64(wanted))
+    slot = np.int64(mixed & np.uint64(len(known) - 1))
+    if known[slot, 0] == q and known[slot, 1] == size and known[slot, 2] == wanted:
+        made = known[slot, 3]
+        if made < 0:
+            return np.int64(-1), count
+        return made + (t - start), np.int64(-1)
+    have: Any = count if count >= 0 else np.int64(amounts[np.int64(found[rare])])
+    if np.int64(amounts[wanted]) < have:
+        count = _list_run(found, first, later, length, t, start, stop, to, listed)
+        kept: Any = count
+        count = kept if kept > 0 else np.int64(-1)
+    else:
+        if count < 0:
+            count = _list_run(found, first, later, length, t, start, stop, rare, listed)
+        kept = _keep_beside(first, found[to], to - t, listed, count)
+        count = kept if kept > 0 else count
+    made = listed[0] if kept > 0 else np.int64(-1)  # ascending
+    known[slot, 0], known[slot, 1], known[slot, 2] = q, size, wanted
+    known[slot, 3] = made - (t - start) if kept > 0 else np.int64(-1)
+    return made, count
+
+
 @polled
 @kernel
 def find_matches(
@@ -228,7 +299,9 @@ def find_matches(
     later: UInt32,
     after: UInt32,
     before: UInt32,
+    amounts: UInt32,
     listed: Int64,
+    known: Int64,
     rows: Int64,
     begins: Int64,
     ends: Int64,
@@ -244,8 +317,12 @@ def find_matches(
         uint32 by place of the documents: result of :func:`find_windows`.
     first, later, after, before
         Of the reference: see :func:`find_neighbours`.
+    amounts
+        uint32 by place of the reference: at first occurrences, number of occurrences.
     listed
         int64: scratch for the occurrences of a window.
+    known
+        int64, a power of two by 4, at first -1: what is known of matches and windows beside them.
     rows, begins, ends, places
         int64 by match: document, place of the first word, of the one after the last, and first place in the reference.
         Empty: matches are only counted.
@@ -263,7 +340,7 @@ def find_matches(
         begin, end = starts[d], starts[d + 1] - length
         t: Any = begin
         while t < end:
-            if t & 0xFFF == 0 and interrupts() != began:
+            if interrupts() != began:
                 return number
             if found[t] == NONE:
                 t += 1
@@ -271,33 +348,29 @@ def find_matches(
             # of the matches with window t, one of those with the smallest start; earlier matches lack window t
             start: Any = t
             stop: Any = t
-            count: Any = -1  # listed places of window t from which the match goes on; -1: all its occurrences
-            while start > begin and found[start - 1] != NONE:
-                beside = before[np.int64(found[start])]
-                if beside == MIXED:
-                    if count < 0:
-                        count = _list_occurrences(np.int64(found[t]), later, listed)
-                    kept = _keep_beside(first, found[start - 1], start - 1 - t, listed, count)
-                    if kept == 0:
+            rare: Any = t
+            place: Any = np.int64(found[t])  # the first of window t in the match
+            count: Any = np.int64(-1)  # listed places of window t in the match; -1: they are not listed
+            for step in (-1, 1):
+                while True:
+                    own: Any = start if step < 0 else stop
+                    to = own + step
+                    if to < begin or to >= end or found[to] == NONE:
                         break
-                    count = kept
-                elif beside != found[start - 1]:
-                    break
-                start -= 1
-            while stop + 1 < end and found[stop + 1] != NONE:
-                beside = after[np.int64(found[stop])]
-                if beside == MIXED:
-                    if count < 0:
-                        count = _list_occurrences(np.int64(found[t]), later, listed)
-                    kept = _keep_beside(first, found[stop + 1], stop + 1 - t, listed, count)
-                    if kept == 0:
+                    beside = before[np.int64(found[own])] if step < 0 else after[np.int64(found[own])]
+                    if beside == MIXED:
+                        made, count = _go_on(
+                            found, first, later, amounts, length, t, start, stop, rare, to, place, count, listed, known
+                        )
+                        if made < 0:
+                            break
+                        place = made
+                    elif beside != found[to]:
                         break
-                    count = kept
-                elif beside != found[stop + 1]:
-                    break
-                stop += 1
+                    if amounts[np.int64(found[to])] < amounts[np.int64(found[rare])]:
+                        rare = to
+                    start, stop = min(start, to), max(stop, to)
             if number < len(rows):
-                place = np.int64(found[t]) if count < 0 else listed[0]  # ascending
                 rows[number], begins[number], ends[number] = d, start, stop + length
                 places[number] = place - (t - start)
             number += 1
