@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
@@ -146,7 +147,7 @@ def _group(
 
 
 def _regroup(found: Windows, wrong: list[Int64], most: int) -> None:
-    """Group windows by their words where different windows have equal fingerprints."""
+    """Group windows by their words where different windows have equal fingerprints; keeps digests, not words."""
     first, counts, words, length = found.first, found.counts, found.laid.words, found.length
     if most > _WRONG_ROOM:  # not all are listed
         members = np.flatnonzero(first != kernels.NONE)
@@ -156,7 +157,10 @@ def _regroup(found: Windows, wrong: list[Int64], most: int) -> None:
     places: dict[bytes, int] = {}
     totals: dict[int, int] = {}
     for place in members.tolist():
-        root = places.setdefault(words[place : place + length].tobytes(), place)
+        own = words[place : place + length]
+        key = blake2b(own.data, digest_size=16).digest()
+        while (root := places.setdefault(key, place)) != place and not np.array_equal(words[root : root + length], own):
+            key += b"+"  # another window has this digest
         first[place] = root
         totals[root] = totals.get(root, 0) + 1
     counts[list(totals)] = list(totals.values())
