@@ -28,6 +28,9 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "contains_any": (["a b", "c"],),
     "bm25": ("a b",),
     "eq": ("a b",),
+    "overlap": (pl.Series(["a b c"]),),
+    "overlap_share": (pl.Series(["a b c"]),),
+    "overlaps": (pl.Series(["a b c"]),),
 }
 """Of calls on rows; calls on frames take the column's name."""
 CALLS_ON_FRAMES = {
@@ -76,7 +79,7 @@ def test_a_frame_is_freed_after_each_call(
     held: Any = fresh() if accessor is TadocFrame else fresh().lazy()
     before = (fresh().tadoc.build_index("text"),) if name == "append_to" else ()
     column = () if name == "preview" else ("plain" if name == "compress" else "text",)
-    result = call(held, name, *before, *column)
+    result = call(held, name, *before, *column, *(ARGUMENTS["overlap"] if name == "overlap" else ()))
     if isinstance(result, pl.LazyFrame):
         result.collect()
     gone = weakref.ref(held)

@@ -158,7 +158,7 @@ def test_a_dictionary(tmp_path: Path, where: str | None, form: str) -> None:
         own += b" " * (-(len(start) + len(own)) % dictionary.ALIGNMENT)
         size = len(start) + len(own)
         checksum = dictionary._checksum(dictionary.VERSION, size, own)
-        start = dictionary._START.pack(dictionary.MAGIC, dictionary.VERSION, checksum, size)
+        start = dictionary._START.pack(dictionary.DICTIONARY.magic, dictionary.VERSION, checksum, size)
         return b"".join([start, own, *rest])
 
     refused(path, text(nested(form)), lambda: tadoc.Dictionary.load(path, verify=True), InvalidDictionaryError)

@@ -96,7 +96,7 @@ def _morphism(described: Any) -> Morphism | None:
     if not isinstance(lowercase, bool) or not isinstance(stopwords, list):
         raise ValueError("its header has no valid normalisation")
     if not all(isinstance(word, str) and _is_utf8(word) for word in stopwords):
-        raise ValueError("its header has a stop word that is no text")
+        raise ValueError("its header has a stop word that UTF-8 cannot hold")
     if described["normalize"] is None:
         return Morphism(None, lowercase, frozenset(stopwords))
     saved = expressions.read(described["normalize"])

@@ -260,7 +260,7 @@ def _go_on(
     """Return the first place of window ``t`` where a match also has the window ``to`` beside it, or -1; and the places.
 
     ``place`` is the first without it, ``rare`` the match's rarest window. A match is known by its first place and its
-    length: what was found of it and a window is kept.
+    length: the answer for it and a window is kept.
     """
     q, size = place - (t - start), 2 * (stop - start) + np.int64(to > stop)
     wanted = np.int64(found[to])
@@ -322,7 +322,7 @@ def find_matches(
     listed
         int64: scratch for the occurrences of a window.
     known
-        int64, a power of two by 4, at first -1: what is known of matches and windows beside them.
+        int64, a power of two by 4, at first -1: answers kept for matches and the windows beside them.
     rows, begins, ends, places
         int64 by match: document, place of the first word, of the one after the last, and first place in the reference.
         Empty: matches are only counted.
