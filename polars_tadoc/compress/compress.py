@@ -19,7 +19,7 @@ from polars_tadoc.engine.choose import Engine, EngineOption, choose, engines_for
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.repair.compressed import METHODS, NO_RULES, Compressed
+from polars_tadoc.kernels.repair.compressed import METHODS, NO_RULES
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
@@ -216,22 +216,18 @@ class Compression:
         with interruptible(), bar_of(len(text), "compress", self.progress) as bar:
             batches = DeviceBatches("compress", self.engine)
 
-            def make(rows: tuple[pl.Series, Int64]) -> list[_Made]:
-                made = _make_rules(*rows, self, bar, batches)
-                bar.update(len(rows[0]))
+            def make(rows: tuple[pl.Series, Int64]) -> pl.Series:
+                block, own = rows
+                if self.recent:
+                    made = _compress_like(block, own, self, self.recent, bar, batches)
+                else:
+                    made = _column(_compress_rows(block, own, self, bar, batches), self)
+                bar.update(len(block))
                 return made
 
-            def finish(made: list[_Made]) -> pl.Series:
-                return _column([_encode_made(one, self) for one in made], self)
-
             try:
-                if self.recent:  # encoding with an existing grammar calls Polars
-                    parts = []
-                    for rows in blocks:
-                        parts.append(_compress_like(*rows, self, self.recent, bar, batches))
-                        bar.update(len(rows[0]))
-                else:
-                    parts = map_on(engines, make, finish, blocks)
+                # encoding with an existing grammar calls Polars
+                parts = [make(block) for block in blocks] if self.recent else map_on(engines, make, blocks)
             except ValueError:
                 require_utf8(named)  # names the row of the whole column
                 raise
@@ -380,33 +376,24 @@ def _sizes(text: pl.Series) -> Int64:
     return text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
 
 
-_Made = tuple[Compressed, pl.Series | None]
-"""Compressed rows, and which are valid, None if all are."""
-
-
 def _compress_rows(text: pl.Series, sizes: Int64, how: Compression, bar: Bar, batches: DeviceBatches) -> list[_Block]:
     """Compress rows that share one grammar, or several if a GPU has too little memory to make one for all."""
-    return [_encode_made(made, how) for made in _make_rules(text, sizes, how, bar, batches)]
-
-
-def _make_rules(text: pl.Series, sizes: Int64, how: Compression, bar: Bar, batches: DeviceBatches) -> list[_Made]:
-    """Do as :func:`_compress_rows`, but leave the grammars in host memory to be encoded."""
     before = running_sum(sizes)
 
-    def work(first: int, stop: int, engine: Engine) -> _Made:
-        own = text[first:stop]
-        made = engine.kernels.compress_rows(
-            own, how.tokenizer, method=how.method, lossless=how.lossless, on_round=_shown_on(bar)
-        )
-        return made, own.is_not_null() if own.null_count() else None
+    def work(first: int, stop: int, engine: Engine) -> _Block:
+        return _compress_block(text[first:stop], how, bar, engine)
 
     return list(batches.each(how.engine_for(int(before[-1])), before, work, "bytes"))
 
 
-def _encode_made(made: _Made, how: Compression) -> _Block:
-    own, valid = made
-    gaps = (own.predicted_gaps, own.gap_offsets, own.gap_data)
-    return _encode(own.vocabulary, own.gap_vocabulary, own.rules, gaps, how, valid)
+def _compress_block(text: pl.Series, how: Compression, bar: Bar, engine: Engine) -> _Block:
+    """Compress rows that share one grammar."""
+    valid = text.is_not_null() if text.null_count() else None
+    made = engine.kernels.compress_rows(
+        text, how.tokenizer, method=how.method, lossless=how.lossless, on_round=_shown_on(bar)
+    )
+    gaps = (made.predicted_gaps, made.gap_offsets, made.gap_data)
+    return _encode(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
 
 
 def build_rules(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> LevelledRules:

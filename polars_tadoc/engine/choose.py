@@ -18,11 +18,9 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.option_signature import Default
 from polars_tadoc.runtime.parallel import map_apart
-from polars_tadoc.runtime.process.prefetch import finish_beside
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Made = TypeVar("Made")
 
 GPU_REPAYS_AT = 1 << 20
 """Symbols from which "auto" uses a GPU: with fewer, transferring the rows takes as long as a traversal on the CPU
@@ -178,16 +176,10 @@ def finishing_engine(engine: str | None, merged: Engine) -> Engine:
     return GPU if require_engine(engine) == "gpu" else merged
 
 
-def map_on(
-    engines: Sequence[Engine], make: Callable[[Item], Made], finish: Callable[[Made], Result], items: Sequence[Item]
-) -> list[Result]:
-    """Make something of each item on some engines, and finish it on the CPU; results in the items' order.
-
-    Items run side by side if all engines use CPU threads; otherwise the CPU finishes one while the next one is made.
-    """
-    if all(engine.resident is None for engine in engines):
-        return map_apart(lambda item: finish(make(item)), items)
-    return finish_beside(map(make, items), finish)
+def map_on(engines: Sequence[Engine], work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Call a function that uses some engines for each item: side by side if all engines use CPU threads."""
+    apart = all(engine.resident is None for engine in engines)
+    return map_apart(work, items) if apart else [work(item) for item in items]
 
 
 def release_all() -> None:

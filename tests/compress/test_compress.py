@@ -166,7 +166,7 @@ def test_grammars_are_cached_as_they_are_made() -> None:
 def test_what_a_device_makes_is_stored_as_what_the_cpu_makes(values: list[str | None]) -> None:
     """The way through a device, where there is none: its kernels are stood in for by the CPU's."""
     text = pl.Series("text", values, pl.String)
-    expected = tadoc.compress(text, engine="cpu", rows_per_grammar=3)
+    expected = tadoc.compress(text, engine="cpu")
     compressed: list[int] = []
 
     def stand_in(text: pl.Series, *arguments: Any, **options: Any) -> Compressed:
@@ -177,7 +177,7 @@ def test_what_a_device_makes_is_stored_as_what_the_cpu_makes(values: list[str | 
     device = Engine(kernels, ByteLRU(lambda: 1 << 20, lambda value: 1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module.Compression, "engine_for", lambda *_: device)
-        made = tadoc.compress(text, rows_per_grammar=3)
+        made = tadoc.compress(text)
     assert sum(compressed) == len(values)
     for field in ("symbols", "gaps"):
         assert made.ext.storage().struct.field(field).equals(expected.ext.storage().struct.field(field))

@@ -1,4 +1,4 @@
-"""Prefetches the next item while the current one is processed, or finishes items while the next ones are made.
+"""Prefetches the next item while the current one is processed.
 
 A partition of 236 MB of text takes 551 ms to read and decode; counting its words takes 24 ms on the CPU and 45 ms on a
 GPU, counting its trigrams 371 and 72 ms. Copying its 29 MB of symbols to the device takes 4.5 ms, all of which
@@ -10,18 +10,14 @@ benchmarks.gpu_streaming``).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from polars_tadoc.config import own_count, own_threads
-from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
 from polars_tadoc.runtime.process.threads import Task
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 _END: Final = object()
 
@@ -49,45 +45,3 @@ def read_ahead(items: Iterable[Item], has_room: Callable[[Item], bool] = lambda 
     finally:
         if coming is not None:
             coming.stop()
-
-
-MOST_FINISHING = 2
-"""Items that are finished at a time."""
-
-
-def finish_beside(items: Iterable[Item], finish: Callable[[Item], Result]) -> list[Result]:
-    """Finish each item in a thread of its own while the caller's thread makes the next ones; results in order.
-
-    Returns or raises only when no item is being finished any more. An interrupt ends also those.
-    """
-    arm()
-    since, threads = began(), own_count()
-    finishing: deque[Task[Result]] = deque()
-    results: list[Result] = []
-
-    def work(item: Item) -> Result:
-        with interruptible(since), own_threads(threads):
-            check()
-            return finish(item)
-
-    try:
-        for item in items:
-            finishing.append(Task(partial(work, item)))
-            try:
-                finishing[-1].start()
-            except RuntimeError:  # no thread can be started when the interpreter ends
-                finishing.pop()
-                results += [task.result() for task in finishing]
-                finishing.clear()
-                results.append(finish(item))
-            if len(finishing) == MOST_FINISHING:
-                results.append(finishing[0].result())
-                finishing.popleft()
-        results += [task.result() for task in finishing]
-    except BaseException as error:
-        cancel_where_meant_for_all(error, since)
-        raise
-    finally:
-        for task in finishing:
-            task.stop()
-    return results

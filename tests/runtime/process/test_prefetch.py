@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from polars_tadoc.runtime.process.prefetch import MOST_FINISHING, finish_beside, read_ahead
+from polars_tadoc.runtime.process.prefetch import read_ahead
 
 
 class Event:
@@ -97,69 +97,3 @@ def test_stopping_early_waits_for_what_is_being_made() -> None:
     assert made == [0, 1]
     time.sleep(0.15)
     assert made == [0, 1]
-
-
-def test_items_are_finished_in_order_while_the_next_are_made() -> None:
-    made = [threading.Event() for _ in range(6)]
-
-    def source() -> Iterator[int]:
-        for number, event in enumerate(made):
-            event.set()
-            yield number
-
-    def finish(number: int) -> tuple[int, bool]:
-        return number, made[min(number + 1, 5)].wait(10)
-
-    assert finish_beside(source(), finish) == [(number, True) for number in range(6)]
-    assert finish_beside([], finish) == []
-
-
-def test_few_items_are_finished_at_a_time() -> None:
-    at_once, most, lock = 0, 0, threading.Lock()
-
-    def finish(_: int) -> None:
-        nonlocal at_once, most
-        with lock:
-            at_once += 1
-            most = max(most, at_once)
-        time.sleep(0.01)
-        with lock:
-            at_once -= 1
-
-    finish_beside(range(10), finish)
-    assert most == MOST_FINISHING
-
-
-@pytest.mark.parametrize("bad", [0, 1, 4])
-def test_errors_of_finishing_end_all(bad: int) -> None:
-    begun: list[int] = []
-    ended: list[int] = []
-
-    def finish(number: int) -> None:
-        begun.append(number)
-        time.sleep(0.01)
-        ended.append(number)
-        if number == bad:
-            raise OSError(number)
-
-    with pytest.raises(OSError, match=str(bad)):
-        finish_beside(range(5), finish)
-    assert sorted(begun) == sorted(ended)
-
-
-def test_errors_of_making_wait_for_what_is_being_finished() -> None:
-    ended: list[int] = []
-
-    def source() -> Iterator[int]:
-        yield 0
-        raise KeyboardInterrupt
-
-    def finish(number: int) -> None:
-        time.sleep(0.05)
-        ended.append(number)
-
-    with pytest.raises(KeyboardInterrupt):
-        finish_beside(source(), finish)
-    assert ended in ([0], [])
-    time.sleep(0.1)
-    assert ended in ([0], [])

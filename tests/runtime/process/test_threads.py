@@ -15,7 +15,7 @@ from polars_tadoc.runtime import parallel
 from polars_tadoc.runtime.process.interpreter_exit import at_work
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.parallel import map_parallel
-from polars_tadoc.runtime.process.prefetch import finish_beside, read_ahead
+from polars_tadoc.runtime.process.prefetch import read_ahead
 from polars_tadoc.runtime.process.writer_thread import apart
 
 frame = pl.LazyFrame({"a": range(3)})
@@ -24,7 +24,6 @@ calls = {
     "nested": (lambda: map_parallel(lambda i: map_parallel(abs, [i, i]), range(-2, 0)), [[2, 2], [1, 1]]),
     "apart": (apart(lambda: "done"), "done"),
     "read_ahead": (lambda: list(read_ahead(range(3))), [0, 1, 2]),
-    "finish_beside": (lambda: finish_beside(range(3), lambda item: item * item), [0, 1, 4]),
     "at_work": (lambda: at_work()(lambda: "done")(), "done"),
     "batches": (lambda: [row for part in batches(frame) for row in part["a"]], [0, 1, 2]),
 }
@@ -59,9 +58,7 @@ print(len(kept))
 """
 
 
-@pytest.mark.parametrize(
-    "call", ["map_parallel", "nested", "apart", "read_ahead", "finish_beside", "at_work", "batches"]
-)
+@pytest.mark.parametrize("call", ["map_parallel", "nested", "apart", "read_ahead", "at_work", "batches"])
 def test_an_interrupt_at_any_place_leaves_nothing_waiting(call: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, call], capture_output=True, text=True, check=False, timeout=30
