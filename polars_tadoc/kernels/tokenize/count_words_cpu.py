@@ -246,5 +246,5 @@ def scan_piece(block: TextBlock, piece: Piece, table: Interned, ids: UInt32) -> 
         written += many
         if not is_done:
             piece = piece._replace(first_row=row, first_byte=byte)
-            table.reserve(table.distinct + 2 * BATCH_WORDS)
+            table.reserve(2 * BATCH_WORDS)  # twice as large
     return written
