@@ -67,7 +67,7 @@ TEXTS = [
 HAN = r"[\p{Han}\p{Hiragana}\p{Katakana}\u30fc]"
 TOPS = ("word_count", "term_vector", "sequence_count", "ranked_inverted_index", "cooccurrence")
 ANALYTICS = (*TOPS[:1], "sort", "inverted_index", *TOPS[1:])
-FORMS = ["frame", "text", "table", "top"]
+FORMS = ["frame", "categorical", "text", "table", "top"]
 Call = Callable[[], object]
 Times = dict[str, dict[tuple[str, str], float]]
 """By call, then engine and form of the result: milliseconds."""
@@ -77,6 +77,7 @@ def calls(plain: pl.DataFrame, packed: pl.DataFrame, folder: Path) -> Iterator[t
     """Give each public call: its name, the form of its result, and what runs it."""
     for name in ANALYTICS:
         yield name, "frame", lambda name=name: getattr(packed.tadoc, name)("text")  # type: ignore[misc]
+        yield name, "categorical", lambda name=name: getattr(packed.tadoc, name)("text", words="categorical")  # type: ignore[misc]
         yield name, "text", lambda name=name: getattr(plain.tadoc, name)("text")  # type: ignore[misc]
         yield name, "table", lambda name=name: getattr(tadoc, name)(packed["text"])  # type: ignore[misc]
         if name in TOPS:

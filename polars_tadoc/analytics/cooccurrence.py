@@ -14,11 +14,18 @@ from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.kernels.host.sequences.text_sequences import count_text_pairs
-from polars_tadoc.records.labelled_results import dictionary, numbers, to_arrow
+from polars_tadoc.records.labelled_results import dictionary, numbers, to_arrow, word_series
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.option_signature import Default, takes_options
-from polars_tadoc.traversal.options import Options, TokenizerOption, TopOnWorkers, require_min_count, require_top
+from polars_tadoc.traversal.options import (
+    Options,
+    TokenizerOption,
+    TopOnWorkers,
+    WordForm,
+    require_min_count,
+    require_top,
+)
 
 SCHEMA = pl.Schema({"word": pl.String, "other": pl.String, "count": pl.UInt64})
 
@@ -31,9 +38,9 @@ class Pairs(SequenceCounts):
         word, other = (dictionary(self.words, to_arrow(self.ids[:, k])) for k in range(2))
         return pa.table({"word": word, "other": other, "count": to_arrow(self.counts)})
 
-    def to_frame(self) -> pl.DataFrame:
+    def to_frame(self, form: WordForm = "string") -> pl.DataFrame:
         """Return a frame with the schema ``SCHEMA``."""
-        word, other = (self.words.take(self.ids[:, k]) for k in range(2))
+        word, other = (word_series(self.words, self.ids[:, k], form) for k in range(2))
         return pl.DataFrame([word.alias("word"), other.alias("other"), numbers("count", self.counts)])
 
 

@@ -19,12 +19,12 @@ from polars_tadoc.kernels.host.records.merge_counts import join_lists
 from polars_tadoc.kernels.primitives.lists import gather_lists
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
-from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists
+from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists, word_series
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import CountOptions, CountRequest
+from polars_tadoc.traversal.options import CountOptions, CountRequest, WordForm
 from polars_tadoc.traversal.selector import timed_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -63,10 +63,10 @@ class InvertedIndex:
         """Return a table with dictionary-encoded words."""
         return pa.table({"word": dictionary(self.words, self.ids), "documents": self._documents()})
 
-    def to_frame(self) -> pl.DataFrame:
+    def to_frame(self, form: WordForm = "string") -> pl.DataFrame:
         """Return a frame with the columns of :func:`schema`."""
         documents = from_arrow("documents", self._documents())
-        return pl.DataFrame([self.words.take(self.ids), self.labels.typed(documents)])
+        return pl.DataFrame([word_series(self.words, self.ids, form), self.labels.typed(documents)])
 
     def _documents(self) -> pa.Array:
         return lists(self.offsets, self.labels.arrow(self.rows))

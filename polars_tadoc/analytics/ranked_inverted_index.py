@@ -25,7 +25,7 @@ from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, runs_of_equal, word_columns
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import RunOptions, RunRequest
+from polars_tadoc.traversal.options import RunOptions, RunRequest, WordForm
 from polars_tadoc.traversal.selector import timed_source
 from polars_tadoc.traversal.source import prepare
 
@@ -66,10 +66,10 @@ class RankedInvertedIndex:
         sequences = sequence_lists(self.postings.words, self.postings.ids)
         return pa.table({"sequence": sequences, "documents": self._documents()})
 
-    def to_frame(self) -> pl.DataFrame:
+    def to_frame(self, form: WordForm = "string") -> pl.DataFrame:
         """Return a frame with the columns of :func:`schema`."""
         documents = self.labels.typed_counts(from_arrow("documents", self._documents()))
-        return pl.DataFrame([sequence_series(self.postings.words, self.postings.ids), documents])
+        return pl.DataFrame([sequence_series(self.postings.words, self.postings.ids, form), documents])
 
     def _documents(self) -> pa.Array:
         fields = [self.labels.arrow(self.postings.rows), to_arrow(self.postings.counts)]

@@ -15,7 +15,7 @@ from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.kernels.host.sequences.text_sequences import count_text_sequences
 from polars_tadoc.records.labelled_results import numbers, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import RunOptions, RunRequest
+from polars_tadoc.traversal.options import RunOptions, RunRequest, WordForm
 
 SCHEMA = pl.Schema({"sequence": pl.List(pl.String()), "count": pl.UInt64()})
 
@@ -27,9 +27,9 @@ class Sequences(SequenceCounts):
         """Return a table with lists of dictionary-encoded words."""
         return pa.table({"sequence": sequence_lists(self.words, self.ids), "count": to_arrow(self.counts)})
 
-    def to_frame(self) -> pl.DataFrame:
+    def to_frame(self, form: WordForm = "string") -> pl.DataFrame:
         """Return a frame with the schema ``SCHEMA``."""
-        return pl.DataFrame([sequence_series(self.words, self.ids), numbers("count", self.counts)])
+        return pl.DataFrame([sequence_series(self.words, self.ids, form), numbers("count", self.counts)])
 
 
 @dataclass(frozen=True)

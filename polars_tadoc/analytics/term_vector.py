@@ -19,13 +19,13 @@ from polars_tadoc.kernels.host.records.merge_counts import renumber
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
-from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow
+from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow, word_series
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, runs_of_equal
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import TopOptions, TopRequest
+from polars_tadoc.traversal.options import TopOptions, TopRequest, WordForm
 from polars_tadoc.traversal.selector import timed_strategy
 from polars_tadoc.traversal.source import prepare
 
@@ -70,9 +70,9 @@ class TermVectors:
             }
         )
 
-    def to_frame(self) -> pl.DataFrame:
+    def to_frame(self, form: WordForm = "string") -> pl.DataFrame:
         """Return a frame with the columns of :func:`schema`."""
-        words = self.documents.words.take(self.documents.ids)
+        words = word_series(self.documents.words, self.documents.ids, form)
         return pl.DataFrame([self.labels.series(self._rows()), words, numbers("count", self.documents.counts)])
 
     def _rows(self) -> UInt32:

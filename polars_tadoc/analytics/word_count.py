@@ -19,13 +19,13 @@ from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
-from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow
+from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow, word_series
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.runtime.plain_name import plain
-from polars_tadoc.traversal.options import TopOptions, TopRequest
+from polars_tadoc.traversal.options import TopOptions, TopRequest, WordForm
 from polars_tadoc.traversal.source import resident_rows
 from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, TEXT_BYTES, WORDS, naming_rows
 
@@ -59,9 +59,9 @@ class Selection:
         """Return a table with dictionary-encoded words; a short result has a dictionary of its own words only."""
         return pa.table({"word": dictionary(self.words, self.ids), "count": to_arrow(self.counts)})
 
-    def to_frame(self) -> pl.DataFrame:
+    def to_frame(self, form: WordForm = "string") -> pl.DataFrame:
         """Return a frame with the schema ``SCHEMA``."""
-        return pl.DataFrame([self.words.take(self.ids), numbers("count", self.counts)])
+        return pl.DataFrame([word_series(self.words, self.ids, form), numbers("count", self.counts)])
 
 
 class WordTransport(Transport[WordCounts]):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import polars as pl
@@ -17,10 +18,10 @@ from polars_tadoc.execute.stages import Stages
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.records.labelled_results import Labels
+from polars_tadoc.records.labelled_results import Labels, with_categories
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.interrupts import interruptible
-from polars_tadoc.traversal.options import Options
+from polars_tadoc.traversal.options import Options, WordForm, require_word_form
 
 
 class Result(Protocol):
@@ -29,8 +30,8 @@ class Result(Protocol):
     def to_arrow(self) -> pa.Table:
         """Return a table with dictionary-encoded words."""
 
-    def to_frame(self) -> pl.DataFrame:
-        """Return a frame."""
+    def to_frame(self, form: WordForm = "string") -> pl.DataFrame:
+        """Return a frame with words in a form."""
 
 
 Made = TypeVar("Made", bound=Result)
@@ -57,7 +58,18 @@ class Analytic(Aggregation[Part], Generic[Part, Made]):
 
     def frame(self, column: pl.Series, id: pl.Series | None = None, owner: object = None) -> pl.DataFrame:
         """Return a frame; errors as for :meth:`run`."""
-        return self.run(column, id, owner).to_frame()
+        return self.framed(self.run(column, id, owner))
+
+    def framed(self, made: Made) -> pl.DataFrame:
+        """Return a frame of a result, with words in the form that the call asks for."""
+        return made.to_frame(self.options.words)
+
+    def columns(self, id_type: pl.DataType | None = None) -> pl.Schema:
+        """Return the columns of the frame, given the type of the labels if there are any."""
+        schema = self.schema
+        if not isinstance(schema, pl.Schema):
+            schema = schema(id_type)
+        return schema if self.options.words == "string" else with_categories(schema)
 
     def answer(self, corpora: Sequence[Corpus], labels: Labels) -> Made:
         """Count in corpora held in memory; errors as for :meth:`run`."""
@@ -119,3 +131,19 @@ class Analytic(Aggregation[Part], Generic[Part, Made]):
     @abstractmethod
     def result(self, total: Part, labels: Labels) -> Made:
         """Make the result of all rows."""
+
+
+def asking_for_frames(make: Callable[..., Analytic[Any, Any]], options: Mapping[str, Any]) -> Analytic[Any, Any]:
+    """Make a call from its options and :class:`WordFormOption`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As ``make`` does; ``words`` is unknown.
+
+    """
+    own = dict(options)
+    words = own.pop("words", "string")
+    require_word_form(words)
+    analytic = make(**own)
+    return replace(analytic, options=replace(analytic.options, words=words))  # type: ignore[type-var]

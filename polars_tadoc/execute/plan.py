@@ -211,8 +211,7 @@ def _answer_packed(
             kept.keep(frame)
             corpora.append(corpus)
             require_row_numbers(int(corpus.rows[-1]) + 1 if corpus.document_count else 0)
-        made: pl.DataFrame = analytic.answer(corpora, kept.all()).to_frame()
-        return made
+        return analytic.framed(analytic.answer(corpora, kept.all()))
 
 
 def _shared_out(

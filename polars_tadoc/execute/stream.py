@@ -7,7 +7,7 @@ memory; the column and the result need not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
 from itertools import chain
 from typing import Any, Generic, Self
@@ -89,7 +89,8 @@ def stream_result(
         stages = Stages(analytic)
         for window in chain.from_iterable(in_parts(window, limit) for window in windows):
             own = Labels(None) if labels is None else Labels(window.frame[labels], window.first)
-            yield analytic.finish(stages.find_together(window.documents, window.first), own, stages.batches).to_frame()
+            found = stages.find_together(window.documents, window.first)
+            yield analytic.framed(analytic.finish(found, own, stages.batches))
     else:
         yield from _stream_groups(windows, analytic, labels, limit, checkpoint)
 
@@ -188,17 +189,21 @@ class _Found(Generic[Part]):
     def frames(self, labels: KeptLabels) -> Iterator[pl.DataFrame]:
         """Yield the result in frames of bounded size."""
         if self.spill is None:
-            yield self.analytic.finish(self.analytic.merge(self.fresh), labels.all(), self.stages.batches).to_frame()
+            yield self._finished(self.fresh, labels)
             return
         self._hand_over()
         given = 0
         for records in self._spill().merged(*self.analytic.limits, batch=self.batch):
             given += 1
-            yield self.analytic.ranged(records, labels.all()).to_frame()
+            yield self.analytic.framed(self.analytic.ranged(records, labels.all()))
             del records
             give_back_memory(self.grown)
         if not given:
-            yield self.analytic.finish(self.analytic.merge([]), labels.all(), self.stages.batches).to_frame()
+            yield self._finished([], labels)
+
+    def _finished(self, parts: Sequence[Any], labels: KeptLabels) -> pl.DataFrame:
+        total = self.analytic.merge(parts)
+        return self.analytic.framed(self.analytic.finish(total, labels.all(), self.stages.batches))
 
     @property
     def batch(self) -> int:

@@ -17,6 +17,7 @@ from polars_tadoc.kernels.primitives.to_arrow_cpu import spread, to_arrow
 from polars_tadoc.records.labelled_results import INDEX, Labels, from_arrow
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.arrow_memory import owned, view
+from polars_tadoc.traversal.options import WordForm
 
 CELLS = 1 << 24
 """Rows times queries per block: a block holds one byte per cell before it is packed to bits."""
@@ -68,7 +69,7 @@ class MatchedRows:
         names = pa.DictionaryArray.from_arrays(twigs, pa.array(self.names, pa.large_string()), safe=False)
         return pa.table({"id": labels, "query": names})
 
-    def to_frame(self) -> pl.DataFrame:
+    def to_frame(self, form: WordForm = "string") -> pl.DataFrame:
         """Return a frame with the columns of :func:`schema`."""
         rows = self._rows()
         labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))

@@ -64,10 +64,10 @@ def stream_weights(
         for records in counts.merged(batch=BATCH):
             totals.add(records)
         totals.settle()
-        yield request.finish(request.merge([]), kept.all(), stages.batches).to_frame()
+        yield request.framed(request.finish(request.merge([]), kept.all(), stages.batches))
         for records in counts.merged(batch=BATCH):
             terms = totals.given_to(_own_terms(request, records))
-            yield request.finish(terms, kept.all(), stages.batches).to_frame()
+            yield request.framed(request.finish(terms, kept.all(), stages.batches))
             del records, terms
             give_back_memory(limit // GROWN_SHARE)
 

@@ -25,13 +25,13 @@ from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.records.labelled_results import INDEX, Labels, dictionary, from_arrow
+from polars_tadoc.records.labelled_results import INDEX, Labels, dictionary, from_arrow, word_series
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import Float64, Int64, UInt32
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.scoring.weighting import Weighting
-from polars_tadoc.traversal.options import Options, TopOption, require_top
+from polars_tadoc.traversal.options import Options, TopOption, WordForm, require_top
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:
@@ -60,12 +60,12 @@ class WeightedWords:
         labels = rows if self.labels.values is None else self.labels.arrow(view(rows))
         return pa.table({"id": labels, "word": dictionary(self.words, ids), "weight": weights})
 
-    def to_frame(self) -> pl.DataFrame:
+    def to_frame(self, form: WordForm = "string") -> pl.DataFrame:
         """Return a frame with the columns of :func:`schema`."""
         offsets, ids, weights = self._on_host()
         rows = self._rows(offsets)
         labels = from_arrow("id", rows) if self.labels.values is None else self.labels.series(view(rows))
-        return pl.DataFrame([labels, self.words.take(view(ids)), from_arrow("weight", weights)])
+        return pl.DataFrame([labels, word_series(self.words, view(ids), form), from_arrow("weight", weights)])
 
     def _on_host(self) -> tuple[Int64, pa.Array, pa.Array]:
         kernels = self.engine.kernels

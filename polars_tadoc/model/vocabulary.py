@@ -68,6 +68,12 @@ class Vocabulary:
         return cast(pl.Series, pl.from_arrow(self.views(ids))).alias("word")
 
     @cached_property
+    def categories(self) -> tuple[pl.Series, UInt32]:
+        """The words as ``Categorical``, which keeps their numbers, and the number of each word, uint32 by word id."""
+        made = self.series.cast(pl.Categorical)
+        return made, made.to_physical().to_numpy()
+
+    @cached_property
     def offsets(self) -> Int64:
         """Start of each word in :attr:`data`, int64, length words + 1."""
         if len(self.strings) == 0:

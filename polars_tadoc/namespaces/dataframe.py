@@ -9,27 +9,27 @@ from typing import Any, BinaryIO, Unpack
 import polars as pl
 
 from polars_tadoc.analytics import to_csr as to_csr_analytic
-from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest, bm25_weights
+from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest, bm25_weights
 from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest, drop_repeats
 from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest, overlap
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, repeats
-from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest, cooccurrence
+from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest, ranked_inverted_index
 from polars_tadoc.analytics.sequence_count import SequenceCountRequest, sequence_count
 from polars_tadoc.analytics.sort import SortRequest, sort
 from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
-from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest, tfidf
+from polars_tadoc.analytics.tfidf import TFIDFRequest, tfidf
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest, twig_filter
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.errors import ColumnMissingError
-from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.analytic import Analytic, asking_for_frames
 from polars_tadoc.execute.columns import (
     compressed_column,
     label_column,
@@ -40,6 +40,15 @@ from polars_tadoc.execute.columns import (
 )
 from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
 from polars_tadoc.index.index import Index
+from polars_tadoc.namespaces.frame_options import (
+    WORD_FORM,
+    BM25WeightsInFrames,
+    CooccurrenceInFrames,
+    CountInFrames,
+    RunInFrames,
+    TFIDFInFrames,
+    TopInFrames,
+)
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
@@ -49,7 +58,6 @@ from polars_tadoc.runtime.process.fork import require_threads
 from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import writable_place
-from polars_tadoc.traversal.options import CountOptions, RunOptions, TopOptions
 from polars_tadoc.twig.twig_set import TwigSet
 
 LABELS = "Name of a column of the frame whose values label the rows; default: row numbers."
@@ -367,8 +375,8 @@ class TadocFrame:
         """
         self._df.lazy().tadoc.sink_parquet(path, partition_by=partition_by, **options)  # type: ignore[attr-defined]
 
-    @documented_by(word_count)
-    def word_count(self, column: str | None = None, **options: Unpack[TopOptions]) -> pl.DataFrame:
+    @documented_by(word_count, words=WORD_FORM)
+    def word_count(self, column: str | None = None, **options: Unpack[TopInFrames]) -> pl.DataFrame:
         """Count the words of a compressed column (optional if there is only one).
 
         Returns
@@ -385,10 +393,10 @@ class TadocFrame:
         [('cat', 1), ('dog', 1)]
 
         """
-        return self._answer(WordCountRequest.from_arguments(**options), column)
+        return self._answer(asking_for_frames(WordCountRequest.from_arguments, options), column)
 
-    @documented_by(sort)
-    def sort(self, column: str | None = None, **options: Unpack[CountOptions]) -> pl.DataFrame:
+    @documented_by(sort, words=WORD_FORM)
+    def sort(self, column: str | None = None, **options: Unpack[CountInFrames]) -> pl.DataFrame:
         """List the words of a compressed column (optional if there is only one) in code point order.
 
         Returns
@@ -405,11 +413,11 @@ class TadocFrame:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        return self._answer(SortRequest.from_arguments(**options), column)
+        return self._answer(asking_for_frames(SortRequest.from_arguments, options), column)
 
-    @documented_by(inverted_index, id=LABELS)
+    @documented_by(inverted_index, id=LABELS, words=WORD_FORM)
     def inverted_index(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[CountOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[CountInFrames]
     ) -> pl.DataFrame:
         """List the rows that contain each word of a compressed column (optional if there is only one).
 
@@ -427,7 +435,7 @@ class TadocFrame:
         [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
 
         """
-        return self._answer(InvertedIndexRequest.from_arguments(**options), column, id)
+        return self._answer(asking_for_frames(InvertedIndexRequest.from_arguments, options), column, id)
 
     @documented_by(
         build_index,
@@ -528,9 +536,9 @@ class TadocFrame:
         metadata = None if known is None else self._df.select(known.columns)
         return index.append(texts, id=ids, metadata=metadata, upsert=upsert, strategy=strategy, engine=engine)
 
-    @documented_by(term_vector, id=LABELS)
+    @documented_by(term_vector, id=LABELS, words=WORD_FORM)
     def term_vector(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TopOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TopInFrames]
     ) -> pl.DataFrame:
         """Count the words of each row of a compressed column (optional if there is only one).
 
@@ -548,11 +556,11 @@ class TadocFrame:
         [('mon', 'be', 2), ('tue', 'do', 1)]
 
         """
-        return self._answer(TermVectorRequest.from_arguments(**options), column, id)
+        return self._answer(asking_for_frames(TermVectorRequest.from_arguments, options), column, id)
 
-    @documented_by(bm25_weights, id=LABELS)
+    @documented_by(bm25_weights, id=LABELS, words=WORD_FORM)
     def bm25_weights(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[BM25WeightsOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[BM25WeightsInFrames]
     ) -> pl.DataFrame:
         """Weigh each row's words by BM25, compressed or String (optional if only one is compressed).
 
@@ -571,11 +579,11 @@ class TadocFrame:
         [('mon', 'be', 0.3412), ('tue', 'do', 0.3578)]
 
         """
-        return self._answer(BM25WeightsRequest.from_arguments(**options), column, id)
+        return self._answer(asking_for_frames(BM25WeightsRequest.from_arguments, options), column, id)
 
-    @documented_by(tfidf, id=LABELS)
+    @documented_by(tfidf, id=LABELS, words=WORD_FORM)
     def tfidf(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TFIDFOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TFIDFInFrames]
     ) -> pl.DataFrame:
         """Weigh each row's words by TF-IDF, compressed or String (optional if only one is compressed).
 
@@ -594,7 +602,7 @@ class TadocFrame:
         [('mon', 'be', 0.706), ('tue', 'do', 0.8148)]
 
         """
-        return self._answer(TFIDFRequest.from_arguments(**options), column, id)
+        return self._answer(asking_for_frames(TFIDFRequest.from_arguments, options), column, id)
 
     @documented_by(twig_filter, id=LABELS)
     def twig_filter(
@@ -650,8 +658,8 @@ class TadocFrame:
         """
         return to_csr_analytic.to_csr(self._text("to_csr", column), **options)
 
-    @documented_by(sequence_count)
-    def sequence_count(self, column: str | None = None, **options: Unpack[RunOptions]) -> pl.DataFrame:
+    @documented_by(sequence_count, words=WORD_FORM)
+    def sequence_count(self, column: str | None = None, **options: Unpack[RunInFrames]) -> pl.DataFrame:
         """Count the sequences of n words in a compressed column (optional if there is only one).
 
         Returns
@@ -668,11 +676,11 @@ class TadocFrame:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        return self._answer(SequenceCountRequest.from_arguments(**options), column)
+        return self._answer(asking_for_frames(SequenceCountRequest.from_arguments, options), column)
 
-    @documented_by(ranked_inverted_index, id=LABELS)
+    @documented_by(ranked_inverted_index, id=LABELS, words=WORD_FORM)
     def ranked_inverted_index(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RunOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RunInFrames]
     ) -> pl.DataFrame:
         """List the rows that contain each sequence of n words of a compressed column, by descending count.
 
@@ -691,10 +699,10 @@ class TadocFrame:
         [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
 
         """
-        return self._answer(RankedInvertedIndexRequest.from_arguments(**options), column, id)
+        return self._answer(asking_for_frames(RankedInvertedIndexRequest.from_arguments, options), column, id)
 
-    @documented_by(cooccurrence)
-    def cooccurrence(self, column: str | None = None, **options: Unpack[CooccurrenceOptions]) -> pl.DataFrame:
+    @documented_by(cooccurrence, words=WORD_FORM)
+    def cooccurrence(self, column: str | None = None, **options: Unpack[CooccurrenceInFrames]) -> pl.DataFrame:
         """Count the pairs of words within a window in a compressed column.
 
         Returns
@@ -711,7 +719,7 @@ class TadocFrame:
         [('be', 'to', 2)]
 
         """
-        return self._answer(CooccurrenceRequest.from_arguments(**options), column)
+        return self._answer(asking_for_frames(CooccurrenceRequest.from_arguments, options), column)
 
     @documented_by(repeats, id=LABELS)
     def repeats(

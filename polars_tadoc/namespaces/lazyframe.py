@@ -11,7 +11,7 @@ from typing import Annotated, Any, BinaryIO, TypedDict, Unpack
 import polars as pl
 import polars.selectors as cs
 
-from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
+from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
 from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest
 from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
@@ -19,7 +19,7 @@ from polars_tadoc.analytics.cleaning.overlap import schema as overlap_schema
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.analytics.cleaning.repeats import schema as repeats_schema
-from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
+from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
 from polars_tadoc.analytics.info import InfoRequest
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
@@ -27,14 +27,14 @@ from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequ
 from polars_tadoc.analytics.sequence_count import SequenceCountRequest
 from polars_tadoc.analytics.sort import SortRequest
 from polars_tadoc.analytics.term_vector import TermVectorRequest
-from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
+from polars_tadoc.analytics.tfidf import TFIDFRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.engine.host_memory import share_out, telling_share
-from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.execute.analytic import Analytic, asking_for_frames
 from polars_tadoc.execute.columns import (
     compressed_column,
     label_column,
@@ -61,6 +61,14 @@ from polars_tadoc.index.store.place import index_folder
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.namespaces.expr import TadocExpr
+from polars_tadoc.namespaces.frame_options import (
+    BM25WeightsInFrames,
+    CooccurrenceInFrames,
+    CountInFrames,
+    RunInFrames,
+    TFIDFInFrames,
+    TopInFrames,
+)
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.pushdown import most_partitions
@@ -76,7 +84,7 @@ from polars_tadoc.storage.addresses import Address, require_utf8
 from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import writable_place, writing
-from polars_tadoc.traversal.options import CountOptions, Options, RunOptions, TopOptions, require_memory_limit
+from polars_tadoc.traversal.options import Options, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
 MEMORY_LIMIT = """Bytes, or a number with a unit ("2GB", "512MiB"): the plan runs batch by batch, and its data stays
@@ -101,27 +109,27 @@ class PlanOptions(TypedDict, total=False):
     checkpoint: Annotated[str | os.PathLike[str] | None, Default(None)]
 
 
-class CountInPlans(CountOptions, PlanOptions, total=False):
+class CountInPlans(CountInFrames, PlanOptions, total=False):
     """Options of calls in a lazy plan."""
 
 
-class TopInPlans(TopOptions, PlanOptions, total=False):
+class TopInPlans(TopInFrames, PlanOptions, total=False):
     """Options of calls in a lazy plan."""
 
 
-class RunInPlans(RunOptions, PlanOptions, total=False):
+class RunInPlans(RunInFrames, PlanOptions, total=False):
     """Options of calls in a lazy plan."""
 
 
-class CooccurrenceInPlans(CooccurrenceOptions, PlanOptions, total=False):
+class CooccurrenceInPlans(CooccurrenceInFrames, PlanOptions, total=False):
     """Options of the call in a lazy plan."""
 
 
-class BM25WeightsInPlans(BM25WeightsOptions, PlanOptions, total=False):
+class BM25WeightsInPlans(BM25WeightsInFrames, PlanOptions, total=False):
     """Options of the call in a lazy plan."""
 
 
-class TFIDFInPlans(TFIDFOptions, PlanOptions, total=False):
+class TFIDFInPlans(TFIDFInFrames, PlanOptions, total=False):
     """Options of the call in a lazy plan."""
 
 
@@ -737,7 +745,7 @@ class TadocLazyFrame:
         """Make a node of an analytic, from all options except those of :class:`PlanOptions`."""
         own = dict(options)
         memory_limit, checkpoint = own.pop("memory_limit"), own.pop("checkpoint")
-        analytic = make(**own)
+        analytic = asking_for_frames(make, own)
         limit = require_memory_limit(memory_limit)
         lf = self._lf
         columns = lf.collect_schema()
@@ -745,8 +753,6 @@ class TadocLazyFrame:
         if isinstance(analytic, TwigFilterRequest):
             analytic = replace(analytic, column=name)
         labels = None if id is None else label_column(columns, id, analytic.name)
-        schema = analytic.schema
-        if not isinstance(schema, pl.Schema):
-            schema = schema(None if labels is None else columns[labels])
+        schema = analytic.columns(None if labels is None else columns[labels])
         folder = None if checkpoint is None else require_path("checkpoint", checkpoint, analytic.name)
         return ask(lf, analytic, name, labels, limit, schema, folder)

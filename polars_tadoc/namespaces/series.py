@@ -9,7 +9,7 @@ from typing import Unpack
 import polars as pl
 
 from polars_tadoc.analytics import to_csr as to_csr_analytic
-from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
+from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
 from polars_tadoc.analytics.cleaning.drop_repeats import drop_repeats
 from polars_tadoc.analytics.cleaning.options import (
     DropRepeatsOptions,
@@ -22,23 +22,32 @@ from polars_tadoc.analytics.cleaning.overlap import OverlapRequest, overlap_shar
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.analytics.cleaning.shares import novelty, repeated_share
-from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
+from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
 from polars_tadoc.analytics.sequence_count import SequenceCountRequest
 from polars_tadoc.analytics.sort import SortRequest
 from polars_tadoc.analytics.term_vector import TermVectorRequest
-from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
+from polars_tadoc.analytics.tfidf import TFIDFRequest
 from polars_tadoc.analytics.twig_filter import twig_filter
 from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
+from polars_tadoc.execute.analytic import asking_for_frames
 from polars_tadoc.index.construct.build import IndexOptions, build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.dataframe import TadocFrame
+from polars_tadoc.namespaces.frame_options import (
+    BM25WeightsInFrames,
+    CooccurrenceInFrames,
+    CountInFrames,
+    RunInFrames,
+    TFIDFInFrames,
+    TopInFrames,
+)
 from polars_tadoc.rows.bm25 import BM25Options, bm25
 from polars_tadoc.rows.content_hash import content_hash
 from polars_tadoc.rows.equals import EqualsRequest as Comparison
@@ -49,7 +58,7 @@ from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.process.fork import require_threads
-from polars_tadoc.traversal.options import CountOptions, RunOptions, TokenizerOption, TopOptions
+from polars_tadoc.traversal.options import TokenizerOption
 from polars_tadoc.twig.twig_set import TwigSet
 
 _documented = partial(documented_by, id="Labels of the rows, one for each; default: row numbers.")
@@ -306,7 +315,7 @@ class TadocSeries:
         return TwigFilterRowsRequest.from_arguments(queries, **options).run(self._series)
 
     @_documented(TadocFrame.word_count)
-    def word_count(self, **options: Unpack[TopOptions]) -> pl.DataFrame:
+    def word_count(self, **options: Unpack[TopInFrames]) -> pl.DataFrame:
         """Count words.
 
         Examples
@@ -317,10 +326,10 @@ class TadocSeries:
         [('to', 2), ('be', 1), ('do', 1)]
 
         """
-        return WordCountRequest.from_arguments(**options).run(self._series).to_frame()
+        return asking_for_frames(WordCountRequest.from_arguments, options).frame(self._series)
 
     @_documented(TadocFrame.sort)
-    def sort(self, **options: Unpack[CountOptions]) -> pl.DataFrame:
+    def sort(self, **options: Unpack[CountInFrames]) -> pl.DataFrame:
         """List words in code point order.
 
         Examples
@@ -332,10 +341,10 @@ class TadocSeries:
         [('be', 2), ('not', 1), ('to', 2)]
 
         """
-        return SortRequest.from_arguments(**options).run(self._series).to_frame()
+        return asking_for_frames(SortRequest.from_arguments, options).frame(self._series)
 
     @_documented(TadocFrame.inverted_index)
-    def inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[CountOptions]) -> pl.DataFrame:
+    def inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[CountInFrames]) -> pl.DataFrame:
         """List the rows that contain each word.
 
         Examples
@@ -347,7 +356,7 @@ class TadocSeries:
         [('be', [0]), ('do', [1]), ('to', [0, 1])]
 
         """
-        return InvertedIndexRequest.from_arguments(**options).run(self._series, id).to_frame()
+        return asking_for_frames(InvertedIndexRequest.from_arguments, options).frame(self._series, id)
 
     @documented_by(build_index)
     def build_index(self, *, id: pl.Series | None = None, **options: Unpack[IndexOptions]) -> Index:
@@ -365,7 +374,7 @@ class TadocSeries:
         return build_index(self._series, id=id, **options)
 
     @_documented(TadocFrame.term_vector)
-    def term_vector(self, *, id: pl.Series | None = None, **options: Unpack[TopOptions]) -> pl.DataFrame:
+    def term_vector(self, *, id: pl.Series | None = None, **options: Unpack[TopInFrames]) -> pl.DataFrame:
         """Count the words of each row.
 
         Examples
@@ -377,10 +386,10 @@ class TadocSeries:
         [(0, 'be', 2), (1, 'do', 1)]
 
         """
-        return TermVectorRequest.from_arguments(**options).run(self._series, id).to_frame()
+        return asking_for_frames(TermVectorRequest.from_arguments, options).frame(self._series, id)
 
     @_documented(TadocFrame.bm25_weights)
-    def bm25_weights(self, *, id: pl.Series | None = None, **options: Unpack[BM25WeightsOptions]) -> pl.DataFrame:
+    def bm25_weights(self, *, id: pl.Series | None = None, **options: Unpack[BM25WeightsInFrames]) -> pl.DataFrame:
         """Weigh each row's words by BM25.
 
         Examples
@@ -392,10 +401,10 @@ class TadocSeries:
         True
 
         """
-        return BM25WeightsRequest.from_arguments(**options).run(self._series, id).to_frame()
+        return asking_for_frames(BM25WeightsRequest.from_arguments, options).frame(self._series, id)
 
     @_documented(TadocFrame.tfidf)
-    def tfidf(self, *, id: pl.Series | None = None, **options: Unpack[TFIDFOptions]) -> pl.DataFrame:
+    def tfidf(self, *, id: pl.Series | None = None, **options: Unpack[TFIDFInFrames]) -> pl.DataFrame:
         """Weigh each row's words by TF-IDF.
 
         Examples
@@ -407,7 +416,7 @@ class TadocSeries:
         True
 
         """
-        return TFIDFRequest.from_arguments(**options).run(self._series, id).to_frame()
+        return asking_for_frames(TFIDFRequest.from_arguments, options).frame(self._series, id)
 
     @documented_by(TadocFrame.to_csr)
     def to_csr(self, **options: Unpack[to_csr_analytic.ToCSROptions]) -> tuple[to_csr_analytic.CSR, pl.Series]:
@@ -425,7 +434,7 @@ class TadocSeries:
         return to_csr_analytic.to_csr(self._series, **options)
 
     @_documented(TadocFrame.sequence_count)
-    def sequence_count(self, **options: Unpack[RunOptions]) -> pl.DataFrame:
+    def sequence_count(self, **options: Unpack[RunInFrames]) -> pl.DataFrame:
         """Count the sequences of n words.
 
         Examples
@@ -437,10 +446,10 @@ class TadocSeries:
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        return SequenceCountRequest.from_arguments(**options).run(self._series).to_frame()
+        return asking_for_frames(SequenceCountRequest.from_arguments, options).frame(self._series)
 
     @_documented(TadocFrame.ranked_inverted_index)
-    def ranked_inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[RunOptions]) -> pl.DataFrame:
+    def ranked_inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[RunInFrames]) -> pl.DataFrame:
         """List the rows that contain each sequence of n words, by descending count.
 
         Examples
@@ -452,10 +461,10 @@ class TadocSeries:
         [(['to', 'be'], [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}])]
 
         """
-        return RankedInvertedIndexRequest.from_arguments(**options).run(self._series, id).to_frame()
+        return asking_for_frames(RankedInvertedIndexRequest.from_arguments, options).frame(self._series, id)
 
     @_documented(TadocFrame.cooccurrence)
-    def cooccurrence(self, **options: Unpack[CooccurrenceOptions]) -> pl.DataFrame:
+    def cooccurrence(self, **options: Unpack[CooccurrenceInFrames]) -> pl.DataFrame:
         """Count the pairs of words within a window.
 
         Examples
@@ -467,7 +476,7 @@ class TadocSeries:
         [('be', 'to', 2)]
 
         """
-        return CooccurrenceRequest.from_arguments(**options).run(self._series).to_frame()
+        return asking_for_frames(CooccurrenceRequest.from_arguments, options).frame(self._series)
 
     @_documented(TadocFrame.repeats)
     def repeats(self, *, id: pl.Series | None = None, **options: Unpack[RepeatsOptions]) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.kernels.host.records.merge_counts import renumber
 from polars_tadoc.kernels.primitives.to_arrow_cpu import to_arrow as in_arrow
 from polars_tadoc.model.text_type import STORAGE, Text
 from polars_tadoc.model.vocabulary import Vocabulary
@@ -50,10 +51,39 @@ def sequence_lists(words: Vocabulary, sequences: UInt32) -> pa.LargeListArray:
     return lists(_every(n, count + 1), dictionary(words, sequences.reshape(-1)))
 
 
-def sequence_series(words: Vocabulary, sequences: UInt32) -> pl.Series:
-    """Make a list of words from each row of word ids."""
+def word_series(words: Vocabulary, ids: UInt32, form: str) -> pl.Series:
+    """Make a series of words from their ids, as strings or categories."""
+    if form == "string":
+        return words.take(ids)
+    numbers = _category_numbers(words, ids)
+    if numbers is None:
+        return from_arrow("word", dictionary(words, ids))
+    return from_arrow("word", numbers).cat.to(pl.Categorical)
+
+
+def sequence_series(words: Vocabulary, sequences: UInt32, form: str = "string") -> pl.Series:
+    """Make a list of words from each row of word ids, as strings or categories."""
     count, n = sequences.shape
-    return from_arrow("sequence", lists(_every(n, count + 1), words.views(sequences.reshape(-1))))
+    offsets, ids = _every(n, count + 1), sequences.reshape(-1)
+    if form == "string":
+        return from_arrow("sequence", lists(offsets, words.views(ids)))
+    numbers = _category_numbers(words, ids)
+    if numbers is None:
+        return from_arrow("sequence", lists(offsets, dictionary(words, ids)))
+    return from_arrow("sequence", lists(offsets, numbers)).list.eval(pl.element().cat.to(pl.Categorical))
+
+
+def _category_numbers(words: Vocabulary, ids: UInt32) -> pa.Array | None:
+    """Return the numbers by which Polars knows words; None if a few words are faster given as strings."""
+    if 2 * len(ids) < len(words) and "categories" not in words.__dict__:
+        return None
+    return to_arrow(renumber([ids], [words.categories[1]]))
+
+
+def with_categories(schema: pl.Schema) -> pl.Schema:
+    """Return the columns of a result whose words are categories."""
+    held = {"word": pl.Categorical(), "other": pl.Categorical(), "sequence": pl.List(pl.Categorical())}
+    return pl.Schema({name: held.get(name, dtype) for name, dtype in schema.items()})
 
 
 def _every(step: int, count: int) -> Int64:

@@ -26,6 +26,7 @@ UNITS = {"": 1, "b": 1} | {
 """Bytes by unit, in lower case."""
 
 StrategyName = Literal["auto", "top_down", "bottom_up"]
+WordForm = Literal["string", "categorical"]
 
 
 class TopOption(TypedDict, total=False):
@@ -50,6 +51,12 @@ class StrategyOption(TypedDict, total=False):
     """Traversal strategy."""
 
     strategy: Annotated[str, Default("auto")]
+
+
+class WordFormOption(TypedDict, total=False):
+    """How frames hold words."""
+
+    words: Annotated[WordForm, Default("string")]
 
 
 class WordOptions(MorphismOptions, StrategyOption, total=False):
@@ -81,6 +88,8 @@ class Options:
     engine: str | None
     tokenizer: Tokenizer | None = None
     """Tokenizer of plain text; None: words."""
+    words: WordForm = "string"
+    """How frames hold words."""
 
     @classmethod
     @takes_options
@@ -171,6 +180,12 @@ def require_strategy(strategy: str) -> None:
     """Raise ``ValueError`` for an unknown strategy."""
     if strategy not in get_args(StrategyName):
         raise ValueError(f'strategy={strategy!r}: use "auto", "top_down" or "bottom_up"')
+
+
+def require_word_form(words: str) -> None:
+    """Raise ``ValueError`` for an unknown form of words."""
+    if words not in get_args(WordForm):
+        raise ValueError(f'words={words!r}: use "string" or "categorical"')
 
 
 def require_top(top: object) -> int | None:

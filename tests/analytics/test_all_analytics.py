@@ -182,6 +182,42 @@ def _options(call: str) -> set[str]:
     return set(getattr(tadoc, call).__signature__.parameters)
 
 
+def _categories(dtype: pl.DataType) -> pl.DataType:
+    return {"String": pl.Categorical(), "List(String)": pl.List(pl.Categorical)}.get(str(dtype), dtype)
+
+
+@pytest.mark.parametrize("call", ["word_count", *ARGUMENTS])
+def test_words_as_categories(engine: str, call: str) -> None:
+    """The same words in the same order, of type ``Categorical``; in lazy plans, under a limit and of no rows too."""
+    named = {"id": "dates"} if call in LABELLED else {}
+    for column in (COLUMN, COLUMN.tadoc.decompress(), COLUMN.clear(), COLUMN.tadoc.decompress().clear()):
+        frame = column.to_frame().with_columns(LABELS["dates"].head(len(column)).alias("dates"))
+        strings = getattr(frame.tadoc, call)("text", engine=engine, **named)
+        got = getattr(frame.tadoc, call)("text", words="categorical", engine=engine, **named)
+        types = {name: dtype if name == "documents" else _categories(dtype) for name, dtype in strings.schema.items()}
+        assert dict(got.schema) == types
+        assert got.cast(strings.schema).equals(strings)
+        for limit in (None, "2GB"):
+            lazy = getattr(frame.lazy().tadoc, call)
+            plan = lazy("text", words="categorical", engine=engine, memory_limit=limit, **named)
+            assert plan.collect_schema() == got.schema
+            assert plan.collect().equals(got)
+    alone = {} if call not in LABELLED else {"id": LABELS["dates"].head(len(COLUMN))}
+    assert getattr(COLUMN.tadoc, call)(words="categorical", engine=engine, **alone).schema == got.schema
+    with pytest.raises(ValueError, match='words=\'enum\': use "string" or "categorical"'):
+        getattr(COLUMN.tadoc, call)(words="enum")
+
+
+@pytest.mark.parametrize("call", ["word_count", "term_vector", "sequence_count", "cooccurrence", "tfidf"])
+def test_a_few_of_many_words_as_categories(engine: str, call: str) -> None:
+    frame = pl.DataFrame({"text": [" ".join(f"w{number:02}" for number in range(90))]}).tadoc.compress("text")
+    got = getattr(frame.tadoc, call)("text", top=2, words="categorical", engine=engine)
+    strings = getattr(frame.tadoc, call)("text", top=2, engine=engine)
+    assert len(got) == 2
+    assert got.cast(strings.schema).equals(strings)
+    assert [_categories(dtype) for dtype in strings.dtypes] == got.dtypes
+
+
 _COUNT, _ROW = pa.uint64(), pa.uint32()
 ARROW: dict[str, dict[str, Any]] = {
     "sort": {"word": "word", "count": _COUNT},
