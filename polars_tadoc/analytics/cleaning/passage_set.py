@@ -11,9 +11,10 @@ import polars as pl
 from polars_tadoc.analytics.cleaning import passage_set_file
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
 from polars_tadoc.analytics.cleaning.options import PassageSetOptions, reading_of, require_length
+from polars_tadoc.analytics.cleaning.passage_table import PassageTable
 from polars_tadoc.analytics.cleaning.windows import find_windows
 from polars_tadoc.kernels.host.passages import matches as kernels
-from polars_tadoc.kernels.host.passages.windows import NONE, power_of
+from polars_tadoc.kernels.host.passages.windows import NONE, fingerprints_of
 from polars_tadoc.kernels.host.records.number_words import number_words
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.arguments import require_path
@@ -23,9 +24,6 @@ from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.traversal.text_corpus import is_text
-
-BITS_A_WINDOW = 16
-"""Bits of the filter for each distinct window; one of as many foreign windows passes, about."""
 
 
 class PassageSet:
@@ -72,12 +70,7 @@ class PassageSet:
         tokenizer, self.morphism = reading_of(options)
         self.laid = lay_out(reference, "PassageSet", tokenizer, self.morphism)
         self.first = find_windows(self.laid, self.length).first
-        firsts = int(np.count_nonzero(self.first == np.arange(len(self.first), dtype=np.uint32)))
-        self.slots = np.zeros(1 << (2 * firsts).bit_length(), np.uint64)
-        self.bits = np.zeros(1 << (BITS_A_WINDOW * firsts // 64).bit_length(), np.uint64)
-        kernels.fill_table(
-            self.laid.words, self.laid.starts, self.length, power_of(self.length), self.first, self.slots, self.bits
-        )
+        self.table = PassageTable.of(self.laid, self.length, self.first)
 
     @property
     def rows(self) -> int:
@@ -210,13 +203,13 @@ def read(known: PassageSet, column: pl.Series, call: str) -> LaidWords:
 
 def find(known: PassageSet, laid: LaidWords) -> UInt32:
     """Return the first place in the reference of each window of a column read by :meth:`read`."""
-    found = np.empty(len(laid.words), np.uint32)
-    power = power_of(known.length)
+    found, table = np.empty(len(laid.words), np.uint32), known.table
+    fingerprints = fingerprints_of(table.seed, known.length)
 
     def search(rows: tuple[int, int]) -> None:
         a, b = rows
-        table: Any = (known.slots, known.bits, known.laid.words, known.first)
-        kernels.find_windows(laid.words, laid.starts[a : b + 1], known.length, power, *table, found)
+        reference: Any = (table.slots, table.bits, known.laid.words, known.first)
+        kernels.find_windows(laid.words, laid.starts[a : b + 1], known.length, *fingerprints, *reference, found)
 
     map_parallel(search, weighted_chunks(laid.starts))
     return found

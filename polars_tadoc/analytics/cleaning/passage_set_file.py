@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polars_tadoc.analytics.cleaning.laid_words import MOST_WORDS, LaidWords
+from polars_tadoc.analytics.cleaning.passage_table import PassageTable
 from polars_tadoc.compress.compress import require_known
 from polars_tadoc.dictionary.file import Arrays, Form, whole
 from polars_tadoc.dictionary.file import read as read_arrays
@@ -37,6 +38,7 @@ def write(path: Path, known: PassageSet) -> None:
     """Write a file atomically; errors as for :meth:`PassageSet.save`."""
     laid, morphism = known.laid, known.morphism
     contents: dict[str, Any] = {"length": known.length, "tokenizers": list(laid.tokenizers), "morphism": None}
+    contents["seed"] = f"{known.table.seed:032x}"
     if morphism is not None:
         try:
             form = None if morphism.normalize is None else expressions.encode(morphism.normalize)
@@ -53,8 +55,8 @@ def write(path: Path, known: PassageSet) -> None:
         "valid": laid.valid.view(np.uint8),
         "places": np.zeros(0, np.uint32) if laid.places is None else laid.places,
         "first": known.first,
-        "slots": known.slots,
-        "bits": known.bits,
+        "table": known.table.slots,
+        "filter": known.table.bits,
         "word_ends": laid.vocabulary.offsets,
         "word_bytes": laid.vocabulary.data[: laid.vocabulary.offsets[-1]],
     }
@@ -77,7 +79,11 @@ def read(path: Path) -> dict[str, Any]:
             require_known(Tokenizer.named(name), "its reference")
         morphism = _morphism(contents["morphism"])
         vocabulary = Vocabulary(_strings(arrays))
-        _require_sound(arrays, length, len(vocabulary))
+        firsts = _require_sound(arrays, length, len(vocabulary))
+        table = None
+        if "seed" in contents:  # before, fingerprints could be forged
+            table = PassageTable(int(contents["seed"], 16), arrays["table"], arrays["filter"])
+            table.require_sound(arrays["first"], firsts)
     except (KeyError, TypeError) as error:
         raise FORM.damaged(str(path), f"its header has no valid {error}") from None
     except (ValueError, InvalidGrammarError, pa.ArrowInvalid) as error:
@@ -85,8 +91,9 @@ def read(path: Path) -> dict[str, Any]:
     places = arrays["places"] if len(arrays["places"]) else None
     valid = arrays["valid"].astype(np.bool_)
     laid = LaidWords(vocabulary, arrays["starts"], arrays["words"], valid, tuple(tokenizers), places)
-    known = {name: arrays[name] for name in ("first", "slots", "bits")}
-    return {"length": length, "morphism": morphism, "laid": laid, **known}
+    first = arrays["first"]
+    table = table or PassageTable.of(laid, length, first)
+    return {"length": length, "morphism": morphism, "laid": laid, "first": first, "table": table}
 
 
 def _morphism(described: Any) -> Morphism | None:
@@ -117,10 +124,10 @@ def _strings(arrays: Arrays) -> pa.LargeStringArray:
     return made
 
 
-def _require_sound(arrays: Arrays, length: int, vocabulary_size: int) -> None:
-    """Check everything that kernels rely on; raises ``ValueError``."""
+def _require_sound(arrays: Arrays, length: int, vocabulary_size: int) -> int:
+    """Check all that kernels rely on but the table; raises ``ValueError``. Returns the number of distinct windows."""
     kinds = {"words": np.uint32, "starts": np.int64, "valid": np.uint8, "places": np.uint32, "first": np.uint32}
-    for name, dtype in (kinds | {"slots": np.uint64, "bits": np.uint64}).items():
+    for name, dtype in kinds.items():
         if arrays[name].dtype != dtype:
             raise ValueError(f"array {name} is {arrays[name].dtype}")
     words, starts, places, first = (arrays[name] for name in ("words", "starts", "places", "first"))
@@ -135,9 +142,7 @@ def _require_sound(arrays: Arrays, length: int, vocabulary_size: int) -> None:
     firsts = 0
     for begin in range(0, len(words), CHUNK):
         firsts += _require_sound_words(arrays, begin, min(begin + CHUNK, len(words)), length, vocabulary_size)
-    if any(len(arrays[name]).bit_count() != 1 for name in ("slots", "bits")):
-        raise ValueError("its table has no size of a table")
-    _require_sound_table(arrays["slots"], first, firsts)
+    return firsts
 
 
 def _require_sound_words(arrays: Arrays, begin: int, stop: int, length: int, vocabulary_size: int) -> int:
@@ -159,17 +164,3 @@ def _require_sound_words(arrays: Arrays, begin: int, stop: int, length: int, voc
     if (first[roots[has_window]] != roots[has_window]).any():
         raise ValueError("its windows do not fit its words")
     return int(np.count_nonzero(roots == at))
-
-
-def _require_sound_table(slots: npt.NDArray[Any], first: npt.NDArray[Any], firsts: int) -> None:
-    """Check that each distinct window has one slot, and that a slot is free."""
-    filled, has_slot = 0, np.zeros(len(first), np.bool_)
-    for begin in range(0, len(slots), CHUNK):
-        own = slots[begin : begin + CHUNK]
-        used = (own[own != 0] & np.uint64(NONE)) - np.uint64(1)
-        if (used >= np.uint64(len(first))).any() or (first[used.astype(np.int64)] != used).any():
-            raise ValueError("its table does not fit its windows")
-        has_slot[used.astype(np.int64)] = True
-        filled += len(used)
-    if not filled == firsts == np.count_nonzero(has_slot) or filled == len(slots):
-        raise ValueError("its table does not fit its windows")

@@ -63,7 +63,7 @@ def find_windows(laid: LaidWords, length: int, mask: int = ALL_BITS) -> Windows:
     if total == 0:
         return found
     chunks = weighted_chunks(starts)
-    power, bits = kernels.power_of(length), np.uint64(mask)
+    drawn, bits = kernels.draw_fingerprints(length), np.uint64(mask)
     bucket_bits = max(total // BUCKET, 1).bit_length() - 1
     shift = np.uint64(64 - bucket_bits if bucket_bits else 63)
     sizes = np.zeros((len(chunks), max(1 << bucket_bits, 2)), np.int64)
@@ -72,11 +72,11 @@ def find_windows(laid: LaidWords, length: int, mask: int = ALL_BITS) -> Windows:
         a, b = chunks[t]
         slots = 1 << min(max(int(starts[b] - starts[a]) // kernels.ANCHORS, 1 << 8).bit_length(), 21)
         anchors = np.zeros(slots, np.uint64)
-        kernels.link(words, starts, a, b, length, power, bits, shift, anchors, first, counts, sizes[t])
+        kernels.link(words, starts, a, b, length, *drawn, bits, shift, anchors, first, counts, sizes[t])
 
     map_parallel(link, range(len(chunks)))
     for a, b in _passes(sizes.sum(axis=0), max(total // PASS_SHARE, LEAST_PASS)):
-        _group(found, chunks, sizes[:, a:b], (power, bits, shift), a)
+        _group(found, chunks, sizes[:, a:b], (*drawn, bits, shift), a)
     wrong = np.empty((len(chunks), _WRONG_ROOM), np.int64)
 
     def resolve(t: int) -> int:
@@ -104,7 +104,7 @@ def _group(
     found: Windows,
     chunks: list[tuple[int, int]],
     sizes: Int64,
-    fingerprint: tuple[np.uint64, np.uint64, np.uint64],
+    fingerprint: tuple[np.uint64, ...],
     first_bucket: int,
 ) -> None:
     """Group the windows of some buckets."""

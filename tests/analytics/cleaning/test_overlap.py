@@ -15,13 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics.cleaning import passage_set_file
+from polars_tadoc.analytics.cleaning import passage_set_file, passage_table
 from polars_tadoc.dictionary import file
 from polars_tadoc.errors import InvalidPassageSetError, LimitExceededError
 from tests import passages_oracle
 from tests.analytic_cases import COLUMN, LABELS
 from tests.analytics.cleaning.test_repeats import IMAGES, columns, documents_of, forms
 
+DATA = Path(__file__).parents[2] / "data" / "passage_sets"
 KNOWN = tadoc.PassageSet(pl.Series(["a"]))
 
 
@@ -170,7 +171,7 @@ def test_damaged_files_are_refused(data: st.DataObject) -> None:
             tadoc.PassageSet.load(path)
         known.save(path)
         contents, arrays = file.read(path, True, passage_set_file.FORM)
-        name = data.draw(st.sampled_from(["words", "starts", "first", "slots", "word_ends"]))
+        name = data.draw(st.sampled_from(["words", "starts", "first", "table", "word_ends"]))
         changed = arrays[name].copy()
         at = data.draw(st.integers(0, len(changed) - 1))
         value = data.draw(st.one_of(st.integers(0, 40), st.integers(0, (1 << 32) - 1)))
@@ -189,6 +190,8 @@ def test_headers_are_checked(tmp_path: Path) -> None:
     contents, arrays = file.read(path, True, passage_set_file.FORM)
     for wrong in (
         {"length": 0},
+        {"seed": 5},
+        {"seed": "no number"},
         {"length": "2"},
         {"tokenizers": ["unknown"]},
         {"tokenizers": 3},
@@ -212,7 +215,7 @@ def test_arrays_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     tadoc.PassageSet(pl.Series(["a b x c a b", None, "b c x", "c"]), length=2, stopwords=["x"]).save(path)
     contents, arrays = file.read(path, True, passage_set_file.FORM)
     assert arrays["places"].tolist() == [0, 1, 3, 4, 5, 6, 0, 0, 1, 3, 0, 1]
-    size, slots = len(arrays["words"]), arrays["slots"]
+    size, slots = len(arrays["words"]), arrays["table"]
     used = np.flatnonzero(slots)
     twice = slots.copy()
     twice[used[1]] = slots[used[0]]
@@ -225,12 +228,15 @@ def test_arrays_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ({"places": [0] * size}, "not in the order of their places"),
         ({"places": [*arrays["places"][:-1], (1 << 32) - 1]}, "more than can be numbered"),
         ({"places": [*arrays["places"][:2], 1, *arrays["places"][3:]]}, "not in the order of their places"),
-        ({"slots": [0] * len(slots)}, "table does not fit"),
-        ({"slots": twice.tolist()}, "table does not fit"),
-        ({"slots": fewer.tolist()}, "table does not fit"),
+        ({"table": [0] * len(slots)}, "table does not fit"),
+        ({"table": twice.tolist()}, "table does not fit"),
+        ({"table": fewer.tolist()}, "table does not fit"),
+        ({"table": slots[: len(used)].tolist()}, "no size of a table"),
+        ({"table": [*np.repeat(slots[used], 200), *[0] * (8192 - 200 * len(used))]}, "too many filled slots"),
     ]
     for chunk in (1, 2, 5, 1 << 20):
         monkeypatch.setattr(passage_set_file, "CHUNK", chunk)
+        monkeypatch.setattr(passage_table, "CHUNK", chunk)
         file.write(path, contents, arrays, passage_set_file.FORM)
         assert pl.Series(["b c a"]).tadoc.overlaps(tadoc.PassageSet.load(path)).to_list() == [True]
         for changes, message in wrong:
@@ -238,6 +244,29 @@ def test_arrays_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             file.write(path, contents, {**arrays, **made}, passage_set_file.FORM)
             with pytest.raises(InvalidPassageSetError, match=message):
                 tadoc.PassageSet.load(path)
+
+
+def test_files_with_public_fingerprints_are_read() -> None:
+    """Saved before fingerprints had a seed, by::
+
+    rows = ["To be, or not to be: that is the question", "whether to be or not", None]
+    rows.append("to be or not to be or not to be")
+    tadoc.PassageSet(pl.Series(rows), length=3, lowercase=True, stopwords=["that"]).save("public_base")
+    """
+    known = tadoc.PassageSet.load(DATA / "public_base")
+    assert (known.rows, known.length) == (4, 3)
+    text = pl.Series("text", ["He said: not to be, that is the end", "whether to", None, "WHETHER TO BE"])
+    assert tadoc.overlap(text, known).select(["id", "offset", "length", "reference"]).to_pylist() == [
+        {"id": 0, "offset": 2, "length": 6, "reference": 0},
+        {"id": 3, "offset": 0, "length": 3, "reference": 1},
+    ]
+
+
+def test_equal_references_give_equal_files(tmp_path: Path) -> None:
+    paths = [tmp_path / "one", tmp_path / "other"]
+    for path in paths:
+        tadoc.PassageSet(pl.Series(["to be or not to be"]), length=2).save(path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_sizes_of_files_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

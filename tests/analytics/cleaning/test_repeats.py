@@ -123,6 +123,26 @@ def test_periodic_rows_take_no_longer_with_longer_windows(period: int) -> None:
     assert tadoc.repeats(pl.Series([row]), length=length).to_pylist()[0]["length"] == words
 
 
+def test_colliding_windows_cannot_be_made() -> None:
+    """A Thue-Morse word and its complement have equal fingerprints modulo 2^64, whatever the base and the two words."""
+    word = [at.bit_count() & 1 for at in range(1024)]
+    blocks = [" ".join("ab"[bit ^ own] for bit in word) for own in (0, 1)]
+    pick = random.Random(1)
+    row = " ".join(blocks[pick.randrange(2)] for _ in range(400))
+    like = " ".join(pick.choice("ab") for _ in range(400 * 1024))
+    length = 24 * 1024
+
+    def seconds(text: str) -> float:
+        column = pl.Series("text", [text])
+        start = time.process_time()
+        assert tadoc.repeats(column, length=length).num_rows == 0
+        assert tadoc.overlap(column, column, length=length)["length"].to_pylist() == [400 * 1024]
+        return time.process_time() - start
+
+    seconds(like)
+    assert seconds(row) < 10 * seconds(like) + 0.5
+
+
 @given(columns(), st.integers(1, 6), st.integers(1, 4), st.sampled_from(list(IMAGES)))
 def test_repeats(rows: list[str | None], length: int, min_count: int, name: str) -> None:
     arguments, image = IMAGES[name]

@@ -25,7 +25,15 @@ _ODD, _FINAL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 @polled
 @kernel
 def fill_table(
-    words: UInt32, starts: Int64, length: int, power: np.uint64, first: UInt32, slots: UInt64, bits: UInt64
+    words: UInt32,
+    starts: Int64,
+    length: int,
+    base: np.uint64,
+    power: np.uint64,
+    key: np.uint64,
+    first: UInt32,
+    slots: UInt64,
+    bits: UInt64,
 ) -> None:
     """Write the distinct windows of a reference into a hash table.
 
@@ -33,8 +41,8 @@ def fill_table(
     ----------
     words, starts
         uint32, and int64, documents + 1: the reference.
-    length, power
-        Words of a window, and ``windows.power_of`` it.
+    length, base, power, key
+        Words of a window, and ``windows.Fingerprints``.
     first
         uint32 by place: first occurrence of the window.
     slots
@@ -53,11 +61,11 @@ def fill_table(
         for i in range(starts[d], starts[d + 1] - length):
             if i & 0xFFF == 0 and interrupts() != began:
                 return
-            h = _rolled(h, words, i, length, power) if is_fresh else _whole(words, i, length)
+            h = _rolled(h, words, i, length, base, power) if is_fresh else _whole(words, i, length, base)
             is_fresh = True
             if np.int64(first[i]) != i:
                 continue
-            fingerprint = _mixed(h)
+            fingerprint = _mixed(h, key)
             bit = fingerprint & last_bit
             bits[np.int64(bit >> _6)] |= _ONE << (bit & _63)
             slot = fingerprint & last
@@ -72,7 +80,9 @@ def find_windows(
     words: UInt32,
     starts: Int64,
     length: int,
+    base: np.uint64,
     power: np.uint64,
+    key: np.uint64,
     slots: UInt64,
     bits: UInt64,
     reference: UInt32,
@@ -85,7 +95,7 @@ def find_windows(
     ----------
     words, starts
         uint32, and int64, documents + 1: the documents, with the numbers that their words have in the reference.
-    length, power, slots, bits
+    length, base, power, key, slots, bits
         As for :func:`fill_table`.
     reference, first
         uint32 by place of the reference: its words, and the first occurrences of its windows.
@@ -118,8 +128,8 @@ def find_windows(
                 found[i] = np.uint32(place)
                 continue
             place = -1
-            h, of = _moved(h, of, words, i, length, power), i
-            fingerprint = _mixed(h)
+            h, of = _moved(h, of, words, i, length, base, power), i
+            fingerprint = _mixed(h, key)
             bit = fingerprint & last_bit
             if bits[np.int64(bit >> _6)] >> (bit & _63) & _ONE != np.uint64(0):
                 slot = fingerprint & last
@@ -264,7 +274,7 @@ def _go_on(
     """
     q, size = place - (t - start), 2 * (stop - start) + np.int64(to > stop)
     wanted = np.int64(found[to])
-    mixed = _mixed(np.uint64(q) * _ODD + np.uint64(size) * _FINAL + np.uint64(wanted))
+    mixed = _mixed(np.uint64(q) * _ODD + np.uint64(size) * _FINAL + np.uint64(wanted), _FINAL)
     slot = np.int64(mixed & np.uint64(len(known) - 1))
     if known[slot, 0] == q and known[slot, 1] == size and known[slot, 2] == wanted:
         made = known[slot, 3]

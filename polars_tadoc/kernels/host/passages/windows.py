@@ -1,7 +1,10 @@
 """First occurrence and count of every window of exactly n words, by fingerprints that are verified.
 
-A window's fingerprint is a polynomial of its words modulo 2^64, rolled from window to window (R. M. Karp and M. O.
-Rabin, *Efficient randomized pattern-matching algorithms*, 1987). The words are read four times:
+A window's fingerprint is a polynomial of its words modulo 2^61 - 1 at a secret base, rolled from window to window (R.
+M. Karp and M. O. Rabin, *Efficient randomized pattern-matching algorithms*, 1987), then mixed with a secret odd number.
+So no text can be made whose windows collide: two different windows of ``n`` words do so for fewer than ``n`` bases.
+(Modulo 2^64, some windows collide for every base: J. Pachocki and J. Radoszewski, *Where to use and how not to use
+polynomial string hashing*, 2013.) The words are read four times:
 
 1. ``link``: each thread links windows to earlier equal ones of its documents. Windows whose fingerprint is divisible by
    ``ANCHORS`` are kept in a small table; where one is found again, the match is followed word by word, in both
@@ -16,10 +19,12 @@ Rabin, *Efficient randomized pattern-matching algorithms*, 1987). The words are 
 
 from __future__ import annotations
 
-from typing import Any
+import secrets
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from polars_tadoc.kernels.host.rows.mersenne import PRIME, reduced, times, times_plus
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
@@ -33,57 +38,67 @@ STAGED = 8
 ANCHORS = 16
 """A window of this number is an anchor, on average."""
 
-BASE = np.uint64(0x9E6C63D0876A9A47)
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_FINAL = np.uint64(0xD6E8FEB86659FD93)
 _ONE = np.uint64(1)
 _29, _32 = np.uint64(29), np.uint64(32)
 _ANCHOR = np.uint64(ANCHORS - 1)
 _NO_FLAG = np.uint64(0xFFFFFFFFFFFFFFFE)
 _LOW = np.uint64(0xFFFFFFFF)
+_TWICE_PRIME = np.uint64(2 * PRIME)
 
 
-def power_of(length: int) -> np.uint64:
-    """Return ``BASE`` to the power of a window's length."""
-    return np.uint64(pow(int(BASE), length, 1 << 64))
+class Fingerprints(NamedTuple):
+    """What windows of a length are hashed with; the same for all windows that are compared."""
+
+    base: np.uint64
+    """The polynomial's base, as :func:`polars_tadoc.kernels.host.rows.mersenne.shifted` gives it."""
+    power: np.uint64
+    """The base to the power of the windows' length."""
+    key: np.uint64
+    """An odd number."""
+
+
+def fingerprints_of(seed: int, length: int) -> Fingerprints:
+    """Derive what windows of a length are hashed with from 128 bits, which must be secret or random."""
+    base = 2 + (seed >> 64) % (PRIME - 2)
+    return Fingerprints(*map(np.uint64, (8 * base, pow(base, length, PRIME), seed & 0xFFFFFFFFFFFFFFFF | 1)))
+
+
+def draw_fingerprints(length: int) -> Fingerprints:
+    """Draw what windows of a length are hashed with."""
+    return fingerprints_of(secrets.randbits(128), length)
 
 
 @inner
-def _value(word: int) -> np.uint64:
-    """Spread a word's number over 64 bits."""
-    x = (np.uint64(word) + _ONE) * _ODD
-    return x ^ (x >> _29)
-
-
-@inner
-def _whole(words: UInt32, at: int, length: int) -> Any:
-    """Return a window's polynomial."""
+def _whole(words: UInt32, at: int, length: int, base: np.uint64) -> Any:
+    """Return a window's polynomial; as all below, congruent to the exact one, and below 2^61 + 8."""
     h = np.uint64(0)
     for i in range(at, at + length):
-        h = h * BASE + _value(words[i])
+        h = times_plus(h, base, np.uint64(words[i]))
     return h
 
 
 @inner
-def _rolled(h: np.uint64, words: UInt32, at: int, length: int, power: np.uint64) -> Any:
+def _rolled(h: np.uint64, words: UInt32, at: int, length: int, base: np.uint64, power: np.uint64) -> Any:
     """Return a window's polynomial from that of the window before it."""
-    return h * BASE + _value(words[at + length - 1]) - _value(words[at - 1]) * power
+    change = np.uint64(words[at + length - 1]) + (_TWICE_PRIME - times(np.uint64(words[at - 1]), power))
+    return times_plus(h, base, change)
 
 
 @inner
-def _moved(h: np.uint64, of: int, words: UInt32, at: int, length: int, power: np.uint64) -> Any:
+def _moved(h: np.uint64, of: int, words: UInt32, at: int, length: int, base: np.uint64, power: np.uint64) -> Any:
     """Return a window's polynomial from that of an earlier one of its document, or of none (-1)."""
     if of < 0 or at - of >= length:
-        return _whole(words, at, length)
+        return _whole(words, at, length, base)
     for i in range(of + 1, at + 1):
-        h = _rolled(h, words, i, length, power)
+        h = _rolled(h, words, i, length, base, power)
     return h
 
 
 @inner
-def _mixed(h: np.uint64) -> np.uint64:
-    """Mix a polynomial into a fingerprint: any of its bits may choose a slot."""
-    x = (h ^ (h >> _32)) * _FINAL
+def _mixed(h: np.uint64, key: np.uint64) -> np.uint64:
+    """Mix a value below 2^62 into a fingerprint: any of its bits may choose a slot."""
+    reduced_h = np.uint64(reduced(h))
+    x = (reduced_h ^ (reduced_h >> _32)) * key
     return x ^ (x >> _29)
 
 
@@ -113,7 +128,9 @@ def link(
     first_document: int,
     stop_document: int,
     length: int,
+    base: np.uint64,
     power: np.uint64,
+    key: np.uint64,
     mask: np.uint64,
     shift: np.uint64,
     anchors: UInt64,
@@ -129,8 +146,8 @@ def link(
         uint32, and int64, documents + 1: the documents, a separator after each.
     first_document, stop_document
         The documents of this thread.
-    length, power
-        Words of a window, and :func:`power_of` it.
+    length, base, power, key
+        Words of a window, and :class:`Fingerprints`.
     mask
         Bits of fingerprints that are used.
     shift
@@ -154,21 +171,21 @@ def link(
         begin, end = starts[d], starts[d + 1] - length
         if end <= begin:
             continue
-        h = _whole(words, begin, length)
+        h = _whole(words, begin, length, base)
         source = np.int64(-1)
         twin, twin_place, number, most = begin, np.int64(-1), 0, 1
         for i in range(begin, end):
             if i & 0xFFF == 0 and interrupts() != began:
                 return
             if i > begin:
-                h = _rolled(h, words, i, length, power)
+                h = _rolled(h, words, i, length, base, power)
                 if source >= 0:
                     source += 1
                     if words[source + length - 1] == words[i + length - 1]:
                         _set_link(first, counts, i, source)
                         continue
                     source = np.int64(-1)
-            fingerprint = _mixed(h) & mask
+            fingerprint = _mixed(h, key) & mask
             if fingerprint & _ANCHOR == np.uint64(0):
                 slot = np.int64((fingerprint >> np.uint64(4)) & slots)
                 kept = anchors[slot]
@@ -200,7 +217,9 @@ def scatter(
     first_document: int,
     stop_document: int,
     length: int,
+    base: np.uint64,
     power: np.uint64,
+    key: np.uint64,
     mask: np.uint64,
     shift: np.uint64,
     first_bucket: int,
@@ -243,8 +262,8 @@ def scatter(
                 return
             if first[i] != NONE:
                 continue
-            h, of = _moved(h, of, words, i, length, power), i
-            fingerprint = _mixed(h) & mask
+            h, of = _moved(h, of, words, i, length, base, power), i
+            fingerprint = _mixed(h, key) & mask
             bucket = np.int64(fingerprint >> shift) - first_bucket
             if 0 <= bucket < len(cursors):
                 number, at = np.int64(staged[bucket]), bucket * STAGED
