@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from polars_tadoc.analytics.bm25_weights import bm25_weights
     from polars_tadoc.analytics.calibrate import calibrate
     from polars_tadoc.analytics.cleaning.drop_repeats import drop_repeats
+    from polars_tadoc.analytics.cleaning.minhash import minhash
     from polars_tadoc.analytics.cleaning.overlap import overlap, overlap_share, overlaps
     from polars_tadoc.analytics.cleaning.passage_set import PassageSet
     from polars_tadoc.analytics.cleaning.repeats import repeats
@@ -102,6 +103,7 @@ _PLACES = {
     "inverted_index": "analytics.inverted_index",
     "is_packed": "packed.partition",
     "load_index": "index.store.load",
+    "minhash": "analytics.cleaning.minhash",
     "novelty": "analytics.cleaning.shares",
     "of": "namespaces.typed",
     "overlap": "analytics.cleaning.overlap",
@@ -166,6 +168,7 @@ __all__ = [
     "is_packed",
     "is_tadoc",
     "load_index",
+    "minhash",
     "namespaces",
     "novelty",
     "of",

@@ -22,6 +22,7 @@ TEXT_CALLS = (
     "extract",
     "head",
     "inverted_index",
+    "minhash",
     "ranked_inverted_index",
     "sequence_count",
     "sink_index",

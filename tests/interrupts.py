@@ -343,6 +343,7 @@ CALLS: dict[str, Kind] = {
         ),
         50_000,
     ),
+    "minhash": _times(_column, lambda df: df["text"].tadoc.minhash(scheme="datasketch"), 50_000),
     "repeated_share, novelty": Kind(
         _plain,
         lambda df, _: df.select(

@@ -38,6 +38,7 @@ ROW_CALLS = {
     "bm25",
     "repeated_share",
     "novelty",
+    "minhash",
     "overlap_share",
     "overlaps",
 }

@@ -12,10 +12,12 @@ import polars.selectors as cs
 
 from polars_tadoc.analytics import index_by_group
 from polars_tadoc.analytics.by_group import GroupRequest, count_pairs, count_sequences, count_words, sort_words
+from polars_tadoc.analytics.cleaning.minhash import MinHashRequest, minhash
 from polars_tadoc.analytics.cleaning.options import NoveltyOptions, OverlapOptions, RepeatedShareOptions
 from polars_tadoc.analytics.cleaning.overlap import SharedRequest, overlap_share, overlaps, passage_set_of
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.shares import ShareRequest, novelty, repeated_share
+from polars_tadoc.analytics.cleaning.signatures import MinHashOptions
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
 from polars_tadoc.analytics.info import info, info_by_group
@@ -426,6 +428,27 @@ class TadocExpr:
             request.run_lists, return_dtype=pl.List(pl.Float64), is_elementwise=True
         )
         return shares.explode(empty_as_null=False, keep_nulls=False)
+
+    @documented_by(minhash)
+    def minhash(self, **options: Unpack[MinHashOptions]) -> pl.Expr:
+        """Return the MinHash signature of each row's set of n-grams of words: row-wise.
+
+        Returns
+        -------
+        Expr
+            ``Array(UInt32, permutations)``; null for null rows.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be or not", "to be, or not", "to do"]}).tadoc.compress("text")
+        >>> df.unique(pl.col("text").tadoc.minhash(ngram=2)).height
+        2
+
+        """
+        request = MinHashRequest.from_arguments(**options)
+        return elementwise(request.run, request.dtype, self._expr)
 
     @documented_by(overlap_share)
     def overlap_share(self, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Expr:

@@ -11,6 +11,7 @@ import polars as pl
 from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
 from polars_tadoc.analytics.cleaning.drop_repeats import drop_repeats
+from polars_tadoc.analytics.cleaning.minhash import minhash
 from polars_tadoc.analytics.cleaning.options import (
     DropRepeatsOptions,
     NoveltyOptions,
@@ -22,6 +23,7 @@ from polars_tadoc.analytics.cleaning.overlap import OverlapRequest, overlap_shar
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.analytics.cleaning.shares import novelty, repeated_share
+from polars_tadoc.analytics.cleaning.signatures import MinHashOptions
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
@@ -534,6 +536,21 @@ class TadocSeries:
 
         """
         return novelty(self._series, **options)
+
+    @documented_by(minhash)
+    def minhash(self, **options: Unpack[MinHashOptions]) -> pl.Series:
+        """Return the MinHash signature of each row's set of n-grams of words.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> one, other = pl.Series("text", ["to be or not", "to be, or not"]).tadoc.minhash(permutations=4, ngram=2)
+        >>> one.equals(other)
+        True
+
+        """
+        return minhash(self._series, **options)
 
     @_documented(TadocFrame.overlap)
     def overlap(

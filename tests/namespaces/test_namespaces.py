@@ -53,6 +53,7 @@ ROW_BY_ROW = {
     "bm25": tadoc.bm25,
     "repeated_share": tadoc.repeated_share,
     "novelty": tadoc.novelty,
+    "minhash": tadoc.minhash,
     "overlap_share": tadoc.overlap_share,
     "overlaps": tadoc.overlaps,
 }

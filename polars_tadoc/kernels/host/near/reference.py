@@ -1,0 +1,47 @@
+"""MinHash signatures in plain Python."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+PRIME = (1 << 61) - 1
+ALL_32, ALL_64 = (1 << 32) - 1, (1 << 64) - 1
+
+
+def ngrams(words: Sequence[str], size: int) -> list[tuple[str, ...]]:
+    """Return the n-grams of a row; a row with fewer words is one, a row without words has none."""
+    if not words:
+        return []
+    size = min(size, len(words))
+    return [tuple(words[at : at + size]) for at in range(len(words) - size + 1)]
+
+
+def sign_double(words: Sequence[str], size: int, base: int, factors: Sequence[int]) -> list[int]:
+    """Sign a row by double hashing."""
+    found = [ALL_32] * len(factors)
+    for ngram in ngrams(words, size):
+        h = 0
+        for word in ngram:
+            h = (h * base + int.from_bytes(hashlib.sha1(word.encode()).digest()[:8], "big")) & ALL_64
+        h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & ALL_64
+        h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & ALL_64
+        h ^= h >> 33
+        x, y = h & ALL_32, h >> 32
+        found = [min(least, (x + a * y) & ALL_32) for least, a in zip(found, factors, strict=True)]
+    return found
+
+
+def sign_affine(words: Sequence[str], size: int, is_prime: bool, a: Sequence[int], b: Sequence[int]) -> list[int]:
+    """Sign a row as datasketch does: its scheme "legacy" if values are taken modulo a prime, or "affine32"."""
+    found = [ALL_32] * len(a)
+    for ngram in ngrams(words, size):
+        x = int.from_bytes(hashlib.sha1(" ".join(ngram).encode()).digest()[:4], "little")
+        if not is_prime:
+            x = (x ^ x >> 16) * 0x85EBCA6B & ALL_32
+            x = (x ^ x >> 13) * 0xC2B2AE35 & ALL_32
+            x ^= x >> 16
+        for k in range(len(a)):
+            value = (x * a[k] + b[k]) & ALL_64
+            found[k] = min(found[k], (value % PRIME if is_prime else value) & ALL_32)
+    return found
