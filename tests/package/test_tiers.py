@@ -48,6 +48,7 @@ HOST_KERNELS = {
     "passages.layout": "test_repeats::test_windows_equal_the_reference",
     "passages.matches": "test_overlap::test_overlap",
     "passages.runs": "test_repeats::test_repeats",
+    "passages.stretches": "test_repeats::test_windows_equal_the_reference",
     "passages.windows": "test_repeats::test_windows_equal_the_reference",
     "records.by_count": "test_spill",
     "records.gather_views": "test_vocabulary",

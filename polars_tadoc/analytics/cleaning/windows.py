@@ -8,8 +8,9 @@ from hashlib import blake2b
 import numpy as np
 
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords
+from polars_tadoc.kernels.host.passages import stretches
 from polars_tadoc.kernels.host.passages import windows as kernels
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 BUCKET = 1 << 15
@@ -23,6 +24,12 @@ PASS_SHARE = 3
 
 LEAST_PASS = 1 << 20
 """Windows that one pass may always hold."""
+
+LEAST_FILTERED = 6
+"""Least words of windows for which it pays to look for those that cannot occur again."""
+
+SLOTS_A_STRETCH = 16
+"""Slots of the filter for each stretch; one in as many single windows, at most, is not recognised."""
 
 ALL_BITS = (1 << 64) - 1
 
@@ -64,17 +71,22 @@ def find_windows(laid: LaidWords, length: int, mask: int = ALL_BITS) -> Windows:
         return found
     chunks = weighted_chunks(starts)
     drawn, bits = kernels.draw_fingerprints(length), np.uint64(mask)
-    bucket_bits = max(total // BUCKET, 1).bit_length() - 1
+
+    def link(chunk: tuple[int, int]) -> None:
+        a, b = chunk
+        slots = 1 << min(max(int(starts[b] - starts[a]) // kernels.ANCHORS, 1 << 8).bit_length(), 21)
+        kernels.link(words, starts, a, b, length, *drawn, bits, np.zeros(slots, np.uint64), first, counts)
+
+    map_parallel(link, chunks)
+    left = _set_single(found, chunks) if length >= LEAST_FILTERED else total
+    bucket_bits = max(left // BUCKET, 1).bit_length() - 1
     shift = np.uint64(64 - bucket_bits if bucket_bits else 63)
     sizes = np.zeros((len(chunks), max(1 << bucket_bits, 2)), np.int64)
 
-    def link(t: int) -> None:
-        a, b = chunks[t]
-        slots = 1 << min(max(int(starts[b] - starts[a]) // kernels.ANCHORS, 1 << 8).bit_length(), 21)
-        anchors = np.zeros(slots, np.uint64)
-        kernels.link(words, starts, a, b, length, *drawn, bits, shift, anchors, first, counts, sizes[t])
+    def count(t: int) -> None:
+        kernels.count_buckets(words, starts, *chunks[t], length, *drawn, bits, shift, first, sizes[t])
 
-    map_parallel(link, range(len(chunks)))
+    map_parallel(count, range(len(chunks)))
     for a, b in _passes(sizes.sum(axis=0), max(total // PASS_SHARE, LEAST_PASS)):
         _group(found, chunks, sizes[:, a:b], (*drawn, bits, shift), a)
     wrong = np.empty((len(chunks), _WRONG_ROOM), np.int64)
@@ -87,6 +99,35 @@ def find_windows(laid: LaidWords, length: int, mask: int = ALL_BITS) -> Windows:
     if any(amounts):
         _regroup(found, [own[:count] for own, count in zip(wrong, amounts, strict=True)], max(amounts))
     return found
+
+
+def _set_single(found: Windows, chunks: list[tuple[int, int]]) -> int:
+    """Make windows that cannot occur again their own first occurrences; return an upper bound of the others."""
+    laid, length = found.laid, found.length
+    grams = stretches.draw_grams(length)
+    some = map_parallel(lambda chunk: stretches_of(laid, chunk, grams, found.first), chunks)
+    slots = filter_for(sum(len(keys) for _, _, keys in some))
+    for _, _, keys in some:
+        stretches.mark(keys, slots)
+    return sum(map_parallel(lambda own: int(stretches.set_single(slots, *own, found.first, found.counts)), some))
+
+
+def stretches_of(
+    laid: LaidWords, chunk: tuple[int, int], grams: stretches.Grams, first: UInt32
+) -> tuple[UInt32, UInt32, UInt64]:
+    """Return place, windows and hash of the stretches of some rows (:func:`stretches.find_stretches`)."""
+    starts = laid.starts
+    most = int(starts[chunk[1]] - starts[chunk[0]])
+    places, sizes, keys = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most, np.uint64)
+    ring = np.empty(1 << (grams.length - grams.gram + 1).bit_length(), np.uint64)
+    made = stretches.find_stretches(laid.words, starts, *chunk, *grams, first, ring, places, sizes, keys)
+    return places[:made], sizes[:made], keys[:made]
+
+
+def filter_for(stretches_: int) -> UInt64:
+    """Return an empty filter."""
+    slots = SLOTS_A_STRETCH * stretches_ // stretches.SLOTS_A_NUMBER
+    return np.zeros(1 << max(slots - 1, 0).bit_length(), np.uint64)
 
 
 def _passes(sizes: Int64, most: int) -> list[tuple[int, int]]:

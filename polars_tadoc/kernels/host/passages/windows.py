@@ -4,14 +4,15 @@ A window's fingerprint is a polynomial of its words modulo 2^61 - 1 at a secret 
 M. Karp and M. O. Rabin, *Efficient randomized pattern-matching algorithms*, 1987), then mixed with a secret odd number.
 So no text can be made whose windows collide: two different windows of ``n`` words do so for fewer than ``n`` bases.
 (Modulo 2^64, some windows collide for every base: J. Pachocki and J. Radoszewski, *Where to use and how not to use
-polynomial string hashing*, 2013.) The words are read four times:
+polynomial string hashing*, 2013.) The words are read several times:
 
 1. ``link``: each thread links windows to earlier equal ones of its documents. Windows whose fingerprint is divisible by
    ``ANCHORS`` are kept in a small table; where one is found again, the match is followed word by word, in both
    directions, without any look-up. Copies of documents take this path.
-2. ``scatter``: fingerprints and places of the other windows go to buckets by hash range, small enough for a cache.
-3. ``group``: a table for each bucket gives the first place and the count of each fingerprint.
-4. ``resolve``: links are followed to first places, and each window is compared with the words there, in row order, so
+2. ``stretches.find_stretches``: windows without a link are their own first occurrences if their least gram occurs once.
+3. ``scatter``: fingerprints and places of the other windows go to buckets by hash range, small enough for a cache.
+4. ``group``: a table for each bucket gives the first place and the count of each fingerprint.
+5. ``resolve``: links are followed to first places, and each window is compared with the words there, in row order, so
    that a window that continues a match costs one comparison. So does one that is equal to the window a period earlier;
    periods are found as by R. P. Brent (*An improved Monte Carlo factorization algorithm*, 1980), among the windows that
    were compared as a whole.
@@ -132,13 +133,11 @@ def link(
     power: np.uint64,
     key: np.uint64,
     mask: np.uint64,
-    shift: np.uint64,
     anchors: UInt64,
     first: UInt32,
     counts: UInt32,
-    sizes: Int64,
 ) -> None:
-    """Link windows to earlier equal ones of the same documents; count the others by bucket.
+    """Link windows to earlier equal ones of the same documents.
 
     Parameters
     ----------
@@ -150,16 +149,12 @@ def link(
         Words of a window, and :class:`Fingerprints`.
     mask
         Bits of fingerprints that are used.
-    shift
-        A fingerprint shifted right by this number of bits is its bucket.
     anchors
         uint64, a power of two: scratch, zeros.
     first
         uint32 by place: ``NONE``, or the place of the window that this one is linked to, which has no link.
     counts
         uint32 by place: windows linked to this one.
-    sizes
-        int64 by bucket: upper bound of the windows without links.
 
     """
     begin_of_all = starts[first_document]
@@ -206,7 +201,37 @@ def link(
                         k += 1
                     continue
                 anchors[slot] = (fingerprint >> _32) << _32 | np.uint64(i)
-            sizes[np.int64(fingerprint >> shift)] += 1
+
+
+@polled
+@kernel
+def count_buckets(
+    words: UInt32,
+    starts: Int64,
+    first_document: int,
+    stop_document: int,
+    length: int,
+    base: np.uint64,
+    power: np.uint64,
+    key: np.uint64,
+    mask: np.uint64,
+    shift: np.uint64,
+    first: UInt32,
+    sizes: Int64,
+) -> None:
+    """Count the windows without a link by bucket, int64; parameters as for :func:`scatter`."""
+    began = interrupts()
+    for d in range(first_document, stop_document):
+        if interrupts() != began:
+            return
+        h = np.uint64(0)
+        of: Any = -1
+        for i in range(starts[d], starts[d + 1] - length):
+            if i & 0xFFF == 0 and interrupts() != began:
+                return
+            if first[i] == NONE:
+                h, of = _moved(h, of, words, i, length, base, power), i
+                sizes[np.int64((_mixed(h, key) & mask) >> shift)] += 1
 
 
 @polled
@@ -238,6 +263,8 @@ def scatter(
 
     Parameters
     ----------
+    shift
+        A fingerprint shifted right by this number of bits is its bucket.
     first_bucket
         Bucket of ``cursors[0]``; windows of buckets outside of ``cursors`` are left out.
     cursors
