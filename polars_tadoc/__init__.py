@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from polars_tadoc.analytics.calibrate import calibrate
     from polars_tadoc.analytics.cleaning.drop_repeats import drop_repeats
     from polars_tadoc.analytics.cleaning.minhash import minhash
+    from polars_tadoc.analytics.cleaning.near_duplicates import duplicate_groups, near_duplicates
     from polars_tadoc.analytics.cleaning.overlap import overlap, overlap_share, overlaps
     from polars_tadoc.analytics.cleaning.passage_set import PassageSet
     from polars_tadoc.analytics.cleaning.repeats import repeats
@@ -95,6 +96,7 @@ _PLACES = {
     "count_phrase": "rows.phrases",
     "decompress": "compress.decompress",
     "drop_repeats": "analytics.cleaning.drop_repeats",
+    "duplicate_groups": "analytics.cleaning.near_duplicates",
     "equals": "rows.equals",
     "explain": "analytics.explain",
     "extract": "rows.extract",
@@ -104,6 +106,7 @@ _PLACES = {
     "is_packed": "packed.partition",
     "load_index": "index.store.load",
     "minhash": "analytics.cleaning.minhash",
+    "near_duplicates": "analytics.cleaning.near_duplicates",
     "novelty": "analytics.cleaning.shares",
     "of": "namespaces.typed",
     "overlap": "analytics.cleaning.overlap",
@@ -158,6 +161,7 @@ __all__ = [
     "decompress",
     "distributed",
     "drop_repeats",
+    "duplicate_groups",
     "equals",
     "errors",
     "explain",
@@ -170,6 +174,7 @@ __all__ = [
     "load_index",
     "minhash",
     "namespaces",
+    "near_duplicates",
     "novelty",
     "of",
     "overlap",

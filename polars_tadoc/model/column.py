@@ -44,7 +44,10 @@ ROW_CALLS = {
 }
 """Calls of series and expressions that frames do not have."""
 
-FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf", "repeats", "drop_repeats", "overlap"}
+FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf", "repeats", "drop_repeats", "overlap"} | {
+    "near_duplicates",
+    "duplicate_groups",
+}
 """Calls of series and frames that expressions do not have."""
 
 OTHER_ARGUMENTS = {"twig_filter": "queries"} | dict.fromkeys(("overlap", "overlap_share", "overlaps"), "reference")

@@ -11,6 +11,13 @@ import polars as pl
 from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest, bm25_weights
 from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest, drop_repeats
+from polars_tadoc.analytics.cleaning.near_duplicates import (
+    DuplicateGroupsRequest,
+    NearDuplicatesOptions,
+    NearDuplicatesRequest,
+    duplicate_groups,
+    near_duplicates,
+)
 from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest, overlap
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
@@ -745,6 +752,58 @@ class TadocFrame:
         """
         call = "repeats"
         request = RepeatsRequest.from_arguments(**options)
+        return request.frame(self._text(call, column), self._labels(call, id))
+
+    @documented_by(near_duplicates, id=LABELS)
+    def near_duplicates(
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[NearDuplicatesOptions]
+    ) -> pl.DataFrame:
+        """Find pairs of rows whose sets of n-grams of words are similar, in a compressed column or text.
+
+        Returns
+        -------
+        DataFrame
+            ``id, other, similarity: Float64``, the earlier row first, in order of both.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["to be or not to be", "to be or not to be that"]})
+        >>> df.tadoc.near_duplicates("text", id="page", ngram=2).rows()
+        [('a', 'b', 0.8)]
+
+        """
+        call = "near_duplicates"
+        request: NearDuplicatesRequest = NearDuplicatesRequest.from_arguments(**options)
+        return request.frame(self._text(call, column), self._labels(call, id))
+
+    @documented_by(duplicate_groups, id=LABELS)
+    def duplicate_groups(
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[NearDuplicatesOptions]
+    ) -> pl.DataFrame:
+        """Group rows that are copies or near duplicates, directly or through others, in a compressed column or text.
+
+        Returns
+        -------
+        DataFrame
+            ``id, group, keep: Boolean``, all rows in row order: the label of the group's first row, and whether the
+            row is that one.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["to be or not to be", "to be or not to be that"]})
+        >>> groups = df.tadoc.duplicate_groups("text", id="page", ngram=2)
+        >>> groups.rows()
+        [('a', 'a', True), ('b', 'a', False)]
+        >>> df.filter(groups["keep"])["page"].to_list()
+        ['a']
+
+        """
+        call = "duplicate_groups"
+        request: DuplicateGroupsRequest = DuplicateGroupsRequest.from_arguments(**options)
         return request.frame(self._text(call, column), self._labels(call, id))
 
     @documented_by(drop_repeats)

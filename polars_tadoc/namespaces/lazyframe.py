@@ -13,6 +13,11 @@ import polars.selectors as cs
 
 from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
 from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest
+from polars_tadoc.analytics.cleaning.near_duplicates import (
+    DuplicateGroupsRequest,
+    NearDuplicatesOptions,
+    NearDuplicatesRequest,
+)
 from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
 from polars_tadoc.analytics.cleaning.overlap import schema as overlap_schema
@@ -586,6 +591,52 @@ class TadocLazyFrame:
         name = text_column(columns, column, call)
         labels = None if id is None else label_column(columns, id, call)
         return read_columns(lf, request, name, labels, repeats_schema(None if labels is None else columns[labels]))
+
+    @documented_by(TadocFrame.near_duplicates)
+    def near_duplicates(
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[NearDuplicatesOptions]
+    ) -> pl.LazyFrame:
+        """Find pairs of rows whose sets of n-grams are similar; only the column and ``id`` are read.
+
+        The column is held in memory while the plan runs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["to be or not to be", "to be or not to be that"]})
+        >>> lf.tadoc.near_duplicates("text", ngram=2).collect().rows()
+        [(0, 1, 0.8)]
+
+        """
+        return self._labelled(NearDuplicatesRequest.from_arguments(**options), column, id)
+
+    @documented_by(TadocFrame.duplicate_groups)
+    def duplicate_groups(
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[NearDuplicatesOptions]
+    ) -> pl.LazyFrame:
+        """Group rows that are copies or near duplicates; only the column and ``id`` are read.
+
+        The column is held in memory while the plan runs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["to be or not to be", "to be or not to be that"]})
+        >>> lf.tadoc.duplicate_groups("text", ngram=2).collect().rows()
+        [(0, 0, True), (1, 0, False)]
+
+        """
+        return self._labelled(DuplicateGroupsRequest.from_arguments(**options), column, id)
+
+    def _labelled(
+        self, request: NearDuplicatesRequest | DuplicateGroupsRequest, column: str | None, id: str | None
+    ) -> pl.LazyFrame:
+        lf, columns = self._lf, self._lf.collect_schema()
+        name = text_column(columns, column, request.name)
+        labels = None if id is None else label_column(columns, id, request.name)
+        return read_columns(lf, request, name, labels, request.schema(None if labels is None else columns[labels]))
 
     @documented_by(TadocFrame.drop_repeats)
     def drop_repeats(self, column: str | None = None, **options: Unpack[DropRepeatsOptions]) -> pl.LazyFrame:

@@ -12,6 +12,11 @@ from polars_tadoc.analytics import to_csr as to_csr_analytic
 from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
 from polars_tadoc.analytics.cleaning.drop_repeats import drop_repeats
 from polars_tadoc.analytics.cleaning.minhash import minhash
+from polars_tadoc.analytics.cleaning.near_duplicates import (
+    DuplicateGroupsRequest,
+    NearDuplicatesOptions,
+    NearDuplicatesRequest,
+)
 from polars_tadoc.analytics.cleaning.options import (
     DropRepeatsOptions,
     NoveltyOptions,
@@ -493,6 +498,38 @@ class TadocSeries:
 
         """
         return RepeatsRequest.from_arguments(**options).frame(self._series, id)
+
+    @_documented(TadocFrame.near_duplicates)
+    def near_duplicates(self, *, id: pl.Series | None = None, **options: Unpack[NearDuplicatesOptions]) -> pl.DataFrame:
+        """Find pairs of rows whose sets of n-grams of words are similar.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be or not to be", "to be or not to be that"]).tadoc.near_duplicates(ngram=2).rows()
+        [(0, 1, 0.8)]
+
+        """
+        request: NearDuplicatesRequest = NearDuplicatesRequest.from_arguments(**options)
+        return request.frame(self._series, id)
+
+    @_documented(TadocFrame.duplicate_groups)
+    def duplicate_groups(
+        self, *, id: pl.Series | None = None, **options: Unpack[NearDuplicatesOptions]
+    ) -> pl.DataFrame:
+        """Group rows that are copies or near duplicates, directly or through others.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be or not to be", "to be or not to be that"]).tadoc.duplicate_groups(ngram=2).rows()
+        [(0, 0, True), (1, 0, False)]
+
+        """
+        request: DuplicateGroupsRequest = DuplicateGroupsRequest.from_arguments(**options)
+        return request.frame(self._series, id)
 
     @documented_by(drop_repeats)
     def drop_repeats(self, **options: Unpack[DropRepeatsOptions]) -> pl.Series:

@@ -42,6 +42,8 @@ HOST_KERNELS = {
     "grammars.parquet_pages": "test_bombs",
     "grammars.payload": "test_payload::test_round_trip",
     "grammars.statistics": "test_statistics",
+    "near.pairs": "test_near_duplicates::test_pairs_and_groups",
+    "near.rows": "test_near_duplicates::test_pairs_and_groups",
     "near.sha1": "test_minhash::test_signatures",
     "near.signatures": "test_minhash::test_signatures",
     "passages.cuts": "test_drop_repeats",

@@ -1,0 +1,39 @@
+"""Near duplicates in plain Python over each row's words, as the documentation defines them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from polars_tadoc.kernels.host.near.reference import ngrams
+
+Pair = tuple[int, int, float]
+
+
+def pairs(
+    rows: Sequence[list[str] | None], ngram: int, threshold: float, is_proposed: Callable[[int, int], bool]
+) -> list[Pair]:
+    """Copies with their first row; of different rows, the pairs that are proposed and similar."""
+    found, firsts = [], {}
+    for row, words in enumerate(rows):
+        if not words:
+            continue
+        first = firsts.setdefault(tuple(words), row)
+        if first != row:
+            found.append((first, row, 1.0))
+            continue
+        own = set(ngrams(words, ngram))
+        for other in list(firsts.values())[:-1]:
+            members = set(ngrams(rows[other] or [], ngram))
+            similarity = len(own & members) / len(own | members)
+            if similarity >= threshold and is_proposed(other, row):
+                found.append((other, row, similarity))
+    return sorted(found)
+
+
+def groups(count: int, found: Sequence[Pair]) -> list[tuple[int, int, bool]]:
+    """Each row, the first row of its component, and whether it is that one."""
+    of = list(range(count))
+    for one, other, _ in found:
+        low, high = sorted((of[one], of[other]))
+        of = [low if group == high else group for group in of]
+    return [(row, group, group == row) for row, group in enumerate(of)]
