@@ -150,6 +150,15 @@ class InvalidTwigError(TadocError, ValueError):
         return cls(f"{query}, character {position + 1:,}: {why}\n{_with_caret(xpath, position)}")
 
 
+class QuerySyntaxError(TadocError, ValueError):
+    """A query can't be read with ``syntax="strict"``; the message marks the position."""
+
+    @classmethod
+    def for_query(cls, query: str, position: int, why: str) -> QuerySyntaxError:
+        """Name the position (from 0) and the reason, and mark the character."""
+        return cls(f"character {position + 1:,}: {why}\n{_with_caret(query, position)}")
+
+
 class InvalidTwigSetError(TadocError, ValueError):
     """The file of saved twigs is damaged, or not a file of twigs; the message names the file and what is wrong."""
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.construct import change
+from polars_tadoc.index.query.expand import did_you_mean, suggest
 from polars_tadoc.index.query.explain import explain
 from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request
 from polars_tadoc.index.query.search import count, search, top
@@ -62,6 +63,7 @@ class Index(Collection):
         k: int = 10,
         *,
         mode: str = "or",
+        syntax: str = "lenient",
         scoring: str = "lucene",
         k1: float = 1.5,
         b: float = 0.75,
@@ -74,8 +76,10 @@ class Index(Collection):
         Queries are cut into words by the column's tokenizer and normalised as the index's words were: stop words of
         the index are dropped from queries, too.
 
-        A part in double quotes is a phrase, as in ``'"out of memory" killer'``: its words must be consecutive, with any
-        separators between them. It is scored as one word and counts as one for ``mode``.
+        Queries may have syntax: ``"phrases"``, ``"phrases"~2``, ``+must -not``, ``AND OR NOT``, parentheses,
+        ``prefix*``, ``wild*card?s``, ``fuzzy~1``, ``word^2``, ``a NEAR/5 b``, and conditions on metadata:
+        ``year:2023``, ``year:[2020 TO 2023]``. The page on search says what each means. A phrase is scored as one word
+        and counts as one for ``mode``.
 
         Parameters
         ----------
@@ -85,7 +89,11 @@ class Index(Collection):
             Maximum number of documents per query.
         mode
             "or": documents that contain any word of the query; "and": those that contain all words; "and_or": "and",
-            then "or" for queries with fewer than ``k`` such documents.
+            then "or" for queries with fewer than ``k`` such documents. In a query with syntax, it says how the parts
+            side by side are joined.
+        syntax
+            "lenient": what can't be read as syntax is text, and no query raises for how it is written; "strict": it
+            raises; "plain": everything is words.
         scoring
             Form of BM25: "robertson", "lucene", "atire", "bm25+" or "bm25l" (Kamphuis et al., ECIR 2020), or
             "wakatsuki" (see :func:`bm25_weights`).
@@ -113,9 +121,11 @@ class Index(Collection):
         TypeError
             ``queries`` are not strings, or another argument has the wrong type.
         ValueError
-            ``mode``, ``scoring`` or ``engine`` is unknown, a number is out of range, a query is not valid text or has
-            an unclosed double quote, a query has a phrase and the index was built with ``store=False``, or ``filter``
-            does not have one value per document or cannot be computed.
+            ``mode``, ``syntax``, ``scoring`` or ``engine`` is unknown, a number is out of range, a query is not valid
+            text, a query has a phrase or ``NEAR`` and the index was built with ``store=False``, or ``filter`` does not
+            have one value per document or cannot be computed.
+        QuerySyntaxError
+            A query can't be read with ``syntax="strict"``.
         ColumnMissingError
             ``filter`` names a column that the metadata does not have.
         EngineUnavailableError
@@ -133,9 +143,11 @@ class Index(Collection):
         [0]
         >>> index.search('"do be"').get_column("id").to_list()
         [2]
+        >>> index.search("(do AND be) -or").get_column("id").to_list()
+        [2, 1]
 
         """
-        return search(self, queries, Request.of(k, mode, scoring, k1, b, delta), filter, engine)
+        return search(self, queries, Request.of(k, mode, scoring, k1, b, delta, syntax), filter, engine)
 
     def top(
         self,
@@ -143,6 +155,7 @@ class Index(Collection):
         k: int = 10,
         *,
         mode: str = "or",
+        syntax: str = "lenient",
         scoring: str = "lucene",
         k1: float = 1.5,
         b: float = 0.75,
@@ -156,7 +169,7 @@ class Index(Collection):
         ----------
         query
             One query, as for :meth:`search`.
-        k, mode, scoring, k1, b, delta, filter, engine
+        k, mode, syntax, scoring, k1, b, delta, filter, engine
             As for :meth:`search`.
 
         Returns
@@ -167,7 +180,7 @@ class Index(Collection):
 
         Raises
         ------
-        TypeError, ValueError, ColumnMissingError, EngineUnavailableError
+        TypeError, ValueError, QuerySyntaxError, ColumnMissingError, EngineUnavailableError
             As :meth:`search`; ``TypeError`` also for several queries.
 
         Examples
@@ -180,9 +193,9 @@ class Index(Collection):
         (array([0, 2], dtype=uint32), array([0.305, 0.285], dtype=float32))
 
         """
-        return top(self, query, Request.of(k, mode, scoring, k1, b, delta), filter, engine)
+        return top(self, query, Request.of(k, mode, scoring, k1, b, delta, syntax), filter, engine)
 
-    def count(self, query: str, *, mode: str = "or", filter: FilterLike = None) -> int:
+    def count(self, query: str, *, mode: str = "or", syntax: str = "lenient", filter: FilterLike = None) -> int:
         """Count the documents that match a query, without ranking them.
 
         Parameters
@@ -191,7 +204,7 @@ class Index(Collection):
             One query, as for :meth:`search`.
         mode
             "or": documents that contain any word or phrase of the query; "and": those that contain all.
-        filter
+        syntax, filter
             As for :meth:`search`.
 
         Returns
@@ -201,7 +214,7 @@ class Index(Collection):
 
         Raises
         ------
-        TypeError, ValueError, ColumnMissingError
+        TypeError, ValueError, QuerySyntaxError, ColumnMissingError
             As for :meth:`search`; ``TypeError`` also for several queries, ``ValueError`` for another ``mode``.
 
         Examples
@@ -213,10 +226,19 @@ class Index(Collection):
         (3, 1)
 
         """
-        return count(self, query, mode, filter)
+        return count(self, query, mode, syntax, filter)
 
     def explain(
-        self, query: str, id: Any, *, scoring: str = "lucene", k1: float = 1.5, b: float = 0.75, delta: float = 0.5
+        self,
+        query: str,
+        id: Any,
+        *,
+        mode: str = "or",
+        syntax: str = "lenient",
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
     ) -> pl.DataFrame:
         """Show the contribution of each word to a document's score for a query.
 
@@ -226,17 +248,19 @@ class Index(Collection):
             One query, as for :meth:`search`.
         id
             The document's id.
-        scoring, k1, b, delta
+        mode
+            "or" or "and": how the parts of a query with syntax are joined.
+        syntax, scoring, k1, b, delta
             As for :meth:`search`.
 
         Returns
         -------
         DataFrame
             A row for each distinct word or phrase (in quotes): ``word: String``, ``count: UInt32`` (occurrences in the
-            document), ``document_frequency: UInt32``, ``idf: Float64`` (null if no document contains it), ``weight:
-            Float32`` (its maximum contribution) and ``score: Float32`` (its contribution). For "bm25+" and "bm25l" a
-            last row without a word has the constant that every result gets. The sum of ``score`` in Float32, in this
-            order, is the score of :meth:`search`, bit for bit.
+            document; 0 if the part of the query around the word doesn't match), ``document_frequency: UInt32``, ``idf:
+            Float64`` (null if no document contains it), ``weight: Float32`` (its maximum contribution) and ``score:
+            Float32`` (its contribution). For "bm25+" and "bm25l" a last row without a word has the constant that every
+            result gets. The sum of ``score`` in Float32, in this order, is the score of :meth:`search`, bit for bit.
 
         Raises
         ------
@@ -254,10 +278,17 @@ class Index(Collection):
         [('"not to"', 1, 1), ('to', 2, 2)]
 
         """
-        return explain(self, query, id, Scoring(scoring, k1, b, delta))
+        return explain(self, query, id, Scoring(scoring, k1, b, delta), mode, syntax)
 
     def snippets(
-        self, results: pl.DataFrame, queries: QueriesLike, *, words: int = 30, before: str = "**", after: str = "**"
+        self,
+        results: pl.DataFrame,
+        queries: QueriesLike,
+        *,
+        syntax: str = "lenient",
+        words: int = 30,
+        before: str = "**",
+        after: str = "**",
     ) -> pl.DataFrame:
         """Add to each result the passage of its document that matches the query best, with the matches marked.
 
@@ -271,6 +302,8 @@ class Index(Collection):
             have an id, the first is taken.
         queries
             The queries that were searched for.
+        syntax
+            As for :meth:`search`.
         words
             Length of a snippet in words, from 1 to 1,000.
         before, after
@@ -288,7 +321,7 @@ class Index(Collection):
         ColumnMissingError
             The results have no column ``query`` or ``id``.
         ValueError
-            A result names an unknown query or document, ``words`` is out of range, a double quote is not closed, or
+            A result names an unknown query or document, ``words`` is out of range, ``syntax`` is unknown, or
             the index was built with ``store=False``.
         InvalidGrammarError
             A row is damaged.
@@ -303,7 +336,76 @@ class Index(Collection):
         ['…or **not to** be: that…']
 
         """
-        return snippets(self, results, queries, words, before, after)
+        return snippets(self, results, queries, words, before, after, syntax)
+
+    def suggest(self, beginning: str, k: int = 10) -> pl.DataFrame:
+        """Return the most frequent words that begin with some characters.
+
+        Parameters
+        ----------
+        beginning
+            The first characters of a word. They are normalised as the index's words were.
+        k
+            Maximum number of words.
+
+        Returns
+        -------
+        DataFrame
+            ``word: String`` and ``document_frequency: UInt32``, by descending frequency, then by word.
+
+        Raises
+        ------
+        TypeError
+            ``beginning`` is not a string, or ``k`` not an integer.
+        ValueError
+            ``beginning`` is not valid text, or ``k`` is negative.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = tadoc.build_index(pl.Series("text", ["compute computers", "computers", "commute"]).tadoc.compress())
+        >>> index.suggest("comp").rows()
+        [('computers', 2), ('compute', 1)]
+
+        """
+        return suggest(self, beginning, k)
+
+    def did_you_mean(self, query: str) -> str | None:
+        """Return a query with its unknown words replaced by words of the index that are spelled alike.
+
+        A word is replaced by the one with the fewest edits (an edit inserts, deletes or replaces a character, or swaps
+        neighbours); of several, by the most frequent one. Words of 3 to 5 characters allow one edit, longer ones two.
+
+        Parameters
+        ----------
+        query
+            One query; its syntax stays.
+
+        Returns
+        -------
+        str or None
+            The corrected query; None if no word is unknown or none has a replacement.
+
+        Raises
+        ------
+        TypeError
+            ``query`` is not a string.
+        ValueError
+            ``query`` is not valid text.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> index = tadoc.build_index(pl.Series("text", ["a null pointer", "a point"]).tadoc.compress())
+        >>> index.did_you_mean('"null pionter" -point')
+        '"null pointer" -point'
+        >>> index.did_you_mean("null pointer") is None
+        True
+
+        """
+        return did_you_mean(self, query)
 
     def append(
         self,
@@ -455,6 +557,7 @@ class Index(Collection):
         k: int = 10,
         *,
         mode: str = "or",
+        syntax: str = "lenient",
         deadline: float | None = None,
         scoring: str = "lucene",
         k1: float = 1.5,
@@ -472,7 +575,7 @@ class Index(Collection):
 
         Parameters
         ----------
-        k, mode, scoring, k1, b, delta, filter
+        k, mode, syntax, scoring, k1, b, delta, filter
             As for :meth:`search`; they apply to all queries.
         deadline
             Seconds within which a query must be answered. A query that no engine can answer in time is dropped, and its
@@ -492,8 +595,8 @@ class Index(Collection):
         TypeError
             An argument has the wrong type.
         ValueError
-            ``mode``, ``scoring`` or ``engine`` is unknown, a number is out of range, or ``filter`` does not have one
-            value per document or cannot be computed.
+            ``mode``, ``syntax``, ``scoring`` or ``engine`` is unknown, a number is out of range, or ``filter`` does not
+            have one value per document or cannot be computed.
         EngineUnavailableError
             ``engine="gpu"`` cannot run here.
 
@@ -508,7 +611,7 @@ class Index(Collection):
         [0, 1]
 
         """
-        return Server(self, Request.of(k, mode, scoring, k1, b, delta), deadline, filter, engine)
+        return Server(self, Request.of(k, mode, scoring, k1, b, delta, syntax), deadline, filter, engine)
 
     @apart
     def save(

@@ -178,11 +178,6 @@ class Analyzer:
         return QueryWords(offsets, words[:count], lowered, spans[: 2 * distinct]), is_mapped or self.morphism is None
 
 
-def has_quotes(texts: str | pl.Series) -> bool:
-    """Tell whether any text contains a double quote; for one query an expression would cost more than the rest."""
-    return '"' in texts if isinstance(texts, str) else bool((bytes_of(texts)[0] == ord('"')).any())
-
-
 @lru_cache(maxsize=16)
 def sought_strings(strings: frozenset[str]) -> SoughtTerms:
     """Return strings, such as stop words, in the form for lookups."""

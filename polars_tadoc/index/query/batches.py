@@ -9,6 +9,7 @@ import numpy as np
 
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.plan import Plan
+from polars_tadoc.index.query.trees import BY_MODE
 from polars_tadoc.kernels.postings.coded import Lists
 from polars_tadoc.runtime.array_types import Int64
 
@@ -22,7 +23,10 @@ def select(plan: Plan, queries: Sequence[int]) -> Plan:
     offsets = np.append(0, np.cumsum(sizes))
     entries = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
     bases = None if plan.bases is None else plan.bases[chosen]
-    return replace(plan, offsets=offsets, items=plan.items[entries], weights=plan.weights[entries], bases=bases)
+    joins = None if plan.joins is None else plan.joins[chosen]
+    again = None if plan.again is None else select(plan.again, queries)
+    items, weights = plan.items[entries], plan.weights[entries]
+    return replace(plan, offsets=offsets, items=items, weights=weights, bases=bases, joins=joins, again=again)
 
 
 def join(index: Collection, batches: Sequence[Plan]) -> Plan:
@@ -47,6 +51,8 @@ def join(index: Collection, batches: Sequence[Plan]) -> Plan:
         )
         extra.append(_join_lists([lists for lists in made if lists is not None]))
     bases = [batch.bases for batch in batches if batch.bases is not None]
+    joins = [np.full(batch.size, BY_MODE) if batch.joins is None else batch.joins for batch in batches]
+    has_again = any(batch.again is not None for batch in batches)
     return replace(
         batches[0],
         offsets=np.concatenate([[0], *(b.offsets[1:] + shift for b, shift in zip(batches, entries[:-1], strict=True))]),
@@ -56,6 +62,8 @@ def join(index: Collection, batches: Sequence[Plan]) -> Plan:
         bases=np.concatenate(bases) if bases else None,
         extra=extra,
         frequencies=np.concatenate([batch.frequencies for batch in batches]),
+        joins=None if all(batch.joins is None for batch in batches) else np.concatenate(joins),
+        again=join(index, [batch.again or replace(batch, again=None) for batch in batches]) if has_again else None,
     )
 
 

@@ -9,8 +9,9 @@ import polars as pl
 
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.documents import find
+from polars_tadoc.index.query.phrases import Unit
 from polars_tadoc.index.query.plan import Plan, plan
-from polars_tadoc.index.query.request import as_texts
+from polars_tadoc.index.query.request import as_texts, require_syntax
 from polars_tadoc.kernels.postings.decode_cpu import decode_lists
 from polars_tadoc.scoring.bm25 import Scoring, contribution
 
@@ -24,12 +25,14 @@ SCHEMA = {
 }
 
 
-def explain(index: Collection, query: object, id: Any, scoring: Scoring) -> pl.DataFrame:
+def explain(index: Collection, query: object, id: Any, scoring: Scoring, mode: str, syntax: str) -> pl.DataFrame:
     """Answer :meth:`polars_tadoc.index.index.Index.explain`."""
     if not isinstance(query, str):
         raise TypeError(f"explain: query must be a string, not {type(query).__name__}")
+    if mode not in ("or", "and"):
+        raise ValueError(f'mode={mode!r}: use "and" or "or"')
     document = _document_of(index, id)
-    planned = plan(index, as_texts(query, "explain"), scoring, "explain")
+    planned = plan(index, as_texts(query, "explain"), scoring, "explain", mode, require_syntax(syntax))
     number = int(np.searchsorted(np.cumsum([segment.size for segment in index.segments]), document, side="right"))
     segment = index.segments[number]
     local = document - sum(other.size for other in index.segments[:number])
@@ -41,14 +44,19 @@ def explain(index: Collection, query: object, id: Any, scoring: Scoring) -> pl.D
         frequency = int(planned.frequencies[item])
         idf = float(scoring.idf(index.documents, [frequency])[0]) if frequency else None
         score = float(contribution(weight, count, norm)) if count else 0.0
-        rows.append((_shown(names[item]), count, frequency, idf, float(weight), score))
+        if names[item].words:
+            rows.append((_shown(names[item]), count, frequency, idf, float(weight), score))
     if planned.bases is not None and any(counts):
         rows.append((None, None, None, None, None, float(planned.bases[0])))
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
-def _shown(words: tuple[str, ...]) -> str:
-    return words[0] if len(words) == 1 else f'"{" ".join(words)}"'
+def _shown(unit: Unit) -> str:
+    if len(unit.words) == 1:
+        return unit.words[0]
+    if not unit.is_ordered:
+        return f" NEAR/{unit.slop} ".join(unit.words)
+    return f'"{" ".join(unit.words)}"' + (f"~{unit.slop}" if unit.slop else "")
 
 
 def _counts(index: Collection, planned: Plan, number: int, local: int) -> list[int]:

@@ -24,12 +24,35 @@ MAX_PLACES = 1 << 24
 
 def find(index: Collection, plan: Plan, request: Request, allowed: list[UInt32 | None], engine: Engine) -> Found:
     """Find the best documents of each query in all segments."""
-    found = _find(index, plan, request, request.mode != "or", allowed, engine, None)
+    found = _by_joins(index, plan, request, request.mode != "or", allowed, engine, None)
     if request.mode == "and_or":
         again = found.counts < request.k
         if again.any():
-            found = replaced(found, _find(index, plan, request, False, allowed, engine, again), again)
+            other = plan if plan.again is None else plan.again
+            found = replaced(found, _by_joins(index, other, request, False, allowed, engine, again), again)
     return found
+
+
+def _by_joins(
+    index: Collection,
+    plan: Plan,
+    request: Request,
+    require_all: bool,
+    allowed: list[UInt32 | None],
+    engine: Engine,
+    chosen: Bools | None,
+) -> Found:
+    """Search queries that want all of their lists, and those that want any."""
+    required = plan.required(require_all)
+    if required is None or required.all() or not required.any():
+        is_all = require_all if required is None else bool(required.any())
+        return _find(index, plan, request, is_all, allowed, engine, chosen)
+    both = [required, ~required] if chosen is None else [required & chosen, ~required & chosen]
+    first, second = (
+        _find(index, plan, request, is_all, allowed, engine, own)
+        for is_all, own in zip((True, False), both, strict=True)
+    )
+    return replaced(first, second, ~required)
 
 
 def _find(

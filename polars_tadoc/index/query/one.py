@@ -9,11 +9,14 @@ import numpy as np
 
 from polars_tadoc.engine.choose import CPU
 from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.language.parse import may_have_syntax
 from polars_tadoc.index.query.costs import edge_of
 from polars_tadoc.index.query.plan import table_of
 from polars_tadoc.index.query.prepared import prepare_segment
 from polars_tadoc.index.query.rank import Found
-from polars_tadoc.index.query.request import Request
+from polars_tadoc.index.query.read import fields_of, has_marks, read_one
+from polars_tadoc.index.query.request import Request, with_mode
+from polars_tadoc.index.query.trees import ALL, BY_MODE
 from polars_tadoc.kernels.host.rows.one_query import NOT_HERE, answer_words
 from polars_tadoc.kernels.postings.decode_cpu import addresses_of
 from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE
@@ -52,15 +55,21 @@ _rooms = _Rooms()
 
 def find_one(index: Collection, query: str, request: Request, allowed: list[UInt32 | None], asked: str) -> Found | None:
     """Find the best documents for one query on the CPU; None where it takes the way of many."""
-    known = index.short_ways.get(request) or _prepared(index, request)
-    given, k = known
-    if given is None or asked == "gpu":
-        return None
     try:
         data = query.encode()
     except UnicodeEncodeError:
         return None
-    if not 0 < len(data) <= MAX_BYTES or b'"' in data:
+    if not 0 < len(data) <= MAX_BYTES or request.syntax == "strict":
+        return None
+    if request.syntax == "lenient" and has_marks(data) and may_have_syntax(query):
+        query, join, tree = read_one(query, fields_of(index), False)
+        if tree is not None:
+            return None
+        request = request if join == BY_MODE else with_mode(request, "and" if join == ALL else "or")
+        data = query.encode()
+    known = index.short_ways.get(request) or _prepared(index, request)
+    given, k = known
+    if given is None or asked == "gpu":
         return None
     documents, scores = np.empty(k, np.int64), np.empty(k, np.float32)
     mask, edge = allowed[0], edge_of(request.mode) if asked == "auto" else _NO_EDGE

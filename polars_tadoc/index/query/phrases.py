@@ -1,4 +1,4 @@
-"""Phrases of queries: words in double quotes, which must be consecutive in a document.
+"""Phrases of queries: words in double quotes, which must be consecutive in a document, and words near each other.
 
 A phrase is searched like a word of its own. Its list is computed for each call: the postings give the documents that
 contain all of its words, and only their rows are read (:mod:`.segment_text`).
@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from polars_tadoc.index.collection import Collection
-from polars_tadoc.index.query.analyzer import Analyzer, QueryWords
-from polars_tadoc.index.query.segment_text import SegmentText, segment_text
+from polars_tadoc.index.query.segment_text import SegmentText, Spread, segment_text
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN
 from polars_tadoc.kernels.postings.coded import Lists
@@ -24,81 +22,33 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.parallel import map_apart
 
 SHOWN = 80
-"""Characters of a query in messages."""
+"""Characters of a phrase in messages."""
 
 
-@dataclass(frozen=True, eq=False)
-class Phrases:
-    """Phrases of a batch of queries."""
+class Unit(NamedTuple):
+    """What a query searches for as one word: a word, a phrase, or words near each other."""
 
-    texts: str | pl.Series
-    """The queries without their phrases. A phrase of one word stays here as a word."""
-    owners: Int64
-    items: Int64
-    """``owners``, ``items``: int64 by occurrence of a phrase: the query, ascending, and the phrase's number."""
-    words: list[tuple[str, ...]]
-    """The distinct phrases, ascending, as two or more words after the index's morphism."""
-    analyzed: QueryWords
-    numbers: list[list[int]]
-    """``analyzed``, ``numbers``: The words of phrases, and the word numbers of each distinct phrase."""
+    words: tuple[str, ...]
+    """After the index's morphism."""
+    slop: int = 0
+    """For more than one word: maximum difference of their shifts (:func:`.phrases_reference.count_near`)."""
+    is_ordered: bool = True
 
+    @property
+    def is_phrase(self) -> bool:
+        """Whether the words must be consecutive."""
+        return self.is_ordered and not self.slop and len(self.words) > 1
 
-def take_phrases(given: str | pl.Series, analyzer: Analyzer, call: str) -> Phrases:
-    """Extract the parts in double quotes from queries; messages name the call.
-
-    A phrase without words after analysis is dropped.
-
-    Raises
-    ------
-    ValueError
-        A quote is not closed.
-
-    """
-    texts = [given] if isinstance(given, str) else given.to_list()
-    parts = [(query, *part) for query, text in enumerate(texts) for part in _cut(query, text or "", call)]
-    quoted = [(query, part) for query, part, is_phrase in parts if is_phrase]
-    analyzed = analyzer.analyze(_texts([part for _, part in quoted]))
-    strings, numbers = analyzed.strings(), analyzed.words.tolist()
-    spelled = [numbers[first:stop] for first, stop in itertools.pairwise(analyzed.offsets.tolist())]
-    cut = [tuple(strings[number] for number in own) for own in spelled]
-    numbers_of = {phrase: own for phrase, own in zip(cut, spelled, strict=True) if len(phrase) > 1}
-    words = sorted(numbers_of)
-    number_of = {phrase: number for number, phrase in enumerate(words)}
-    stands = [(query, number_of[own]) for (query, _), own in zip(quoted, cut, strict=True) if own in number_of]
-    left: list[list[str]] = [[] for _ in range(len(texts))]
-    for query, part, is_phrase in parts:
-        if not is_phrase:
-            left[query].append(part)
-    for (query, part), own in zip(quoted, cut, strict=True):
-        if len(own) == 1:
-            left[query].append(part)
-    places = np.array(stands, np.int64).reshape(-1, 2)
-    return Phrases(
-        _texts(list(map(" ".join, left))),
-        places[:, 0],
-        places[:, 1],
-        words,
-        analyzed,
-        [numbers_of[own] for own in words],
-    )
+    @property
+    def spread(self) -> Spread | None:
+        """Places of the words, unless they must be consecutive."""
+        if self.is_ordered and not self.slop:
+            return None
+        size = len(self.words)
+        return Spread(np.arange(size) if self.is_ordered else np.zeros(size, np.int64), self.slop)
 
 
-def _texts(strings: list[str]) -> str | pl.Series:
-    return strings[0] if len(strings) == 1 else pl.Series("query", strings, pl.String)
-
-
-def _cut(query: int, text: str, call: str) -> list[tuple[str, bool]]:
-    """Split a query at its quotes; every other part is a phrase."""
-    parts = text.split('"')
-    if len(parts) % 2 == 0:
-        shown = text if len(text) <= SHOWN else f"…{parts[-1][:SHOWN]}"
-        raise ValueError(
-            f"{call}: query {query} opens a double quote and does not close it: {shown!r}; close it, or remove it"
-        )
-    return [(part, number % 2 == 1) for number, part in enumerate(parts)]
-
-
-def phrase_lists(index: Collection, phrases: Phrases, call: str) -> list[Lists]:
+def phrase_lists(index: Collection, phrases: Sequence[Unit], terms: list[list[Int64]], call: str) -> list[Lists]:
     """Find the documents with each phrase, and its counts.
 
     Parameters
@@ -106,7 +56,9 @@ def phrase_lists(index: Collection, phrases: Phrases, call: str) -> list[Lists]:
     index
         The index.
     phrases
-        The phrases.
+        The phrases, and words near each other.
+    terms
+        By segment and phrase: the terms of its words.
     call
         The call's name, for messages.
 
@@ -125,16 +77,14 @@ def phrase_lists(index: Collection, phrases: Phrases, call: str) -> list[Lists]:
     """
     if index.stored.stored_text is None:
         raise ValueError(
-            f"{call}: the phrase {' '.join(phrases.words[0])[:SHOWN]!r} needs the text, which this index does not "
+            f"{call}: the phrase {' '.join(phrases[0].words)[:SHOWN]!r} needs the text, which this index does not "
             "have; build it with store=True"
         )
-    return [_in_segment(index, number, phrases) for number in range(len(index.segments))]
+    return [_in_segment(index, number, phrases, own) for number, own in enumerate(terms)]
 
 
-def _in_segment(index: Collection, number: int, phrases: Phrases) -> Lists:
+def _in_segment(index: Collection, number: int, phrases: Sequence[Unit], terms: list[Int64]) -> Lists:
     segment = index.segments[number]
-    known = phrases.analyzed.find(segment, np.zeros(phrases.analyzed.distinct, np.int64))
-    terms = [known[own] for own in phrases.numbers]
     candidates = _candidates(segment, terms)
     read = [own for own in candidates if len(own)]
     text: SegmentText | None = None
@@ -145,11 +95,15 @@ def _in_segment(index: Collection, number: int, phrases: Phrases) -> Lists:
         own = candidates[phrase]
         if text is None or not len(own):
             return _NO_NUMBERS, _NO_NUMBERS
-        counts = text.count(own, terms[phrase])
+        counts = text.count(own, terms[phrase], phrases[phrase].spread)
         held = counts.nonzero()[0]
         return own[held].astype(np.uint32), np.minimum(counts[held], 0xFFFFFFFF).astype(np.uint32)
 
-    found = map_apart(count, range(len(terms)))
+    return joined_lists(map_apart(count, range(len(terms))))
+
+
+def joined_lists(found: Sequence[tuple[UInt32, UInt32]]) -> Lists:
+    """Return lists of documents, each with its counts, as one table."""
     sizes = [len(documents) for documents, _ in found]
     documents, counts = (own[0] if len(own) == 1 else np.concatenate(own) for own in zip(*found, strict=True))
     return Lists(np.array([0, *itertools.accumulate(sizes)], np.int64), documents, counts)

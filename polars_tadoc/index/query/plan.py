@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 import polars as pl
 
 from polars_tadoc.index.collection import Collection
-from polars_tadoc.index.query.analyzer import QueryWords, has_quotes
-from polars_tadoc.index.query.phrases import Phrases, phrase_lists, take_phrases
+from polars_tadoc.index.query.analyzer import QueryWords
+from polars_tadoc.index.query.phrases import Unit
+from polars_tadoc.index.query.read import read
+from polars_tadoc.index.query.trees import ALL, BY_MODE, Entries, entries_of
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, weigh_words
 from polars_tadoc.kernels.postings.coded import Lists, Queries
 from polars_tadoc.model.word_map import naming_normalize
@@ -41,9 +43,12 @@ class Plan:
     frequencies: Int64
     """int64 by distinct word or phrase: number of documents that contain it."""
     analyzed: QueryWords
-    phrases: Phrases | None
-    """``analyzed``, ``phrases``: The distinct words, and the phrases, whose numbers follow the words'; None without
-    phrases."""
+    units: list[Unit]
+    """``analyzed``, ``units``: The distinct words of queries without syntax; then those and the phrases of others."""
+    joins: Int64 | None = None
+    """int64 by query: ``BY_MODE``, ``ANY`` or ``ALL``; None if all are by mode."""
+    again: Plan | None = None
+    """The queries with words joined by "or", to be searched where "and" finds too few; None: this plan."""
 
     @property
     def size(self) -> int:
@@ -55,10 +60,13 @@ class Plan:
         """int64 by entry: its query, ascending."""
         return np.repeat(np.arange(self.size), np.diff(self.offsets))
 
-    def names(self) -> list[tuple[str, ...]]:
-        """Return the words of each distinct word or phrase."""
-        words: list[tuple[str, ...]] = [(word,) for word in self.analyzed.strings()]
-        return words if self.phrases is None else words + self.phrases.words
+    def names(self) -> list[Unit]:
+        """Return each distinct word or phrase."""
+        return [Unit((word,)) for word in self.analyzed.strings()] + self.units
+
+    def required(self, require_all: bool) -> Bools | None:
+        """Return whether each query wants all of its lists; None if all queries want what the mode says."""
+        return None if self.joins is None else (self.joins == ALL) | ((self.joins == BY_MODE) & require_all)
 
     def queries(self, segment: int, require_all: bool, chosen: Bools | None = None) -> Queries:
         """Return the queries as lists of a segment; empty for queries not chosen or without possible results."""
@@ -74,37 +82,35 @@ class Plan:
         return Queries(offsets, lists[has].astype(np.uint32), self.weights[has])
 
 
-def plan(index: Collection, texts: str | pl.Series, scoring: Scoring, call: str) -> Plan:
+def plan(
+    index: Collection,
+    texts: str | pl.Series,
+    scoring: Scoring,
+    call: str,
+    mode: str = "or",
+    syntax: str = "lenient",
+) -> Plan:
     """Find the words and phrases of queries in all segments, and weigh them by their frequency in the whole index."""
     with naming_normalize(call):
-        phrases = take_phrases(texts, index.analyzer, call) if has_quotes(texts) else None
-        words = index.analyzer.analyze(texts if phrases is None else phrases.texts)
-    offsets, items, frequencies = words.offsets, words.words, np.zeros(words.distinct, np.int64)
-    numbers = [words.find(segment, frequencies) for segment in index.segments]
-    extra: list[Lists | None] = [None] * len(numbers)
-    if phrases is not None and phrases.words:
-        offsets, items = _join(words, phrases)
-        lists = phrase_lists(index, phrases, call)
-        sizes = [np.diff(own.offsets) for own in lists]
-        for number, segment in enumerate(index.segments):
-            named = len(segment.postings.frequencies) + np.arange(len(phrases.words))
-            numbers[number] = np.append(numbers[number], np.where(sizes[number] > 0, named, UNKNOWN))
-        frequencies = np.append(frequencies, np.sum(sizes, axis=0, dtype=np.int64))
-        extra = [*lists]
-    return _weighed(index, scoring, offsets, items.copy(), numbers, extra, frequencies, words, phrases)
+        found = read(index, texts, syntax, call)
+        words = index.analyzer.analyze(found.texts)
+        frequencies = np.zeros(words.distinct, np.int64)
+        numbers = [words.find(segment, frequencies) for segment in index.segments]
+        planned = _weighed(index, scoring, words, numbers, frequencies)
+        joins = np.full(planned.size, BY_MODE) if found.joins or found.trees else None
+        for query, join in found.joins.items():
+            joins[query] = join  # type: ignore[index]
+        planned.joins = joins
+        if not found.trees:
+            return planned
+        first = _joined(index, scoring, planned, entries_of(index, found.trees, "or" if mode == "or" else "and", call))
+        if mode == "and_or":
+            first.again = _joined(index, scoring, planned, entries_of(index, found.trees, "or", call))
+        return first
 
 
-def _weighed(
-    index: Collection,
-    scoring: Scoring,
-    offsets: Int64,
-    items: Int64,
-    numbers: list[Int64],
-    extra: list[Lists | None],
-    frequencies: Int64,
-    words: QueryWords,
-    phrases: Phrases | None,
-) -> Plan:
+def _weighed(index: Collection, scoring: Scoring, words: QueryWords, numbers: list[Int64], frequencies: Int64) -> Plan:
+    offsets, items = words.offsets, words.words.copy()
     if index.live is not None:
         for own in numbers:
             own[frequencies == 0] = UNKNOWN  # all its documents are deleted
@@ -126,8 +132,42 @@ def _weighed(
         entry_weights,
         _NO_TOTALS if totals is None else totals,
     )
-    return Plan(
-        entry_offsets, entries[:count], entry_weights[:count], numbers, totals, extra, frequencies, words, phrases
+    extra: list[Lists | None] = [None] * len(numbers)
+    return Plan(entry_offsets, entries[:count], entry_weights[:count], numbers, totals, extra, frequencies, words, [])
+
+
+def _joined(index: Collection, scoring: Scoring, planned: Plan, entries: Entries) -> Plan:
+    """Add queries with syntax to a plan of the others.
+
+    Entries are in the order of the other queries': the rarest first, then by words, words before phrases.
+    """
+    weights, bases, places = _worth(scoring, index.documents, entries.frequencies)
+    names = [(len(unit.words) > 1, *unit) for unit in entries.units]
+    ranks = np.empty(len(names), np.int64)
+    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    owners, items = entries.owners, entries.items
+    own_weights = (entries.factors * weights[places[items]]).astype(np.float32)
+    totals = planned.bases
+    if totals is not None:
+        order = np.lexsort((ranks[items], owners))
+        own_bases = (entries.factors * bases[places[items]])[order]
+        totals = totals + np.bincount(owners[order], own_bases, planned.size).astype(np.float32)
+    order = np.lexsort((ranks[items], entries.sizes[items], owners))
+    all_owners = np.append(planned.owners, owners[order])
+    whole = np.argsort(all_owners, kind="stable")
+    joins = np.full(planned.size, BY_MODE) if planned.joins is None else planned.joins.copy()
+    joins[list(entries.joins)] = list(entries.joins.values())
+    return replace(
+        planned,
+        offsets=np.searchsorted(all_owners[whole], np.arange(planned.size + 1)),
+        items=np.append(planned.items, len(planned.frequencies) + items[order])[whole],
+        weights=np.append(planned.weights, own_weights[order])[whole],
+        numbers=[np.append(first, own) for first, own in zip(planned.numbers, entries.numbers, strict=True)],
+        bases=totals,
+        extra=entries.extra,
+        frequencies=np.append(planned.frequencies, entries.frequencies),
+        units=entries.units,
+        joins=joins,
     )
 
 
@@ -152,15 +192,6 @@ def _values(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float
     if scoring.has_base:
         bases[known] = scoring.bases(documents, frequencies[known])
     return weights, bases
-
-
-def _join(words: QueryWords, phrases: Phrases) -> tuple[Int64, Int64]:
-    """Return words and phrases by query; the numbers of phrases follow the words'."""
-    queries = len(words.offsets) - 1
-    owners = np.append(np.repeat(np.arange(queries), np.diff(words.offsets)), phrases.owners)
-    order = np.argsort(owners, kind="stable")
-    offsets = words.offsets + np.searchsorted(phrases.owners, np.arange(queries + 1))
-    return offsets, np.append(words.words, words.distinct + phrases.items)[order]
 
 
 _NO_TOTALS: Float32 = np.zeros(0, np.float32)

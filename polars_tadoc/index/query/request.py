@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -17,6 +17,7 @@ from polars_tadoc.scoring.bm25 import Scoring
 from polars_tadoc.traversal.options import MAX_COUNT
 
 ModeName = Literal["and", "or", "and_or"]
+SyntaxName = Literal["lenient", "strict", "plain"]
 QueriesLike = str | pl.Series | Iterable[str | None]
 """Exclude Arrow arrays here: they are iterable, too."""
 FilterLike = pl.Series | pl.Expr | npt.NDArray[np.bool_] | Iterable[bool | None] | None
@@ -29,9 +30,10 @@ class Request:
     k: int
     mode: str
     scoring: Scoring
+    syntax: str = "lenient"
 
     @classmethod
-    def of(cls, k: Any, mode: Any, scoring: Any, k1: Any, b: Any, delta: Any) -> Request:
+    def of(cls, k: Any, mode: Any, scoring: Any, k1: Any, b: Any, delta: Any, syntax: Any = "lenient") -> Request:
         """Check arguments; results are cached, so repeated arguments cost nothing.
 
         Raises
@@ -39,22 +41,42 @@ class Request:
         TypeError
             An argument has the wrong type.
         ValueError
-            The mode or scoring is unknown, or a number is out of range.
+            The mode, syntax or scoring is unknown, or a number is out of range.
 
         """
         try:
-            return _checked(k, mode, scoring, k1, b, delta)
+            return _checked(k, mode, scoring, k1, b, delta, syntax)
         except TypeError:  # unhashable, or a wrong type, which raises again below
-            return _checked.__wrapped__(k, mode, scoring, k1, b, delta)
+            return _checked.__wrapped__(k, mode, scoring, k1, b, delta, syntax)
 
 
 @lru_cache(maxsize=64, typed=True)
-def _checked(k: Any, mode: Any, scoring: Any, k1: Any, b: Any, delta: Any) -> Request:
+def _checked(k: Any, mode: Any, scoring: Any, k1: Any, b: Any, delta: Any, syntax: Any) -> Request:
     form = Scoring(scoring, k1, b, delta)
     count = min(require_integer("k", k, 0), MAX_COUNT)
     if mode not in get_args(ModeName):
         raise ValueError(f'mode={mode!r}: use "and", "or" or "and_or"')
-    return Request(count, mode, form)
+    return Request(count, mode, form, require_syntax(syntax))
+
+
+@lru_cache(maxsize=64)
+def with_mode(request: Request, mode: str) -> Request:
+    """Return a request with another mode; the same one each time."""
+    return replace(request, mode=mode)
+
+
+def require_syntax(syntax: Any) -> str:
+    """Return the name of a syntax.
+
+    Raises
+    ------
+    ValueError
+        There is no such syntax.
+
+    """
+    if syntax not in get_args(SyntaxName):
+        raise ValueError(f'syntax={syntax!r}: use "lenient", "strict" or "plain"')
+    return str(syntax)
 
 
 def as_texts(queries: QueriesLike, call: str) -> str | pl.Series:

@@ -22,7 +22,7 @@ from polars_tadoc.index.query.find import find
 from polars_tadoc.index.query.one import find_one
 from polars_tadoc.index.query.plan import Plan, plan
 from polars_tadoc.index.query.rank import Found
-from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request, as_texts
+from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request, as_texts, require_syntax
 from polars_tadoc.index.query.results import as_frame, ids_of
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.postings.decode_cpu import decode_lists
@@ -50,7 +50,7 @@ def top(
         return ids_of(index.stored, found.documents), found.scores
 
 
-def count(index: Collection, query: str, mode: str, filter: FilterLike) -> int:
+def count(index: Collection, query: str, mode: str, syntax: str, filter: FilterLike) -> int:
     """Answer :meth:`polars_tadoc.index.index.Index.count`."""
     if not isinstance(query, str):
         raise TypeError(f"count: query must be a string, not {type(query).__name__}")
@@ -59,15 +59,18 @@ def count(index: Collection, query: str, mode: str, filter: FilterLike) -> int:
     with interruptible():
         text = as_texts(query, "count")
         allowed = allowed_by_segment(index, filter, "count")
-        planned = plan(index, text, _ANY_SCORING, "count")
+        planned = plan(index, text, _ANY_SCORING, "count", mode, require_syntax(syntax))
+        required = planned.required(mode == "and")
+        is_all = mode == "and" if required is None else bool(required[0])
         return sum(
-            _count_in(segment, planned, number, mode, allowed[number]) for number, segment in enumerate(index.segments)
+            _count_in(segment, planned, number, is_all, allowed[number])
+            for number, segment in enumerate(index.segments)
         )
 
 
-def _count_in(segment: Segment, planned: Plan, number: int, mode: str, allowed: UInt32 | None) -> int:
+def _count_in(segment: Segment, planned: Plan, number: int, is_all: bool, allowed: UInt32 | None) -> int:
     """Count the documents of a segment that contain any, or all, of a query's words and phrases."""
-    lists, extra = planned.queries(number, mode == "and").lists, planned.extra[number]
+    lists, extra = planned.queries(number, is_all).lists, planned.extra[number]
     if not len(lists):
         return 0
     coded = lists < len(segment.terms)
@@ -77,7 +80,7 @@ def _count_in(segment: Segment, planned: Plan, number: int, mode: str, allowed: 
         own = [extra.documents[extra.offsets[phrase] : extra.offsets[phrase + 1]] for phrase in phrases]
         documents = np.concatenate([documents, *own])
     hits = np.bincount(documents, minlength=segment.size)
-    matches = hits == len(lists) if mode == "and" else hits > 0
+    matches = hits == len(lists) if is_all else hits > 0
     if allowed is not None:
         matches &= np.unpackbits(allowed.view(np.uint8), count=segment.size, bitorder="little").view(np.bool_)
     return int(np.count_nonzero(matches))
@@ -96,7 +99,7 @@ def _best(
         found = find_one(index, texts, request, allowed, asked)
         if found is not None:
             return found
-    planned = plan(index, texts, request.scoring, call)
+    planned = plan(index, texts, request.scoring, call, request.mode, request.syntax)
     chosen = choose_engine(asked, planned, index.documents, request)
     start = time.perf_counter()
     found = find(index, planned, request, allowed, chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.analyzer import Analyzer, QueryWords
 from polars_tadoc.index.segment import Segment
+from polars_tadoc.kernels.host.rows.near import count_near_in_rows
 from polars_tadoc.kernels.host.rows.phrases import LEFT_OUT, count_in_rows
 from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
 from polars_tadoc.kernels.primitives.codes import DELETED
@@ -34,6 +36,13 @@ FEW_ROWS = 1 << 9
 _keys = itertools.count()
 
 
+class Spread(NamedTuple):
+    """Words that need not be consecutive, as :func:`.phrases_reference.count_near` takes them."""
+
+    places: Int64
+    slop: int
+
+
 @dataclass(frozen=True, eq=False)
 class _Part:
     """Documents of one grammar."""
@@ -48,27 +57,21 @@ class _Part:
         """Bytes of the arrays."""
         return self.corpus.grammar.nbytes + self.corpus.roots.nbytes + self.terms.nbytes
 
-    def count(self, rows: Int64, phrase: Int64, words: int) -> UInt64:
+    def count(self, rows: Int64, phrase: Int64, spread: Spread | None, words: int) -> UInt64:
         """Count a phrase in some of the documents, which have ``words`` words in total."""
         counts = np.empty(len(rows), np.uint64)
-        if words > FEW_WORDS:
+        if words > FEW_WORDS and spread is None:
             return self._match(rows, phrase)
-        rules, corpus, borders = load_rules(self.corpus.grammar), self.corpus, _borders(phrase.tolist())
+        rules, corpus = load_rules(self.corpus.grammar), self.corpus
+        given = rules.terminals, rules.rule_offsets, rules.symbols, len(rules.level_offsets), self.terms
+        borders = _borders(phrase.tolist())
 
         def count(chunk: tuple[int, int]) -> None:
-            count_in_rows(
-                rules.terminals,
-                rules.rule_offsets,
-                rules.symbols,
-                len(rules.level_offsets),
-                self.terms,
-                corpus.root_offsets,
-                corpus.roots,
-                rows[slice(*chunk)],
-                phrase,
-                borders,
-                counts[slice(*chunk)],
-            )
+            own = corpus.root_offsets, corpus.roots, rows[slice(*chunk)], phrase
+            if spread is None:
+                count_in_rows(*given, *own, borders, counts[slice(*chunk)])
+            else:
+                count_near_in_rows(*given, *own, *spread, counts[slice(*chunk)])
 
         map_parallel(count, even_chunks(len(rows), FEW_ROWS))
         return counts
@@ -127,16 +130,16 @@ class SegmentText:
         """Bytes of the arrays."""
         return sum(part.nbytes for part in self.parts) + self.owners.nbytes + self.rows.nbytes
 
-    def count(self, documents: Int64, phrase: Int64) -> UInt64:
-        """Count a phrase, given as terms, in some documents, ascending."""
+    def count(self, documents: Int64, phrase: Int64, spread: Spread | None = None) -> UInt64:
+        """Count a phrase, or words near each other, given as terms, in some documents, ascending."""
         places = documents if self.documents is None else self.documents.searchsorted(documents)
         rows, words = self.rows[places], int(self.lengths[places].sum(dtype=np.int64))
         if len(self.parts) == 1:
-            return self.parts[0].count(rows, phrase, words)
+            return self.parts[0].count(rows, phrase, spread, words)
         counts, owners = np.zeros(len(rows), np.uint64), self.owners[places]
         for number in np.unique(owners).tolist():
             own = owners == number
-            counts[own] = self.parts[number].count(rows[own], phrase, words)
+            counts[own] = self.parts[number].count(rows[own], phrase, spread, words)
         return counts
 
 

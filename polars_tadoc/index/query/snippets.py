@@ -19,7 +19,7 @@ from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.documents import find
 from polars_tadoc.index.query.plan import Plan, plan
-from polars_tadoc.index.query.request import QueriesLike, as_texts
+from polars_tadoc.index.query.request import QueriesLike, as_texts, require_syntax
 from polars_tadoc.kernels.host.rows import snippets as kernels
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import split
@@ -65,7 +65,13 @@ class _Intervals:
 
 @ends_on_interrupt
 def snippets(
-    index: Collection, results: pl.DataFrame, queries: QueriesLike, words: int, before: str, after: str
+    index: Collection,
+    results: pl.DataFrame,
+    queries: QueriesLike,
+    words: int,
+    before: str,
+    after: str,
+    syntax: str,
 ) -> pl.DataFrame:
     """Answer :meth:`polars_tadoc.index.index.Index.snippets`."""
     if not isinstance(results, pl.DataFrame):
@@ -77,6 +83,7 @@ def snippets(
             raise TypeError(f"snippets: {name} must be a string, not {type(mark).__name__}")
         require_text(mark, f"snippets: {name}")
     given = as_texts(queries, "snippets")
+    require_syntax(syntax)
     texts = pl.Series("query", [given]) if isinstance(given, str) else given
     if index.stored.stored_text is None:
         raise ValueError("snippets: this index does not have the text; build it with store=True")
@@ -89,7 +96,9 @@ def snippets(
         distinct = asked[first : first + QUERIES]
         start, stop = np.searchsorted(owners[order], [distinct[0], distinct[-1] + 1])
         own = order[start:stop]
-        parts += _find(index, texts.gather(distinct), own, np.searchsorted(distinct, owners[own]), documents[own], size)
+        parts += _find(
+            index, texts.gather(distinct), own, np.searchsorted(distinct, owners[own]), documents[own], size, syntax
+        )
     return results.with_columns(_write(parts, len(results), before, after))
 
 
@@ -117,12 +126,12 @@ def _documents(index: Collection, results: pl.DataFrame) -> Int64:
 
 
 def _find(
-    index: Collection, texts: pl.Series, rows: Int64, queries: Int64, documents: Int64, size: int
+    index: Collection, texts: pl.Series, rows: Int64, queries: Int64, documents: Int64, size: int, syntax: str
 ) -> list[_Intervals]:
     """Find the passages of results, given their numbers, queries and documents."""
     stored = index.stored.text
     assert stored is not None
-    words, sought = _sought(plan(index, texts, SCORING, "snippets"))
+    words, sought = _sought(plan(index, texts, SCORING, "snippets", syntax=syntax))
     distinct, stands = np.unique(documents, return_inverse=True)
     corpora = split(stored.gather(distinct))
     require_countable(corpora)
@@ -139,20 +148,29 @@ def _find(
 def _sought(planned: Plan) -> tuple[list[str], kernels.Sought]:
     """Number the words of queries and phrases, and weigh them."""
     names = planned.names()
-    words = list(dict.fromkeys(word for name in names for word in name))
+    words = list(dict.fromkeys(word for name in names for word in name.words))
     number_of = {word: number for number, word in enumerate(words)}
     worth = (planned.weights.astype(np.float64) * (1 << 20)).astype(np.int64) + 1  # integers, so that sums are exact
-    is_phrase = np.array([len(name) > 1 for name in names], np.bool_)[planned.items]
-    named = np.array([number_of[name[0]] for name in names], np.int64)
+    is_phrase = np.array([name.is_phrase for name in names], np.bool_)[planned.items]
+    cut = [[number_of[word] for word in name.words] for name in names]
     weights = np.full((planned.size, len(words)), -1, np.int64)
-    owners, items = planned.owners[is_phrase], planned.items[is_phrase]
-    cut = [[number_of[word] for word in names[item]] for item in items.tolist()]
-    sizes = np.array([len(own) for own in cut], np.int64)
-    flat = np.array([word for own in cut for word in own], np.int64)
-    weights[np.repeat(owners, sizes), flat] = 0
-    weights[planned.owners[~is_phrase], named[planned.items[~is_phrase]]] = worth[~is_phrase]
-    offsets = np.searchsorted(owners, np.arange(planned.size + 1))
-    return words, kernels.Sought(weights, offsets, worth[is_phrase], np.append(0, np.cumsum(sizes)), flat)
+    for is_own, value in (
+        (is_phrase, np.zeros_like(worth)),
+        (~is_phrase, worth),
+    ):  # words of phrases alone weigh nothing
+        owners, items = planned.owners[is_own], planned.items[is_own]
+        sizes = np.array([len(cut[item]) for item in items.tolist()], np.int64)
+        flat = np.array([word for item in items.tolist() for word in cut[item]], np.int64)
+        weights[np.repeat(owners, sizes), flat] = np.repeat(value[is_own], sizes)
+        if is_own is is_phrase:
+            phrases = kernels.Sought(
+                weights,
+                np.searchsorted(owners, np.arange(planned.size + 1)),
+                worth[is_phrase],
+                np.append(0, np.cumsum(sizes)),
+                flat,
+            )
+    return words, phrases
 
 
 def _in_corpus(

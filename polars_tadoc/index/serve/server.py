@@ -151,7 +151,7 @@ class Server:
         for name in self._engines:
             self._prepare(name)
         if len(self._engines) > 1:
-            sample = self._weigh(_sample(self._index))
+            sample = self._weigh(_sample(self._index), "plain")
             self._team.weigh(_sums(self._predict(sample, list(self._engines))), sample.size)
         self._threads = [
             threading.Thread(target=self._work, args=(name,), name=f"tadoc-serve-{name}", daemon=True)
@@ -264,8 +264,10 @@ class Server:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.close(cancel=error is not None)
 
-    def _weigh(self, queries: list[str]) -> Plan:
-        return plan(self._index, as_texts(queries, "submit"), self._request.scoring, "submit")
+    def _weigh(self, queries: list[str], syntax: str | None = None) -> Plan:
+        request = self._request
+        texts, syntax = as_texts(queries, "submit"), request.syntax if syntax is None else syntax
+        return plan(self._index, texts, request.scoring, "submit", request.mode, syntax)
 
     def _traits(self, name: str) -> Traits:
         """Return the properties of an engine: one thread takes a batch; the CPU searches it with all threads."""
@@ -292,9 +294,9 @@ class Server:
         """Load what searches read, compile the kernels, and measure an engine, before the first query."""
         engine = self._engines[name]
         for segment in self._index.segments:
-            self._find(engine, self._weigh(_named(segment.terms.series.head(_WARM_UP))))
+            self._find(engine, self._weigh(segment.terms.series.head(_WARM_UP).to_list(), "plain"))
         if len(self._engines) > 1 and (queries := _sample(self._index)):
-            batch = self._weigh(queries)
+            batch = self._weigh(queries, "plain")
             own = [seconds[name] for seconds in self._predict(batch, [name])]
             taken = min(self._timed(engine, batch) for _ in range(_TRIES))
             self._correct(name, self._traits(name).lasts(sum(own), max(own)), taken, 1.0)
@@ -453,13 +455,8 @@ def _sample(index: Collection) -> list[str]:
         ends = np.cumsum(segment.postings.frequencies, dtype=np.int64)
         if len(ends):
             drawn = np.random.default_rng(len(words)).integers(0, ends[-1], 2 * _SAMPLED)
-            words += _named(segment.terms.series.gather(np.searchsorted(ends, drawn, side="right")))
+            words += segment.terms.series.gather(np.searchsorted(ends, drawn, side="right")).to_list()
     return [f"{first} {second}" for first, second in zip(words[::2], words[1::2], strict=False)]
-
-
-def _named(words: pl.Series) -> list[str]:
-    """Return words as queries: a double quote would begin a phrase."""
-    return [word for word in words.to_list() if '"' not in word]
 
 
 def _sums(predicted: list[dict[str, float]]) -> dict[str, float]:

@@ -98,8 +98,8 @@ def test_what_is_wrong_is_said() -> None:
         INDEX.explain(["w1"], "doc 1")
     with pytest.raises(ValueError, match="scoring='x': use one of"):
         INDEX.explain("w1", "doc 1", scoring="x")
-    with pytest.raises(ValueError, match="explain: query 0 opens a double quote and does not close it"):
-        INDEX.explain('w1 "w2', "doc 1")
+    with pytest.raises(ValueError, match="explain: query 0, character 4: this quote is not closed"):
+        INDEX.explain('w1 "w2', "doc 1", syntax="strict")
     numbered = tadoc.build_index(COLUMN)
     with pytest.raises(ValueError, match="no document with id 40; did you mean 39"):
         numbered.explain("w1", 40)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.errors import ColumnMissingError, QuerySyntaxError
 from polars_tadoc.index.query import snippets as module
 
 WORD = re.compile(r"\w+")
@@ -196,7 +196,8 @@ WRONG: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
     (RESULTS, "memory", {"after": "\ud800"}, ValueError, "snippets: after is not text"),
     (RESULTS, 7, {}, TypeError, "snippets: queries are strings"),
     (RESULTS, ["\ud800"], {}, ValueError, "snippets: query 0 is not text"),
-    (RESULTS, '"memory', {}, ValueError, "snippets: query 0 opens a double quote and does not close it"),
+    (RESULTS, '"memory', {"syntax": "strict"}, QuerySyntaxError, "snippets: query 0, character 1: this quote is not"),
+    (RESULTS, "memory", {"syntax": "x"}, ValueError, "syntax='x': use"),
 ]
 
 

@@ -159,8 +159,7 @@ def test_wrong_counts() -> None:
         INDEX.count(["cat"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="mode='and_or': use"):
         INDEX.count("cat", mode="and_or")
-    with pytest.raises(ValueError, match="count: query 0 opens a double quote"):
-        INDEX.count('"cat')
+    assert INDEX.count('"cat') == INDEX.count("cat")
     with pytest.raises(ValueError, match="count: filter must have one value"):
         INDEX.count("cat", filter=[True])
 
@@ -198,8 +197,7 @@ def test_wrong_arguments(case: tuple[dict[str, Any], type[Exception], str]) -> N
 def test_wrong_queries() -> None:
     with pytest.raises(ValueError, match="top: query is not text: surrogates"):
         INDEX.top("\ud800")
-    with pytest.raises(ValueError, match="top: query 0 opens a double quote"):
-        INDEX.top('"cat')
+    assert INDEX.top('"cat')[0].tolist() == INDEX.top("cat")[0].tolist()
     with pytest.raises(ValueError, match="top: the phrase 'the cat' needs the text"):
         FORMS["no text"].top('"the cat"')
 

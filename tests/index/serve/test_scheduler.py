@@ -314,10 +314,10 @@ def test_queries_of_several_batches_are_searched_as_one(index: Index) -> None:
 
 @pytest.mark.parametrize(
     ("query", "message"),
-    [('to "be', "submit: query 0 opens a double quote"), ("\ud800", "submit: query 0 is not text")],
+    [('to "be', "submit: query 0, character 4: this quote is not closed"), ("\ud800", "submit: query 0 is not text")],
 )
 def test_a_wrong_query_says_so_and_no_other_suffers(index: Index, query: str, message: str) -> None:
-    with index.serve(deadline=np.float32(60.0)) as server:
+    with index.serve(deadline=np.float32(60.0), syntax="strict") as server:
         futures = [server.submit(one) for one in ["be", query, "to do"]]
     with pytest.raises(ValueError, match=message):
         futures[1].result(timeout=0)
@@ -417,7 +417,7 @@ def test_a_missed_query_is_reported_while_nothing_else_happens(index: Index, mon
 @pytest.mark.usefixtures("one_thread")
 def test_an_error_arrives_in_its_own_future(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch, fail_for=1)
-    with index.serve(engine="cpu") as server:
+    with index.serve(engine="cpu", syntax="strict") as server:
         futures = [server.submit(query) for query in ["to do", "to do", "be", "to do"]]
         wrong = server.submit(7)  # type: ignore[arg-type]
         no_text, open_quote = server.submit("\ud800"), server.submit('"to do')
@@ -429,7 +429,7 @@ def test_an_error_arrives_in_its_own_future(index: Index, monkeypatch: pytest.Mo
         wrong.result(timeout=0)
     with pytest.raises(ValueError, match="submit: query 0 is not text"):
         no_text.result(timeout=0)
-    with pytest.raises(ValueError, match="submit: query 0 opens a double quote"):
+    with pytest.raises(ValueError, match="submit: query 0, character 1: this quote is not closed"):
         open_quote.result(timeout=0)
     assert server.statistics().failed == 4
 

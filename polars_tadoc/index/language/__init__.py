@@ -1,0 +1,1 @@
+"""The query language: what people type, read as a tree."""

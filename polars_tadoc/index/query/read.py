@@ -1,0 +1,97 @@
+"""Reads queries: most are words, and are left as they are; others become trees."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Names
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from polars_tadoc.errors import QuerySyntaxError
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.language.parse import MARKS, SYNTAX, may_have_syntax, parse
+from polars_tadoc.index.language.tree import And, Node, Or, Sequence, Word
+from polars_tadoc.index.query.analyzer import bytes_of
+from polars_tadoc.index.query.trees import ALL, ANY, BY_MODE
+
+
+class Read(NamedTuple):
+    """A batch of queries."""
+
+    texts: str | pl.Series
+    """Queries that are words only; the others are empty here."""
+    joins: dict[int, int]
+    """Queries whose words are joined in another way than the mode says: ``ANY`` or ``ALL``."""
+    trees: dict[int, Node]
+    """The other queries, ascending."""
+
+
+def read(index: Collection, texts: str | pl.Series, syntax: str, call: str) -> Read:
+    """Read a batch of queries; messages name the call."""
+    if syntax == "plain":
+        return Read(texts, {}, {})
+    asked = _asked(texts, syntax)
+    if not len(asked):
+        return Read(texts, {}, {})
+    fields = fields_of(index)
+    own = [texts] if isinstance(texts, str) else texts.to_list()
+    joins: dict[int, int] = {}
+    trees: dict[int, Node] = {}
+    for query in asked:
+        try:
+            words, join, tree = read_one(own[query] or "", fields, syntax == "strict")
+        except QuerySyntaxError as error:
+            raise QuerySyntaxError(f"{call}: query {query}, {error}") from None
+        own[query] = words
+        if tree is not None:
+            trees[query] = tree
+        elif join != BY_MODE:
+            joins[query] = join
+    return Read(own[0] or "" if isinstance(texts, str) else pl.Series("query", own, pl.String), joins, trees)
+
+
+def fields_of(index: Collection) -> Names[str]:
+    """Return the names that are fields before a colon."""
+    return () if index.stored.metadata is None else index.stored.metadata.columns
+
+
+def read_one(text: str, fields: Names[str], is_strict: bool) -> tuple[str, int, Node | None]:
+    """Return a query as words and how they are joined, or with its tree."""
+    tree = parse(text, fields, is_strict)
+    parts, join = _parts(tree)
+    words = [part.text for part in parts if isinstance(part, Word)]
+    if len(words) == len(parts) and (join != ANY or all(map(str.isalnum, words))):
+        return " ".join(words), join, None
+    return "", BY_MODE, tree
+
+
+def _parts(tree: Node) -> tuple[tuple[Node, ...], int]:
+    if isinstance(tree, Sequence):
+        modifiers = {modifier for modifier, _ in tree.clauses}
+        if modifiers <= {""} or modifiers == {"+"}:
+            return tuple(part for _, part in tree.clauses), ALL if "+" in modifiers else BY_MODE
+    if isinstance(tree, And | Or):
+        return tree.nodes, ALL if isinstance(tree, And) else ANY
+    return (tree,), BY_MODE
+
+
+def _asked(texts: str | pl.Series, syntax: str) -> list[int]:
+    """Return the queries that may have syntax."""
+    if isinstance(texts, str):
+        return [0] if syntax == "strict" or (has_marks(texts.encode()) and may_have_syntax(texts)) else []
+    if syntax == "strict":
+        return [*range(len(texts))]
+    if not _MARKED[bytes_of(texts)[0]].any():
+        return []
+    return texts.str.contains(SYNTAX).fill_null(False).arg_true().to_list()
+
+
+def has_marks(data: bytes) -> bool:
+    """Tell whether a query may have syntax, fast."""
+    is_marked = len(data.translate(None, MARKS)) != len(data)
+    return is_marked or b"AND" in data or b"OR" in data or b"NOT" in data or b"NEAR/" in data
+
+
+_MARKED = np.zeros(256, np.bool_)
+_MARKED[[*MARKS, *b"DRT"]] = True  # the last letters of operators

@@ -1,0 +1,327 @@
+"""Makes lists of queries with syntax: their words, expanded and counted, joined by "any" or "all" for the engine."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.language.evaluate import (
+    All,
+    Evaluation,
+    Except,
+    Leaf,
+    Mask,
+    Resolved,
+    Some,
+    has_unscored,
+    leaves,
+    scored,
+)
+from polars_tadoc.index.language.tree import (
+    And,
+    Boost,
+    Field,
+    Fuzzy,
+    Near,
+    Node,
+    Not,
+    Or,
+    Pattern,
+    Phrase,
+    Sequence,
+)
+from polars_tadoc.index.query.analyzer import QueryWords
+from polars_tadoc.index.query.conditions import Conditions, fields_at_leaves
+from polars_tadoc.index.query.expand import alike, image_of, matching
+from polars_tadoc.index.query.phrases import Unit, joined_lists, phrase_lists
+from polars_tadoc.kernels.host.rows.query_words import UNKNOWN
+from polars_tadoc.kernels.postings.coded import Lists
+from polars_tadoc.kernels.postings.decode_cpu import decode_lists
+from polars_tadoc.runtime.array_types import Bools, Float64, Int64, UInt32
+
+BY_MODE, ANY, ALL = -1, 0, 1
+"""How the lists of a query are joined: as the search's mode says, or in this way."""
+
+MAX_FACTOR = 1e6
+"""Weights are multiplied by this at most."""
+
+
+@dataclass(eq=False)
+class Entries:
+    """Queries with syntax as entries: words and phrases, by number, whose lists are joined by "any" or "all"."""
+
+    units: list[Unit]
+    """By number: a word or a phrase; one without words adds documents without a score."""
+    frequencies: Int64
+    """int64 by unit: number of documents that contain it."""
+    sizes: Int64
+    """int64 by unit: number of documents in its lists, which may be parts of those."""
+    numbers: list[Int64]
+    """By segment, int64 by unit: number of its list, negative if the segment has none."""
+    extra: list[Lists | None]
+    """By segment: lists made for this batch."""
+    joins: dict[int, int]
+    """By query: ``ANY`` or ``ALL``."""
+    owners: Int64
+    items: Int64
+    factors: Float64
+    """``owners``, ``items``, ``factors``: by entry its query, ascending, its unit, and the factor of its weight."""
+
+
+def entries_of(index: Collection, trees: dict[int, Node], mode: str, call: str) -> Entries:
+    """Find the lists of trees, given by query, ascending."""
+    resolver = _Resolver(index, trees, mode)
+    nodes = {query: resolver.resolve(tree) for query, tree in resolver.trees.items()}
+    found = _Lists(index, list(resolver.units), resolver.conditions.masks, call)
+    joins: dict[int, int] = {}
+    rows: list[tuple[int, int, float]] = []
+    for query, node in nodes.items():
+        parts = [] if node is None else leaves(node)
+        joins[query] = ALL if parts is not None and isinstance(node, All) else ANY
+        own = found.cut(node) if node and parts is None else _sums((one.item, one.factor) for one in parts or ())
+        rows += [(query, item, factor) for item, factor in own.items()]
+    owners, items, factors = (np.array(own) for own in zip(*rows, strict=True)) if rows else _NO_ROWS
+    units, sizes = found.units, found.sizes()
+    return Entries(units, np.array(found.frequencies, np.int64), sizes, *found.joined(), joins, owners, items, factors)
+
+
+def _sums(parts: Iterable[tuple[Any, float]]) -> dict[Any, float]:
+    found: dict[Any, float] = {}
+    for key, factor in parts:
+        found[key] = found.get(key, 0.0) + factor
+    return found
+
+
+class _Resolver:
+    """Analyses the words of trees and numbers what they search for."""
+
+    def __init__(self, index: Collection, trees: dict[int, Node], mode: str) -> None:
+        self._index, self._requires = index, mode == "and"
+        self.conditions = Conditions(index.stored.metadata)
+        self.trees = {query: fields_at_leaves(tree) for query, tree in trees.items()}
+        self.units: dict[Unit, int] = {}
+        texts = list(dict.fromkeys(text for tree in self.trees.values() for text in self._texts(tree)))
+        analyzed = index.analyzer.analyze(pl.Series("query", texts, pl.String))
+        strings, numbers, offsets = analyzed.strings(), analyzed.words.tolist(), analyzed.offsets.tolist()
+        self._words = {
+            text: tuple(strings[number] for number in numbers[first:stop])
+            for text, (first, stop) in zip(texts, itertools.pairwise(offsets), strict=True)
+        }
+
+    def _texts(self, node: Node) -> list[str]:
+        """Return the texts to analyse."""
+        if isinstance(node, Near):
+            return [*node.words]
+        if isinstance(node, Field):
+            return [] if self.conditions.number(node.name, node.node) is not None else [_typed(node)]
+        if isinstance(node, Boost | Not):
+            return self._texts(node.node)
+        if isinstance(node, And | Or):
+            return [text for part in node.nodes for text in self._texts(part)]
+        if isinstance(node, Sequence):
+            return [text for _, part in node.clauses for text in self._texts(part)]
+        return [] if isinstance(node, Pattern) else [node.text]
+
+    def resolve(self, node: Node, factor: float = 1.0, is_loose: bool = True) -> Resolved | None:
+        """Analyse a part of a query; None if nothing is left of it.
+
+        A part that ``is_loose`` is no operand: where it is cut into several words, these are joined as the mode says.
+        """
+        if isinstance(node, Boost):
+            return self.resolve(node.node, min(factor * node.factor, MAX_FACTOR), is_loose)
+        if isinstance(node, Not):
+            return _except(self.resolve(node.node, factor, False))
+        if isinstance(node, And):
+            return _all([self.resolve(part, factor, False) for part in node.nodes])
+        if isinstance(node, Or):
+            return _some([self.resolve(part, factor, False) for part in node.nodes])
+        if isinstance(node, Sequence):
+            return self._sequence(node, factor)
+        if isinstance(node, Pattern):
+            return self._any(tuple(word for word, _ in matching(self._index, image_of(self._index, node.text))), factor)
+        if isinstance(node, Field):
+            number = self.conditions.number(node.name, node.node)
+            if number is not None:
+                return Mask(number)
+        if isinstance(node, Near):
+            words = tuple(dict.fromkeys(word for text in node.words for word in self._words[text]))
+            return self._leaf(Unit(words, node.distance, False), factor)
+        words = self._words[_typed(node)]
+        if isinstance(node, Phrase):
+            return self._leaf(Unit(words, node.slop), factor)
+        if isinstance(node, Fuzzy) and len(words) == 1:
+            return self._any(tuple(word for word, _, _ in alike(self._index, words[0], node.edits)), factor)
+        found = [self._leaf(Unit((word,)), factor) for word in words]
+        return _some(found) if is_loose and not self._requires else _all(found)
+
+    def _leaf(self, unit: Unit, factor: float) -> Leaf | None:
+        if not unit.words:
+            return None
+        unit = Unit(unit.words) if len(unit.words) == 1 else unit
+        return Leaf(self.units.setdefault(unit, len(self.units)), factor)
+
+    def _any(self, words: tuple[str, ...], factor: float) -> Resolved:
+        return _some([self._leaf(Unit((word,)), factor) for word in words]) or Some(())
+
+    def _sequence(self, node: Sequence, factor: float) -> Resolved | None:
+        required: list[Resolved | None] = []
+        optional: list[Resolved] = []
+        excluded: list[Resolved | None] = []
+        for modifier, part in node.clauses:
+            found = self.resolve(part, factor, modifier == "")
+            if found is None:
+                continue
+            if modifier == "-":
+                excluded.append(Except(found))
+            elif modifier or self._requires:
+                required.append(found)
+            else:
+                optional.append(found)
+        if not required and optional:
+            required, optional = [_some(optional)], []
+        return _all([*required, *excluded], optional)
+
+
+def _typed(node: Node) -> str:
+    """Return the text of a leaf as typed."""
+    return f"{node.name}:{_typed(node.node)}" if isinstance(node, Field) else getattr(node, "text", "")
+
+
+def _except(node: Resolved | None) -> Resolved | None:
+    return None if node is None else Except(node)
+
+
+def _some(nodes: Iterable[Resolved | None]) -> Resolved | None:
+    given = [node for node in nodes if node is not None]
+    parts: list[Resolved] = []
+    for node in given:
+        parts += node.nodes if isinstance(node, Some) else (node,)
+    return parts[0] if len(parts) == 1 else Some(tuple(parts)) if given else None
+
+
+def _all(nodes: Iterable[Resolved | None], optional: Iterable[Resolved] = ()) -> Resolved | None:
+    parts: list[Resolved] = []
+    rest = [*optional]
+    for node in nodes:
+        if isinstance(node, All):
+            parts += node.required
+            rest += node.optional
+        elif node is not None:
+            parts.append(node)
+    return parts[0] if len(parts) == 1 and not rest else All(tuple(parts), tuple(rest)) if parts else None
+
+
+class _Lists:
+    """The lists of units in each segment, and those that are cut down for a query."""
+
+    def __init__(self, index: Collection, units: list[Unit], masks: list[Bools], call: str) -> None:
+        self.units, self._index = units, index
+        strings = list(dict.fromkeys(word for unit in units for word in unit.words))
+        number_of = {word: number for number, word in enumerate(strings)}
+        words, totals = QueryWords.of_strings(strings), np.zeros(len(strings), np.int64)
+        known = [words.find(segment, totals) for segment in index.segments]
+        for own in known:
+            own[totals == 0] = UNKNOWN  # all its documents are deleted
+        spelled = [np.array([number_of[word] for word in unit.words], np.int64) for unit in units]
+        phrases = [place for place, unit in enumerate(units) if len(unit.words) > 1]
+        self._made: list[list[tuple[UInt32, UInt32]]] = [[] for _ in known]
+        if phrases:
+            terms = [[own[spelled[place]] for place in phrases] for own in known]
+            for made, lists in zip(
+                self._made, phrase_lists(index, [units[p] for p in phrases], terms, call), strict=True
+            ):
+                parts = itertools.pairwise(lists.offsets.tolist())
+                made += [(lists.documents[first:stop], lists.counts[first:stop]) for first, stop in parts]
+        place_of = {unit: number for number, unit in enumerate(phrases)}
+        self._numbers: list[list[int]] = []
+        for segment, own, made in zip(index.segments, known, self._made, strict=True):
+            first = len(segment.postings.frequencies)
+            self._numbers.append([
+                int(own[spelled[place][0]]) if place not in place_of
+                else first + place_of[place] if len(made[place_of[place]][0]) else UNKNOWN
+                for place in range(len(units))
+            ])  # fmt: skip
+        self.frequencies = [
+            sum(len(made[place_of[place]][0]) for made in self._made)
+            if place in place_of
+            else int(totals[spelled[place][0]])
+            for place in range(len(units))
+        ]
+        self._sizes = list(self.frequencies)
+        starts = itertools.accumulate((segment.size for segment in index.segments), initial=0)
+        self._masks = [
+            [mask[start : start + segment.size].nonzero()[0].astype(np.uint32) for mask in masks]
+            for start, segment in zip(starts, index.segments, strict=False)
+        ]
+        self._decoded: list[dict[int, tuple[UInt32, UInt32]]] = [{} for _ in index.segments]
+
+    def _list(self, segment: int, item: int) -> tuple[UInt32, UInt32]:
+        """Return the live documents of a unit, and its counts there."""
+        decoded, number = self._decoded[segment], self._numbers[segment][item]
+        if item not in decoded:
+            own = self._index.segments[segment]
+            first = len(own.postings.frequencies)
+            if number < 0:
+                decoded[item] = _NO_NUMBERS, _NO_NUMBERS
+            elif number >= first:
+                decoded[item] = self._made[segment][number - first]
+            else:
+                _, documents, counts = decode_lists(own.postings, np.array([number], np.uint32))
+                kept = slice(None) if own.live is None else own.live[documents]
+                decoded[item] = documents[kept], counts[kept]
+        return decoded[item]
+
+    def _documents(self, segment: int, item: int) -> UInt32:
+        return self._list(segment, item)[0]
+
+    def cut(self, node: Resolved) -> dict[int, float]:
+        """Make the lists of a query: return their factors."""
+        parts = list(scored(node))
+        factors = _sums(((leaf.item, key), leaf.factor) for leaf, key in parts)
+        first, rest = len(self.units), has_unscored(node)
+        whole = [item for item, key in factors if not key]
+        cut: list[tuple[int, Any]] = [key for key in factors if key[1]]
+        self.units += [self.units[item] for item, _ in cut] + [Unit(())] * rest
+        self.frequencies += [self.frequencies[item] for item, _ in cut] + [0] * rest
+        self._sizes += [0] * (len(cut) + rest)
+        for number, segment in enumerate(self._index.segments):
+            evaluation = Evaluation(segment.size, partial(self._documents, number), self._masks[number])
+            kept: dict[Any, Any] = {}
+            for (leaf, key), own in zip(parts, evaluation.counted(node), strict=True):
+                kept[leaf.item, key] = own
+            lists = []
+            for key in cut:
+                documents, counts = self._list(number, key[0])
+                lists.append((documents[kept[key]], counts[kept[key]]))
+            if rest:
+                found = evaluation.numbers(evaluation.matches(node))
+                found = found if segment.live is None else found[segment.live[found]]
+                lists.append((found, np.ones(len(found), np.uint32)))
+            own_lists = len(segment.postings.frequencies) + len(self._made[number])
+            self._numbers[number] += [own_lists + at if len(own[0]) else UNKNOWN for at, own in enumerate(lists)]
+            self._made[number] += lists
+            for at, (documents, _) in enumerate(lists):
+                self._sizes[first + at] += len(documents)
+        made = {first + at: factors[key] for at, key in enumerate(cut)} | ({first + len(cut): 0.0} if rest else {})
+        return {item: factors[item, ()] for item in whole} | made
+
+    def sizes(self) -> Int64:
+        return np.array(self._sizes, np.int64)
+
+    def joined(self) -> tuple[list[Int64], list[Lists | None]]:
+        """Return the numbers of lists by segment, and the lists that were made."""
+        return (
+            [np.array(own, np.int64) for own in self._numbers],
+            [joined_lists(made) if made else None for made in self._made],
+        )
+
+
+_NO_NUMBERS: UInt32 = np.zeros(0, np.uint32)
+_NO_ROWS = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
