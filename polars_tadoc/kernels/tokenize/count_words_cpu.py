@@ -15,6 +15,7 @@ import pyarrow as pa
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize import characters
+from polars_tadoc.kernels.tokenize.tables_cpu import Interned, gathered, merge_tables
 from polars_tadoc.kernels.tokenize.tokenize_cpu import (
     BATCH,
     BATCH_WORDS,
@@ -30,17 +31,16 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import (
     addresses_of,
     cut_block,
     intern_batch,
+    shift_of,
     tables_of,
     write_edges,
 )
 from polars_tadoc.kernels.tokenize.tokenizer import (
     NO_CLASSES,
     NO_MATCHES,
-    Interned,
     Tokenizer,
     cut_pieces,
     found_words,
-    merge_tables,
     require_utf8,
 )
 from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
@@ -76,7 +76,7 @@ def tally_words(
     by_class = len(matches.ends) == 0
     match = nb.int64(matches.ends[piece.first_row - 1]) if not by_class and piece.first_row > 0 else 0
     tables, (slots, strings) = tables_of(classes, tail), addresses_of(words)
-    mask = nb.uint64(len(words.slots) // 4 - 1)
+    shift = shift_of(words)
     edges = np.empty(EDGES, np.int64)
     edges_at, batch_at = nb.uint64(edges.ctypes.data), nb.uint64(tail.ctypes.data) + nb.uint64(BLOCK)
     many, last_row, last_byte = 0, nb.int64(piece.first_row), nb.int64(piece.first_byte)
@@ -113,7 +113,7 @@ def tally_words(
             for k in range(0, count - 1, 2):
                 start = edges[nb.uint64(k)]
                 length = edges[nb.uint64(k + 1)] - start
-                add_to_batch(batch_at, many, base + nb.uint64(start), length, stop - start, slots, mask)
+                add_to_batch(batch_at, many, base + nb.uint64(start), length, stop - start, slots, shift)
                 many += 1
             if count > 1:
                 last_row, last_byte = (row + 1, 0) if ends_here else (row, edges[(count & ~1) - 1])
@@ -124,7 +124,7 @@ def tally_words(
                 if 6 * (distinct + many) >= len(words.slots):
                     return distinct, written, done_row, done_byte, False
                 to = ids_at + nb.uint64(4 * written)
-                distinct = intern_batch(batch_at, many, slots, mask, strings, distinct, to, keeps)
+                distinct = intern_batch(batch_at, many, slots, shift, strings, distinct, to, keeps)
                 written += many
                 done_row, done_byte, many = last_row, last_byte, 0
     return distinct, written, piece.last_row, piece.last_byte, True
@@ -154,10 +154,10 @@ def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStr
                 scan_piece(block, piece, tables.tables[own], NO_IDS)  # noqa: B023 - all are done before the next block
 
         map_parallel(tally, block.pieces)
-    merged, _ = merge_tables(tables.tables)
-    tables.tables.clear()  # frees the strings of the others
-    order, tallies = merged.ordered(by_count=False)
-    return merged.strings_of(order), tallies[order]
+    merged, _ = merge_tables(tables.tables, keeps_ids=False)
+    tables.tables.clear()  # frees them
+    order = merged.order(by_count=False)
+    return merged.copied(order), gathered(merged.tallies, order)
 
 
 class TextBlock(NamedTuple):

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize.count_words_cpu import ThreadTables, most_ids, scan_piece, text_blocks
+from polars_tadoc.kernels.tokenize.tables_cpu import number
 from polars_tadoc.kernels.tokenize.text_words_cpu import keep_words, place_words
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Piece
-from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, forget_separator, number, require_utf8
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, forget_separator, require_utf8
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.parallel import map_parallel
 

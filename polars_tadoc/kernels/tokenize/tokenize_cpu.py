@@ -9,7 +9,6 @@ import numpy as np
 
 from polars_tadoc.kernels.primitives.varint import read_own_varint, varint_size, write_varint
 from polars_tadoc.runtime.addresses import (
-    byte_swapped,
     count_ones,
     equal_bytes,
     high_bits,
@@ -115,51 +114,19 @@ class Table(NamedTuple):
 
     Looking up a known string of up to 16 bytes reads one cache line."""
     strings: UInt64
-    """Four per id: ``low``; ``high``; address; length."""
+    """Two per id: address; length."""
 
 
 @njit
-def rehash(table: Table, tallies: UInt64) -> None:
-    """Fill empty slots from the strings' fields and tallies by id."""
-    mask = len(table.slots) // 4 - 1
-    for own in range(len(tallies)):
-        low, high, length = table.strings[4 * own], table.strings[4 * own + 1], table.strings[4 * own + 3]
-        p = nb.int64(_place(low, high, length, mask))
-        while table.slots[4 * p + 2] != 0:
-            p = (p + 1) & mask
-        table.slots[4 * p], table.slots[4 * p + 1] = low, high
-        table.slots[4 * p + 2] = (length << nb.uint64(32)) | nb.uint64(own + 1)
-        table.slots[4 * p + 3] = tallies[own]
+def hash_of(low: int, high: int, length: int) -> Any:
+    """Return the hash of a string; its highest bits are the place in a table of any size."""
+    return (nb.uint64(low) ^ (nb.uint64(high) * _K1) ^ (nb.uint64(length) * _K3)) * _K2
 
 
 @njit
-def grow(table: Table, larger: Table) -> None:
-    """Copy strings to the empty slots of a larger table, slot by slot: places there are almost in the same order."""
-    mask = len(larger.slots) // 4 - 1
-    for at in range(0, len(table.slots), 4):
-        described = table.slots[at + 2]
-        if described != 0:
-            low, high = table.slots[at], table.slots[at + 1]
-            p = nb.int64(_place(low, high, described >> nb.uint64(32), mask))
-            while larger.slots[4 * p + 2] != 0:
-                p = (p + 1) & mask
-            larger.slots[4 * p], larger.slots[4 * p + 1] = low, high
-            larger.slots[4 * p + 2], larger.slots[4 * p + 3] = described, table.slots[at + 3]
-
-
-@njit
-def read_tallies(table: Table, tallies: UInt64) -> None:
-    """Fill the tally of each id."""
-    for p in range(0, len(table.slots), 4):
-        own = table.slots[p + 2] & nb.uint64(0xFFFFFFFF)
-        if own != 0:
-            tallies[own - nb.uint64(1)] = table.slots[p + 3]
-
-
-@njit
-def _place(low: int, high: int, length: int, mask: int) -> Any:
-    h = (nb.uint64(low) ^ (nb.uint64(high) * _K1) ^ (nb.uint64(length) * _K3)) * _K2
-    return (h ^ (h >> nb.uint64(32))) & nb.uint64(mask)
+def shift_of(table: Table) -> Any:
+    """Return by how much hashes are shifted to places of a table."""
+    return nb.uint64(64 - trailing_zeros(nb.uint64(len(table.slots) // 4)))
 
 
 @njit
@@ -181,7 +148,7 @@ def _load_up_to_8(address: int, length: int) -> Any:
 
 
 @njit
-def _key(address: int, length: int) -> Any:
+def key_of(address: int, length: int) -> Any:
     """Return ``low`` and ``high`` of a string without reading beyond it."""
     p = nb.uint64(address)
     if length <= 8:
@@ -201,10 +168,10 @@ def _key(address: int, length: int) -> Any:
 
 
 @njit
-def _find_or_add(
+def find_or_add(
     place: int,
     slots: int,
-    mask: int,
+    shift: int,
     strings: int,
     distinct: int,
     low: int,
@@ -213,7 +180,7 @@ def _find_or_add(
     address: int,
 ) -> Any:
     """Return the string's id, ``distinct`` for a new one, and its slot; takes the addresses of the table's arrays."""
-    place = nb.uint64(place)
+    place, last = nb.uint64(place), ~nb.uint64(0) >> nb.uint64(shift)
     while True:
         slot = slots + place * nb.uint64(32)
         described = load_u64(slot + nb.uint64(16))
@@ -225,31 +192,30 @@ def _find_or_add(
             and (described >> nb.uint64(32)) == nb.uint64(length)
         ):
             known = (described & nb.uint64(0xFFFFFFFF)) - nb.uint64(1)
-            if length <= 16 or equal_bytes(load_u64(strings + known * nb.uint64(32) + nb.uint64(16)), address, length):
+            if length <= 16 or equal_bytes(load_u64(strings + known * nb.uint64(16)), address, length):
                 return nb.int64(known), slot
-        place = (place + nb.uint64(1)) & nb.uint64(mask)
+        place = (place + nb.uint64(1)) & last
     own = nb.uint64(distinct)
     store_u64(slot, low)
     store_u64(slot + nb.uint64(8), high)
     store_u64(slot + nb.uint64(16), (nb.uint64(length) << nb.uint64(32)) | (own + nb.uint64(1)))
     store_u64(slot + nb.uint64(24), nb.uint64(0))
-    fields = strings + own * nb.uint64(32)
-    store_u64(fields, low)
-    store_u64(fields + nb.uint64(8), high)
-    store_u64(fields + nb.uint64(16), nb.uint64(address))
-    store_u64(fields + nb.uint64(24), nb.uint64(length))
+    fields = strings + own * nb.uint64(16)
+    store_u64(fields, nb.uint64(address))
+    store_u64(fields + nb.uint64(8), nb.uint64(length))
     return nb.int64(own), slot
 
 
 @njit
-def _tally(slot: int, count: int) -> None:
+def tally(slot: int, count: int) -> None:
+    """Add to the tally of a slot."""
     at = nb.uint64(slot) + nb.uint64(24)
     store_u64(at, load_u64(at) + nb.uint64(count))
 
 
 @njit
 def intern_batch(
-    batch: int, many: int, slots: int, mask: int, strings: int, distinct: int, ids: int, keeps: bool
+    batch: int, many: int, slots: int, shift: int, strings: int, distinct: int, ids: int, keeps: bool
 ) -> int:
     """Intern the words of a batch, whose slots were prefetched; return the table's new number of strings.
 
@@ -259,7 +225,7 @@ def intern_batch(
         Address of ``WORD_FIELDS`` numbers per word: ``low``, ``high``, length, slot, address.
     many
         Number of words.
-    slots, mask, strings, distinct
+    slots, shift, strings, distinct
         Addresses of the table, which has room for all of them.
     ids, keeps
         Address for ids, uint32, and whether to write them.
@@ -276,9 +242,9 @@ def intern_batch(
             own = nb.int64(described & nb.uint64(0xFFFFFFFF)) - 1
         else:
             place, address = (slot - nb.uint64(slots)) >> nb.uint64(5), load_u64(at + nb.uint64(32))
-            own, slot = _find_or_add(place, slots, mask, strings, distinct, low, high, nb.int64(length), address)
+            own, slot = find_or_add(place, slots, shift, strings, distinct, low, high, nb.int64(length), address)
             distinct = max(distinct, own + 1)
-        _tally(slot, 1)
+        tally(slot, 1)
         if keeps:
             store_u32(to, nb.uint32(own))
             to += nb.uint64(4)
@@ -287,14 +253,14 @@ def intern_batch(
 
 
 @njit
-def add_to_batch(batch: int, many: int, word: int, length: int, room: int, slots: int, mask: int) -> None:
+def add_to_batch(batch: int, many: int, word: int, length: int, room: int, slots: int, shift: int) -> None:
     """Put a word at an address, whose row has ``room`` bytes from there on, into a batch, and prefetch its slot."""
     if length <= 16 and room >= 16:
         low = load_u64(word) & _LOW[nb.uint64(length)]
         high = load_u64(word + nb.uint64(8)) & _HIGH[nb.uint64(length)]
     else:
-        low, high = _key(word, length)
-    slot = slots + nb.uint64(32) * _place(low, high, length, mask)
+        low, high = key_of(word, length)
+    slot = slots + nb.uint64(32) * (hash_of(low, high, length) >> nb.uint64(shift))
     prefetch_address(slot)
     at = nb.uint64(batch) + nb.uint64(8 * WORD_FIELDS) * nb.uint64(many)
     store_u64(at, low)
@@ -539,7 +505,7 @@ def scan(
     tables, pairs_at = tables_of(classes, tail), nb.uint64(pairs.ctypes.data)
     slots, strings = addresses_of(words)
     gap_slots, gap_strings = addresses_of(gaps)
-    mask, gap_mask = nb.uint64(len(words.slots) // 4 - 1), nb.uint64(len(gaps.slots) // 4 - 1)
+    shift, gap_shift = shift_of(words), shift_of(gaps)
     edges = np.empty(EDGES, np.int64)
     edges_at, batch_at = nb.uint64(edges.ctypes.data), nb.uint64(tail.ctypes.data) + nb.uint64(BLOCK)
     recent, recent_ids = np.full(_RECENT_GAPS, ~np.uint64(0)), np.zeros(_RECENT_GAPS, np.int64)
@@ -594,17 +560,17 @@ def scan(
                     g = recent_ids[r]
                     gap_slot = recent_slots[r]
                     if gap >= 8 or recent[r] != packed:
-                        low, high = _key(from_, gap)
-                        p = _place(low, high, gap, gap_mask)
-                        g, gap_slot = _find_or_add(
-                            p, gap_slots, gap_mask, gap_strings, distinct_gaps, low, high, gap, from_
+                        low, high = key_of(from_, gap)
+                        p = hash_of(low, high, gap) >> gap_shift
+                        g, gap_slot = find_or_add(
+                            p, gap_slots, gap_shift, gap_strings, distinct_gaps, low, high, gap, from_
                         )
                         distinct_gaps = max(distinct_gaps, g + 1)
                         recent[r] = packed
                         recent_ids[r] = g
                         recent_slots[r] = gap_slot
                     differs = nb.int64(g != assumed)
-                    _tally(gap_slot, differs)
+                    tally(gap_slot, differs)
                     if skipped < 0x80 and g < 0x4000:  # branches only on rare cases
                         two = nb.int64(g >= 0x80)
                         pairs[at] = skipped
@@ -618,14 +584,14 @@ def scan(
                     row_pairs |= differs
                     gap_start = start + length
                     assumed = SPACE_ID
-                add_to_batch(batch_at, many, base + nb.uint64(start), length, stop - start, slots, mask)
+                add_to_batch(batch_at, many, base + nb.uint64(start), length, stop - start, slots, shift)
                 many += 1
             if count & 1:
                 edges[0] = edges[count - 1]
             count &= 1
             if many >= BATCH or (row == final_row and not more):
                 ids = ids_at + nb.uint64(4 * written)
-                distinct_words = intern_batch(batch_at, many, slots, mask, strings, distinct_words, ids, True)
+                distinct_words = intern_batch(batch_at, many, slots, shift, strings, distinct_words, ids, True)
                 written += many
                 many = 0
         if ends_here and lossless:
@@ -661,63 +627,6 @@ def match_spans(gap_lengths: UInt32, match_counts: UInt32, match_lengths: UInt32
         gap += 1
         ends[row] = kept
     return kept
-
-
-@njit
-def merge(table: Table, distinct: int, other: Table, tallies: UInt64, ids: UInt32) -> int:
-    """Intern another table's strings, ``len(ids)`` of them, with their tallies into a table with enough room.
-
-    ``ids`` becomes the map from the other table's ids to this one's. Returns the new number of strings.
-    """
-    slots, strings = addresses_of(table)
-    mask = nb.uint64(len(table.slots) // 4 - 1)
-    for i in range(len(ids)):
-        low, high = other.strings[4 * i], other.strings[4 * i + 1]
-        address, length = other.strings[4 * i + 2], nb.int64(other.strings[4 * i + 3])
-        place = _place(low, high, length, mask)
-        own, slot = _find_or_add(place, slots, mask, strings, distinct, low, high, length, address)
-        distinct = max(distinct, own + 1)
-        _tally(slot, nb.int64(tallies[i]))
-        ids[i] = own
-    return distinct
-
-
-@njit
-def sort_keys(table: Table, distinct: int) -> tuple[UInt64, UInt64]:
-    """Return the first and the second eight bytes of each string as numbers in the same order."""
-    first, second = np.empty(distinct, np.uint64), np.empty(distinct, np.uint64)
-    for i in range(distinct):
-        low, high = table.strings[4 * i], table.strings[4 * i + 1]
-        if table.strings[4 * i + 3] > 16:
-            address = table.strings[4 * i + 2]
-            low, high = load_u64(address), load_u64(address + nb.uint64(8))
-        first[i], second[i] = byte_swapped(low), byte_swapped(high)
-    return first, second
-
-
-@njit
-def copy_strings(table: Table, order: UInt32, offsets: Int64, data: UInt8) -> None:
-    """Copy the strings of the ids in ``order`` to ``data[offsets[i]:offsets[i + 1]]``."""
-    to = nb.uint64(data.ctypes.data)
-    for i in range(len(order)):
-        own = nb.int64(order[i])
-        length = nb.int64(table.strings[4 * own + 3])
-        at = to + nb.uint64(offsets[i])
-        if length <= 16:
-            low, high = table.strings[4 * own], table.strings[4 * own + 1]
-            if offsets[i] + 16 <= len(data):  # the next strings overwrite the excess bytes
-                store_u64(at, low)
-                store_u64(at + nb.uint64(8), high)
-            else:
-                for j in range(length):
-                    byte = low >> nb.uint64(8 * j) if j < 8 else high >> nb.uint64(8 * (j - 8))
-                    store_u8(at + nb.uint64(j), nb.uint8(byte))
-        else:
-            address = table.strings[4 * own + 2]
-            for j in range(0, length - 8, 8):
-                store_u64(at + nb.uint64(j), load_u64(address + nb.uint64(j)))
-            last = nb.uint64(length - 8)
-            store_u64(at + last, load_u64(address + last))
 
 
 @njit

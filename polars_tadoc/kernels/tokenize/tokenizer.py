@@ -10,18 +10,16 @@ from queue import SimpleQueue
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from polars_tadoc.config import thread_count
-from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize import tokenize_cpu as kernels
+from polars_tadoc.kernels.tokenize.tables_cpu import Interned, number
 from polars_tadoc.kernels.tokenize.xml_words import xml_words
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.arrow_memory import allocate, binary_views, view
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.parallel import map_parallel
-from polars_tadoc.runtime.scratch import scratch, scratch_zeros
 
 PIECE_BYTES = 1 << 19
 """Bytes of text per task; small, so that a delayed thread leaves the rest to the others."""
@@ -101,97 +99,6 @@ class Tokens:
     gap_offsets: Int64
     """Offsets of each row's gap bytes; length rows + 1."""
     gap_data: UInt8
-
-
-@dataclass
-class Interned:
-    """Interned strings in the form for kernels."""
-
-    arrays: kernels.Table
-    distinct: int
-
-    @classmethod
-    def of(cls, strings: list[bytes]) -> Interned:
-        """Make a table of some short strings."""
-        slots, room = _sizes(len(strings))
-        table = cls(kernels.Table(np.zeros(slots, np.uint64), np.empty(room, np.uint64)), len(strings))
-        for own, string in enumerate(strings):
-            table.arrays.strings[4 * own : 4 * own + 4] = int.from_bytes(string, "little"), 0, 0, len(string)
-        kernels.rehash(table.arrays, np.zeros(len(strings), np.uint64))
-        return table
-
-    def reserve(self, strings: int) -> None:
-        """Make room for ``strings`` more strings."""
-        if 6 * (self.distinct + strings) < len(self.arrays.slots):  # four numbers per slot
-            return
-        places, room = _sizes(self.distinct + strings)
-        longer = scratch(room, np.uint64) if room < _LARGE else np.empty(room, np.uint64)
-        longer[: 4 * self.distinct] = self.arrays.strings[: 4 * self.distinct]
-        self.arrays = kernels.Table(self.arrays.slots, longer)  # frees the old strings before there are new slots
-        larger = kernels.Table(
-            scratch_zeros(places, np.uint64) if room < _LARGE else np.zeros(places, np.uint64), longer
-        )
-        kernels.grow(self.arrays, larger)
-        self.arrays = larger
-
-    @property
-    def tallies(self) -> UInt64:
-        """Occurrences of each string, uint64 by id."""
-        tallies = np.empty(self.distinct, np.uint64)
-        kernels.read_tallies(self.arrays, tallies)
-        return tallies
-
-    def forget_slots(self) -> UInt64:
-        """Return the tallies and free the slots, half of the table's memory: no strings can be looked up then."""
-        tallies = self.tallies
-        self.arrays = kernels.Table(np.zeros(0, np.uint64), self.arrays.strings)
-        return tallies
-
-    def ordered(self, by_count: bool) -> tuple[UInt32, UInt64]:
-        """Return the ids of occurring strings in code point order, ``by_count`` by descending tally first; tallies.
-
-        The table takes no more strings afterwards: its slots are freed.
-        """
-        tallies = self.forget_slots()
-        first, second = kernels.sort_keys(self.arrays, self.distinct)
-        sorted_by = (second, first, tallies.max(initial=0) - tallies) if by_count else (second, first)
-        found = np.flatnonzero(tallies).astype(np.uint64)
-        for keys in sorted_by:
-            found = sort_with(keys[found], found)[1]
-        order = found.astype(np.uint32)
-        equal = np.ones(max(len(order) - 1, 0), np.bool_)
-        for keys in sorted_by:
-            equal &= keys[order[1:]] == keys[order[:-1]]
-        if equal.any():
-            self._sort_ties(order, equal)
-        return order, tallies
-
-    def _sort_ties(self, order: UInt32, equal: Bools) -> None:
-        """Sort runs of strings with equal sort keys; ``equal[i]``: strings i and i + 1 are in one run."""
-        run = np.concatenate([[0], np.cumsum(~equal)])
-        tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
-        # not with Polars: all its threads may be running expressions that wait for this thread
-        by_string = view(pc.array_sort_indices(self.strings_of(order[tied])))
-        order[tied] = order[tied][by_string[np.argsort(run[tied][by_string], kind="stable")]]
-
-    def strings_of(self, order: UInt32) -> pa.LargeStringArray:
-        """Copy the strings of the ids in ``order`` out of the text."""
-        offset_buffer, offsets = allocate(len(order) + 1, np.int64)
-        offsets[0] = 0
-        np.cumsum(self.arrays.strings[3::4][order], out=offsets[1:])
-        data_buffer, data = allocate(int(offsets[-1]), np.uint8)
-        kernels.copy_strings(self.arrays, order, offsets, data)
-        return pa.LargeStringArray.from_buffers(len(order), offset_buffer, data_buffer)
-
-
-def _sizes(strings: int) -> tuple[int, int]:
-    """Return the lengths of the slots and of the strings of a table for a number of strings."""
-    places = 1 << max(10, (3 * strings // 2).bit_length())
-    return 4 * places, 4 * (2 * places // 3 + 1)
-
-
-_LARGE = 1 << 21
-"""Numbers in the strings of tables whose memory is not kept for later calls."""
 
 
 class _Thread:
@@ -419,42 +326,6 @@ def _match_spans(all_gaps: pl.Series, matches: pl.Series, pattern: str) -> kerne
         raise ValueError(f"tokenizer: Polars splits by {pattern!r} differently from how it matches; use another regex")
     kept = kernels.match_spans(gaps, counts, lengths, starts, ends)
     return kernels.Matches(starts[:kept], lengths[:kept], ends)
-
-
-def number(tables: list[Interned], *, by_count: bool = True) -> tuple[pa.LargeStringArray, list[UInt32]]:
-    """Merge the threads' strings; number them in code point order, with ``by_count`` by descending count first.
-
-    Drops strings with tally 0 (gaps that only occurred as defaults). Returns the strings and, for each table, the map
-    from its local ids to final ids.
-    """
-    merged, ids = merge_tables(tables)
-    order, _ = merged.ordered(by_count)
-    final = np.zeros(merged.distinct, np.uint32)
-    final[order] = np.arange(len(order), dtype=np.uint32)
-    return merged.strings_of(order), [final[own] for own in ids]
-
-
-def merge_tables(tables: list[Interned]) -> tuple[Interned, list[UInt32]]:
-    """Merge tables pairwise, in parallel; return one table with all strings and tallies, and the maps to its ids.
-
-    The tables are used up.
-    """
-    groups = [(table, [(place, np.arange(table.distinct, dtype=np.uint32))]) for place, table in enumerate(tables)]
-
-    def merge(pair: int) -> tuple[Interned, list[tuple[int, UInt32]]]:
-        (one, own), *more = groups[2 * pair : 2 * pair + 2]
-        for other, others in more:
-            ids = np.empty(other.distinct, np.uint32)
-            tallies = other.forget_slots()
-            one.reserve(other.distinct)
-            one.distinct = kernels.merge(one.arrays, one.distinct, other.arrays, tallies, ids)
-            own = own + [(place, ids[known]) for place, known in others]
-        return one, own
-
-    while len(groups) > 1:
-        groups = map_parallel(merge, range((len(groups) + 1) // 2))
-    merged, found = groups[0]
-    return merged, [ids for _, ids in sorted(found, key=lambda one: one[0])]
 
 
 def _encode_gaps(pieces: list[kernels.Piece], scanned: list[_Scanned], ids: list[UInt32], gap_offsets: Int64) -> UInt8:

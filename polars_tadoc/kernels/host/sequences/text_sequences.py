@@ -30,8 +30,9 @@ from polars_tadoc.kernels.tokenize.count_words_cpu import (
     scan_piece,
     text_blocks,
 )
-from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR_ID, Piece, Table, merge
-from polars_tadoc.kernels.tokenize.tokenizer import Interned, Tokenizer, require_utf8
+from polars_tadoc.kernels.tokenize.tables_cpu import Interned, merge, number
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR_ID, Piece
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import map_parallel
@@ -126,18 +127,15 @@ class _Numbers:
         for k, (table, known) in enumerate(zip(self._threads, self.maps, strict=True)):
             ids = np.empty(table.distinct - len(known), np.uint32)
             if len(ids):
-                new = Table(table.arrays.slots, table.arrays.strings[4 * len(known) : 4 * table.distinct])
+                new = table.arrays.strings[2 * len(known) : 2 * table.distinct]
                 self.merged.reserve(len(ids))
-                ones = np.ones(len(ids), np.uint64)
-                self.merged.distinct = merge(self.merged.arrays, self.merged.distinct, new, ones, ids)
+                self.merged.distinct = merge(self.merged.arrays, self.merged.distinct, new, ids)
                 self.maps[k] = np.concatenate([known, ids])
 
     def ranked(self) -> tuple[pa.LargeStringArray, UInt32]:
         """Return the words in code point order, and the rank of each number."""
-        order, _ = self.merged.ordered(by_count=False)
-        rank = np.zeros(self.merged.distinct, np.uint32)
-        rank[order] = np.arange(len(order), dtype=np.uint32)
-        return self.merged.strings_of(order), rank
+        (words, ids) = number([self.merged], by_count=False)
+        return words, ids[0]
 
 
 Sequences = tuple[pa.LargeStringArray, UInt32, UInt64]

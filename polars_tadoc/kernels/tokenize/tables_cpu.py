@@ -1,0 +1,426 @@
+"""Tables of strings: their growth, their merge by ranges of hashes, and the order of their strings.
+
+A table's places are the highest bits of hashes. So the strings of a range of hashes are in the same part of every
+table, whatever its size, and each thread merges ranges of all tables: no step needs all strings at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.host.records.sort_keys import sort_with
+from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.tokenize.tokenize_cpu import (
+    Table,
+    addresses_of,
+    find_or_add,
+    hash_of,
+    key_of,
+    shift_of,
+    tally,
+)
+from polars_tadoc.runtime.addresses import byte_swapped, load_u64, store_u8, store_u32, store_u64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import allocate, view
+from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.scratch import scratch, scratch_zeros
+
+LEAST_PLACES = 10
+"""Bits of the places of the smallest table, and of the largest number of ranges."""
+
+RANGES = 2
+"""Ranges of hashes per thread, at least: a thread that is delayed leaves the rest to the others."""
+
+RANGE_STRINGS = 1 << 14
+"""Strings of a range, about, at most: its table takes little memory beside the tables that are merged."""
+
+FEW = 1 << 13
+"""Strings that one thread merges at once."""
+
+_LARGE = 1 << 20
+"""Numbers in the strings of tables whose memory is not kept for later calls."""
+
+_1, _16, _32, _63, _LOW_HALF = (np.uint64(number) for number in (1, 16, 32, 63, 0xFFFFFFFF))
+_NONE = ~np.uint64(0)
+
+
+@njit
+def _enter(table: Table, low: int, length: int, distinct: int) -> None:
+    """Add a string of up to eight bytes, which is new."""
+    slots, strings = addresses_of(table)
+    place, shift = hash_of(low, 0, length) >> shift_of(table), shift_of(table)
+    find_or_add(place, slots, shift, strings, distinct, low, nb.uint64(0), length, nb.uint64(0))
+
+
+@njit
+def _grow(table: Table, larger: Table, bits: int) -> None:
+    """Copy strings to the empty slots of a larger table, slot by slot: places there are almost in the same order."""
+    mask, shift = len(larger.slots) // 4 - 1, shift_of(larger)
+    for at in range(0, len(table.slots), 4):
+        described = table.slots[at + 2]
+        if described != 0:
+            low, high = table.slots[at], table.slots[at + 1]
+            p = nb.int64(hash_of(low, high, described >> _32) << nb.uint64(bits) >> shift)
+            while larger.slots[4 * p + 2] != 0:
+                p = (p + 1) & mask
+            larger.slots[4 * p], larger.slots[4 * p + 1] = low, high
+            larger.slots[4 * p + 2], larger.slots[4 * p + 3] = described, table.slots[at + 3]
+
+
+@njit
+def merge(table: Table, distinct: int, strings: UInt64, ids: UInt32) -> int:
+    """Intern strings, ``len(ids)`` of them, with a tally of 1 in a table with enough room.
+
+    ``ids`` become their ids there. Returns the new number of strings.
+    """
+    slots, own_strings = addresses_of(table)
+    shift = shift_of(table)
+    for i in range(len(ids)):
+        address, length = strings[2 * i], nb.int64(strings[2 * i + 1])
+        low, high = key_of(address, length)
+        place = hash_of(low, high, length) >> shift
+        own, slot = find_or_add(place, slots, shift, own_strings, distinct, low, high, length, address)
+        distinct = max(distinct, own + 1)
+        tally(slot, 1)
+        ids[i] = own
+    return distinct
+
+
+@njit
+def _next_of_range(slots: int, place: int, first: int, stop: int, last: int, number: int, bits: int) -> Any:
+    """Return the next place from ``place`` on with a string whose hash is in a range; ``_NONE`` if there is none.
+
+    ``first`` and ``stop`` are the range's places. Its last strings may have been moved on to the next free ones.
+    """
+    p = nb.uint64(place)
+    while p - nb.uint64(first) <= nb.uint64(last):
+        slot = nb.uint64(slots) + _32 * (p & nb.uint64(last))
+        described = load_u64(slot + _16)
+        if described != 0:
+            h = hash_of(load_u64(slot), load_u64(slot + nb.uint64(8)), described >> _32)
+            if h >> (_63 - nb.uint64(bits)) >> _1 == nb.uint64(number):
+                return p
+        elif p >= nb.uint64(stop):
+            return _NONE
+        p += _1
+    return _NONE
+
+
+@njit
+def _places_of(shift: int, number: int, bits: int) -> Any:
+    """Return the first and the last place of a range in a table, and the table's last place."""
+    size = _1 << (nb.uint64(64) - nb.uint64(shift))
+    each = size >> nb.uint64(bits)
+    return each * nb.uint64(number), each * nb.uint64(number + 1), size - _1
+
+
+@njit
+def _count_range(tables: UInt64, number: int, bits: int, sizes: Int64) -> None:
+    """Count the strings of a range in each table."""
+    for k in range(len(tables)):
+        first, stop, last = _places_of(tables[k, 2], number, bits)
+        place, many = first, 0
+        while True:
+            place = _next_of_range(tables[k, 0], place, first, stop, last, number, bits)
+            if place == _NONE:
+                break
+            place += _1
+            many += 1
+        sizes[k] = many
+
+
+@njit
+def _merge_range(
+    tables: UInt64, number: int, bits: int, sizes: Int64, began: int, table: Table, distinct: int, base: int
+) -> tuple[int, int]:
+    """Intern the strings of a range that occur, with their tallies, in a table.
+
+    Parameters
+    ----------
+    tables
+        uint64[tables, 4]: addresses of slots and strings, shift, and the address for ids in the merged table by own id,
+        or 0.
+    number, bits
+        The range, and the bits of a hash that tell it.
+    sizes
+        Strings of the range in each table.
+    began
+        The first table.
+    table, distinct
+        Their table, and its number of strings.
+    base
+        Added to ids.
+
+    Returns
+    -------
+    (int, int)
+        The number of strings, and the table that there is no room for; the number of tables if all are merged.
+
+    """
+    slots, strings = addresses_of(table)
+    shift = shift_of(table)
+    for k in range(began, len(tables)):
+        if 6 * (distinct + sizes[k]) >= len(table.slots):
+            return distinct, k
+        first, stop, last = _places_of(tables[k, 2], number, bits)
+        place = first
+        while True:
+            place = _next_of_range(tables[k, 0], place, first, stop, last, number, bits)
+            if place == _NONE:
+                break
+            slot = tables[k, 0] + _32 * (place & last)
+            low, high, described = load_u64(slot), load_u64(slot + nb.uint64(8)), load_u64(slot + _16)
+            count, length, local = load_u64(slot + nb.uint64(24)), described >> _32, (described & _LOW_HALF) - _1
+            place += _1
+            if count != 0:
+                to = hash_of(low, high, length) << nb.uint64(bits) >> shift
+                address = load_u64(tables[k, 1] + _16 * local) if length > _16 else nb.uint64(0)  # others: the slot
+                own, into = find_or_add(to, slots, shift, strings, distinct, low, high, nb.int64(length), address)
+                distinct = max(distinct, own + 1)
+                tally(into, count)
+                if tables[k, 3] != 0:
+                    store_u32(tables[k, 3] + nb.uint64(4) * local, nb.uint32(base + own))
+    return distinct, len(tables)
+
+
+@njit
+def _read(
+    table: Table, base: int, firsts: UInt64, seconds: UInt64, addresses: UInt64, lengths: UInt32, tallies: UInt64
+) -> None:
+    """Write a table's strings by id, from ``base`` on."""
+    for at in range(0, len(table.slots), 4):
+        described = table.slots[at + 2]
+        if described != 0:
+            low, high, length = table.slots[at], table.slots[at + 1], described >> _32
+            own = (described & _LOW_HALF) - _1
+            address = table.strings[own + own] if length > _16 else nb.uint64(0)
+            if length > _16:
+                low, high = load_u64(address), load_u64(address + nb.uint64(8))
+            to = nb.uint64(base) + own
+            firsts[to], seconds[to], addresses[to] = byte_swapped(low), byte_swapped(high), address
+            lengths[to], tallies[to] = length, table.slots[at + 3]
+
+
+@njit
+def _bytes_of(lengths: UInt32, order: UInt32, first: int, stop: int) -> int:
+    total = 0
+    for i in range(first, stop):
+        total += lengths[order[i]]
+    return total
+
+
+@njit
+def _copy(
+    firsts: UInt64,
+    seconds: UInt64,
+    addresses: UInt64,
+    lengths: UInt32,
+    order: UInt32,
+    first: int,
+    stop: int,
+    start: int,
+    end: int,
+    offsets: Int64,
+    data: UInt8,
+) -> None:
+    """Copy strings to ``data[start:end]``, and write the offset of each one's end."""
+    base, at = nb.uint64(data.ctypes.data), start
+    for i in range(first, stop):
+        own = order[i]
+        length, to = nb.int64(lengths[own]), base + nb.uint64(at)
+        if length <= 16:
+            low, high = byte_swapped(firsts[own]), byte_swapped(seconds[own])
+            if at + 16 <= end:  # the next strings overwrite the excess bytes
+                store_u64(to, low)
+                store_u64(to + nb.uint64(8), high)
+            else:
+                for j in range(length):
+                    byte = low >> nb.uint64(8 * j) if j < 8 else high >> nb.uint64(8 * (j - 8))
+                    store_u8(to + nb.uint64(j), nb.uint8(byte))
+        else:
+            address = addresses[own]
+            for j in range(0, length - 8, 8):
+                store_u64(to + nb.uint64(j), load_u64(address + nb.uint64(j)))
+            rest = nb.uint64(length - 8)
+            store_u64(to + rest, load_u64(address + rest))
+        at += length
+        offsets[i + 1] = at
+
+
+@dataclass
+class Interned:
+    """Interned strings in the form for kernels."""
+
+    arrays: Table
+    distinct: int
+    bits: int = 0
+    """Highest bits of hashes that all its strings share: the following ones are places."""
+
+    @classmethod
+    def of(cls, strings: list[bytes], bits: int = 0) -> Interned:
+        """Make a table of some short strings."""
+        slots, room = _sizes(len(strings))
+        table = cls(Table(np.zeros(slots, np.uint64), np.empty(room, np.uint64)), len(strings), bits)
+        for own, string in enumerate(strings):
+            _enter(table.arrays, np.uint64(int.from_bytes(string, "little")), len(string), own)
+        return table
+
+    def reserve(self, strings: int) -> None:
+        """Make room for ``strings`` more strings."""
+        if 6 * (self.distinct + strings) < len(self.arrays.slots):  # four numbers per slot
+            return
+        places, room = _sizes(self.distinct + strings)
+        longer = scratch(room, np.uint64) if room < _LARGE else np.empty(room, np.uint64)
+        longer[: 2 * self.distinct] = self.arrays.strings[: 2 * self.distinct]
+        self.arrays = Table(self.arrays.slots, longer)  # frees the old strings before there are new slots
+        larger = Table(scratch_zeros(places, np.uint64) if room < _LARGE else np.zeros(places, np.uint64), longer)
+        _grow(self.arrays, larger, self.bits)
+        self.arrays = larger
+
+
+def _sizes(strings: int) -> tuple[int, int]:
+    """Return the lengths of the slots and of the strings of a table for a number of strings."""
+    places = 1 << max(LEAST_PLACES, (3 * strings // 2).bit_length())
+    return 4 * places, 2 * (2 * places // 3 + 1)
+
+
+class Strings(NamedTuple):
+    """Distinct strings, by id."""
+
+    firsts: UInt64
+    """The first eight bytes as a number in the same order, padded with zeros."""
+    seconds: UInt64
+    """The next eight bytes."""
+    addresses: UInt64
+    """Of strings of more than 16 bytes."""
+    lengths: UInt32
+    tallies: UInt64
+    ranges: list[tuple[int, int]]
+    """Ranges of ids; there are no others."""
+
+    @classmethod
+    def room(cls, size: int) -> Strings:
+        """Return uninitialised strings."""
+        firsts, seconds, addresses, tallies = (scratch(size, np.uint64) for _ in range(4))
+        return cls(firsts, seconds, addresses, scratch(size, np.uint32), tallies, [])
+
+    def order(self, by_count: bool) -> UInt32:
+        """Return the ids of occurring strings in code point order, ``by_count`` by descending tally first."""
+        occurring = [first + np.flatnonzero(self.tallies[first:stop]) for first, stop in self.ranges]
+        found = np.concatenate(occurring).astype(np.uint64)
+        found = sort_with(gathered(self.seconds, found), found)[1]
+        keys, found = sort_with(gathered(self.firsts, found), found)
+        order, equal = found.astype(np.uint32), keys[1:] == keys[:-1]
+        if equal.any():
+            ends = np.flatnonzero(equal)
+            equal[ends] = self.seconds[order[ends]] == self.seconds[order[ends + 1]]
+            self._sort_ties(order, equal)
+        if by_count:
+            counts = gathered(self.tallies, order)
+            order = sort_with(counts.max(initial=0) - counts, order.astype(np.uint64))[1].astype(np.uint32)
+        return order
+
+    def _sort_ties(self, order: UInt32, equal: Bools) -> None:
+        """Sort runs of strings with equal sort keys; ``equal[i]``: strings i and i + 1 are in one run."""
+        if not equal.any():
+            return
+        run = np.concatenate([[0], np.cumsum(~equal)])
+        tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
+        # not with Polars: all its threads may be running expressions that wait for this thread
+        by_string = view(pc.array_sort_indices(self.copied(order[tied])))
+        order[tied] = order[tied][by_string[np.argsort(run[tied][by_string], kind="stable")]]
+
+    def copied(self, order: UInt32) -> pa.LargeStringArray:
+        """Copy the strings of the ids in ``order`` out of the text."""
+        chunks = even_chunks(len(order))
+        ends = running_sum(np.array(map_parallel(lambda own: _bytes_of(self.lengths, order, *own), chunks), np.int64))
+        offset_buffer, offsets = allocate(len(order) + 1, np.int64)
+        data_buffer, data = allocate(int(ends[-1]), np.uint8)
+        offsets[0] = 0
+
+        def copy(k: int) -> None:
+            fields = (self.firsts, self.seconds, self.addresses, self.lengths)
+            _copy(*fields, order, *chunks[k], int(ends[k]), int(ends[k + 1]), offsets, data)
+
+        map_parallel(copy, range(len(chunks)))
+        return pa.LargeStringArray.from_buffers(len(order), offset_buffer, data_buffer)
+
+
+def gathered(values: npt.NDArray[Any], order: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
+    """Return ``values[order]``, in parallel."""
+    made = np.empty(len(order), values.dtype)
+    order = order.view(np.int64) if order.dtype == np.uint64 else order
+
+    def gather(chunk: tuple[int, int]) -> None:
+        np.take(values, order[slice(*chunk)], out=made[slice(*chunk)], mode="clip")
+
+    map_parallel(gather, even_chunks(len(order)))
+    return made
+
+
+def number(tables: list[Interned], *, by_count: bool = True) -> tuple[pa.LargeStringArray, list[UInt32]]:
+    """Merge the threads' strings; number them in code point order, with ``by_count`` by descending count first.
+
+    Drops strings with tally 0 (gaps that only occurred as defaults). Returns the strings and, for each table, the map
+    from its local ids to final ids.
+    """
+    merged, ids = merge_tables(tables)
+    order = merged.order(by_count)
+    final = np.zeros(len(merged.tallies), np.uint32)
+    final[order] = np.arange(len(order), dtype=np.uint32)
+    return merged.copied(order), map_parallel(lambda own: np.take(final, own), ids)
+
+
+def merge_tables(tables: list[Interned], *, keeps_ids: bool = True) -> tuple[Strings, list[UInt32]]:
+    """Merge tables by ranges of hashes, in parallel.
+
+    Returns
+    -------
+    (Strings, list of uint32 arrays)
+        All strings that occur; and, if they are kept, for each table their ids by own id.
+
+    """
+    total = sum(table.distinct for table in tables)
+    if len(tables) == 1:
+        made = Strings.room(total)
+        _read(tables[0].arrays, 0, *made[:5])
+        return made._replace(ranges=[(0, total)]), [np.arange(total, dtype=np.uint32)]
+    ids = [np.zeros(table.distinct if keeps_ids else 0, np.uint32) for table in tables]
+    bits = min(LEAST_PLACES, max(RANGES * thread_count() - 1, total // RANGE_STRINGS).bit_length())
+    bits = 0 if total < FEW else bits
+    described = np.array(
+        [
+            (table.arrays.slots.ctypes.data, table.arrays.strings.ctypes.data, _shift(table), own.ctypes.data)
+            for table, own in zip(tables, ids, strict=True)
+        ],
+        np.uint64,
+    )
+    described[:, 3] *= np.uint64(keeps_ids)
+    sizes = np.zeros((1 << bits, len(tables)), np.int64)
+    map_parallel(lambda k: _count_range(described, k, bits, sizes[k]), range(1 << bits))
+    starts = running_sum(sizes.sum(axis=1))
+    made = Strings.room(int(starts[-1]))
+
+    def merge_one(k: int) -> tuple[int, int]:
+        own, at = Interned.of([], bits), 0
+        own.reserve(int(min(sizes[k].sum(), 2 * sizes[k].max())))
+        while at < len(tables):
+            own.reserve(int(sizes[k, at]))
+            own.distinct, at = _merge_range(described, k, bits, sizes[k], at, own.arrays, own.distinct, int(starts[k]))
+        _read(own.arrays, int(starts[k]), *made[:5])
+        return int(starts[k]), int(starts[k]) + own.distinct
+
+    return made._replace(ranges=map_parallel(merge_one, range(1 << bits))), ids
+
+
+def _shift(table: Interned) -> int:
+    return 65 - (len(table.arrays.slots) // 4).bit_length()

@@ -1,0 +1,114 @@
+"""Tables of strings, and their merge by ranges of hashes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.kernels.tokenize import tables_cpu
+from polars_tadoc.kernels.tokenize.tables_cpu import Interned, merge, merge_tables, number
+
+_K2, _K3 = 0xD6E8FEB86659FD93, 0xC2B2AE3D27D4EB4F
+LAST = 0xFFFFFFFFFFFFFFFF
+
+
+def hashing_to(wanted: int) -> bytes:
+    """Return the string of eight bytes with a hash."""
+    return ((wanted * pow(_K2, -1, 1 << 64) ^ 8 * _K3) & LAST).to_bytes(8, "little")
+
+
+def table_of(strings: list[bytes], kept: list[object]) -> Interned:
+    """Intern strings, which ``kept`` keeps alive; room for more comes bit by bit."""
+    table = Interned.of([])
+    for first in range(0, len(strings), 100):
+        some = strings[first : first + 100]
+        data = np.frombuffer(b"".join(some) + bytes(8), np.uint8)
+        kept.append(data)
+        lengths = np.array([len(one) for one in some], np.uint64)
+        described = np.stack([np.uint64(data.ctypes.data) + np.cumsum(lengths) - lengths, lengths], axis=1)
+        table.reserve(len(some))
+        ids = np.empty(len(some), np.uint32)
+        table.distinct = merge(table.arrays, table.distinct, described.ravel(), ids)
+    return table
+
+
+def assert_merged(parts: list[list[bytes]], threads: int = 3) -> None:
+    """Compare the merge with counters, by many ranges and by one."""
+    expected = Counter(string for part in parts for string in part)
+    for few, each in ((0, 16), (1 << 30, 1 << 30)):
+        kept: list[object] = []
+        with (
+            tadoc.Config(threads=threads),
+            patch.object(tables_cpu, "FEW", few),
+            patch.object(tables_cpu, "RANGE_STRINGS", each),
+        ):
+            merged, ids = merge_tables([table_of(part, kept) for part in parts])
+            order = merged.order(by_count=False)
+            raw = merged.copied(order)
+            words = [bytes(raw.buffers()[2])[a:b] for a, b in zip(*offsets_of(raw), strict=True)]
+            assert words == sorted(expected)
+            assert dict(zip(words, merged.tallies[order].tolist(), strict=True)) == expected
+            by_id = dict(zip(order.tolist(), words, strict=True))
+            for part, own in zip(parts, ids, strict=True):
+                assert [by_id[one] for one in own.tolist()] == list(dict.fromkeys(part))
+            ranked = merged.order(by_count=True)
+            assert [by_id[one] for one in ranked.tolist()] == sorted(expected, key=lambda w: (-expected[w], w))
+
+
+def offsets_of(raw: object) -> tuple[list[int], list[int]]:
+    ends = np.frombuffer(raw.buffers()[1], np.int64).tolist()  # type: ignore[attr-defined]
+    return ends[:-1], ends[1:]
+
+
+strings = st.one_of(
+    st.binary(min_size=1, max_size=20),
+    st.integers(0, 300).map(lambda k: b"%d" % k),
+    st.integers(0, 40).map(lambda k: b"the same sixteen bytes and %d" % k),
+    st.tuples(st.sampled_from([0, 1 << 54, 511 << 54, 1023 << 54]), st.integers(0, 40)).map(
+        lambda one: hashing_to(sum(one))
+    ),
+)
+
+
+@given(parts=st.lists(st.lists(strings, max_size=60), min_size=1, max_size=4))
+def test_the_merge_of_any_tables(parts: list[list[bytes]]) -> None:
+    assert_merged(parts)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16])
+@pytest.mark.parametrize("home", [0, LAST >> 1, LAST - 1023])
+def test_strings_with_almost_equal_hashes(home: int, threads: int) -> None:
+    """They are moved on over the places of other ranges, and from the end of a table to its start."""
+    alike = [hashing_to(home + k) for k in range(650)]
+    others = [b"%d" % k for k in range(3000)]
+    assert_merged([alike, others, alike[::-1] + others[:50], alike[:20]], threads)
+
+
+def test_a_table_doubles() -> None:
+    """Whatever fills a table up: four times as many places for twice as many strings were 0.4 GB too much."""
+    table, kept = Interned.of([]), []
+    sizes = set()
+    for first in range(0, 40_000, 100):
+        table.reserve(100)
+        part = table_of([b"%d" % k for k in range(first, first + 100)], kept)
+        table.distinct = merge(table.arrays, table.distinct, part.arrays.strings[:200], np.empty(100, np.uint32))
+        places = len(table.arrays.slots) // 4
+        assert 2 * places > 3 * table.distinct or places == 1024
+        assert places <= 3 * table.distinct + 1024
+        sizes.add(places)
+    assert sizes == {1 << k for k in range(10, 17)}
+
+
+def test_strings_that_do_not_occur_are_dropped() -> None:
+    """As the separator, and gaps that only occurred as defaults."""
+    tables = [Interned.of([b" ", b""]) for _ in range(2)]
+    tables[1].arrays.slots[3::4] = (tables[1].arrays.slots[2::4] & np.uint64(0xFFFFFFFF)) == 1  # one space
+    strings, ids = number(tables)
+    assert strings.to_pylist() == [" "]
+    assert ids[1][0] == 0
