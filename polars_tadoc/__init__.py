@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from polars_tadoc.analytics.cleaning.passage_set import PassageSet
     from polars_tadoc.analytics.cleaning.repeats import repeats
     from polars_tadoc.analytics.cleaning.shares import novelty, repeated_share
+    from polars_tadoc.analytics.concordance import concordance, positions
     from polars_tadoc.analytics.cooccurrence import cooccurrence
     from polars_tadoc.analytics.explain import explain
     from polars_tadoc.analytics.info import info
@@ -92,6 +93,7 @@ _PLACES = {
     "contains_any": "rows.phrases",
     "contains_phrase": "rows.phrases",
     "content_hash": "rows.content_hash",
+    "concordance": "analytics.concordance",
     "cooccurrence": "analytics.cooccurrence",
     "count_phrase": "rows.phrases",
     "decompress": "compress.decompress",
@@ -113,6 +115,7 @@ _PLACES = {
     "overlap_share": "analytics.cleaning.overlap",
     "overlaps": "analytics.cleaning.overlap",
     "parquet_info": "analytics.parquet_info",
+    "positions": "analytics.concordance",
     "ranked_inverted_index": "analytics.ranked_inverted_index",
     "recompress": "compress.recompress",
     "repeated_share": "analytics.cleaning.shares",
@@ -153,6 +156,7 @@ __all__ = [
     "calibrate",
     "column",
     "compress",
+    "concordance",
     "contains_any",
     "contains_phrase",
     "content_hash",
@@ -181,6 +185,7 @@ __all__ = [
     "overlap_share",
     "overlaps",
     "parquet_info",
+    "positions",
     "ranked_inverted_index",
     "recompress",
     "repeated_share",

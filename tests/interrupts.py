@@ -345,6 +345,9 @@ CALLS: dict[str, Kind] = {
     ),
     "near_duplicates": _times(_plain, lambda df: df.tadoc.near_duplicates("text", threshold=0.5), 50_000),
     "duplicate_groups": _times(_plain, lambda df: df.tadoc.duplicate_groups("text", threshold=0.5), 50_000),
+    "positions, concordance": _times(
+        _column, lambda df: (df.tadoc.positions("text", "error"), df.tadoc.concordance("text", "error")), 50_000
+    ),
     "minhash": _times(_column, lambda df: df["text"].tadoc.minhash(scheme="datasketch"), 50_000),
     "repeated_share, novelty": Kind(
         _plain,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from polars_tadoc.kernels.host.near.reference import ngrams
+from tests.passages_oracle import Document
 
 Pair = tuple[int, int, float]
 
@@ -37,3 +38,11 @@ def groups(count: int, found: Sequence[Pair]) -> list[tuple[int, int, bool]]:
         low, high = sorted((of[one], of[other]))
         of = [low if group == high else group for group in of]
     return [(row, group, group == row) for row, group in enumerate(of)]
+
+
+def occurrences(document: Document, phrase: Sequence[str]) -> list[tuple[int, int]]:
+    """First word and number of words of each occurrence, counted in the row's own words."""
+    words = document or []
+    size = len(phrase)
+    found = [at for at in range(len(words) - size + 1) if [word for word, _ in words[at : at + size]] == list(phrase)]
+    return [(words[at][1], words[at + size - 1][1] + 1 - words[at][1]) for at in found if size]

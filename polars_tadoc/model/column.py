@@ -44,13 +44,25 @@ ROW_CALLS = {
 }
 """Calls of series and expressions that frames do not have."""
 
-FRAME_CALLS = {"to_csr", "build_index", "bm25_weights", "tfidf", "repeats", "drop_repeats", "overlap"} | {
+FRAME_CALLS = {
+    "to_csr",
+    "build_index",
+    "bm25_weights",
+    "tfidf",
+    "repeats",
+    "drop_repeats",
+    "overlap",
     "near_duplicates",
     "duplicate_groups",
+    "concordance",
 }
 """Calls of series and frames that expressions do not have."""
 
-OTHER_ARGUMENTS = {"twig_filter": "queries"} | dict.fromkeys(("overlap", "overlap_share", "overlaps"), "reference")
+OTHER_ARGUMENTS = {
+    "twig_filter": "queries",
+    **dict.fromkeys(("overlap", "overlap_share", "overlaps"), "reference"),
+    **dict.fromkeys(("positions", "concordance"), "phrase"),
+}
 """Arguments after the column in calls of frames."""
 
 _NO_ROOTS = np.zeros(0, np.uint32)

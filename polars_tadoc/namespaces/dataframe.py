@@ -22,6 +22,13 @@ from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapO
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest, overlap
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, repeats
+from polars_tadoc.analytics.concordance import (
+    ConcordanceOptions,
+    ConcordanceRequest,
+    PositionsRequest,
+    concordance,
+    positions,
+)
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
@@ -59,6 +66,7 @@ from polars_tadoc.namespaces.frame_options import (
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
+from polars_tadoc.rows.phrases import PhraseOptions
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.process.fork import require_threads
@@ -861,6 +869,66 @@ class TadocFrame:
         """
         request, call = OverlapRequest.of(reference, reference_id, options), "overlap"
         return request.frame(self._text(call, column), self._labels(call, id))
+
+    @documented_by(positions, id=LABELS)
+    def positions(
+        self,
+        column: str | None = None,
+        phrase: str | None = None,
+        *,
+        id: str | None = None,
+        **options: Unpack[PhraseOptions],
+    ) -> pl.DataFrame:
+        """Find where a phrase occurs in a compressed column or text.
+
+        The column is optional if there is only one compressed column: ``positions(phrase=…)``.
+
+        Returns
+        -------
+        DataFrame
+            ``id, offset: UInt32, length: UInt32``, in row order: the occurrence's first word and its number of words.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["to be or not to be", "be"]}).tadoc.compress("text")
+        >>> df.tadoc.positions("text", "to be", id="page").rows()
+        [('a', 0, 2), ('a', 4, 2)]
+
+        """
+        request = PositionsRequest.of(phrase, options)
+        return request.frame(self._text(request.name, column), self._labels(request.name, id))
+
+    @documented_by(concordance, id=LABELS)
+    def concordance(
+        self,
+        column: str | None = None,
+        phrase: str | None = None,
+        *,
+        id: str | None = None,
+        **options: Unpack[ConcordanceOptions],
+    ) -> pl.DataFrame:
+        """Show a phrase in context: each occurrence in a compressed column or text, with the words around it.
+
+        The column is optional if there is only one compressed column: ``concordance(phrase=…)``.
+
+        Returns
+        -------
+        DataFrame
+            ``id, offset: UInt32, left, match, right: String``, in row order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["To be, or not to be!", "be"]}).tadoc.compress("text")
+        >>> df.tadoc.concordance("text", "not", id="page", window=2).rows()
+        [('a', 3, 'be, or', 'not', 'to be')]
+
+        """
+        request = ConcordanceRequest.of(phrase, **options)
+        return request.frame(self._text(request.name, column), self._labels(request.name, id))
 
     @documented_by(info)
     def info(self, column: str | None = None) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from polars_tadoc.analytics.cleaning.overlap import SharedRequest, overlap_share
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.shares import ShareRequest, novelty, repeated_share
 from polars_tadoc.analytics.cleaning.signatures import MinHashOptions
+from polars_tadoc.analytics.concordance import PositionsRequest, positions
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
 from polars_tadoc.analytics.info import info, info_by_group
@@ -449,6 +450,26 @@ class TadocExpr:
         """
         request = MinHashRequest.from_arguments(**options)
         return elementwise(request.run, request.dtype, self._expr)
+
+    @documented_by(positions)
+    def positions(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Expr:
+        """Return the first word of each occurrence of a phrase: row-wise.
+
+        Returns
+        -------
+        Expr
+            ``List(UInt32)``, ascending; null for null rows.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be or not to be", "be"]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.positions("to be")).to_series().to_list()
+        [[0, 4], []]
+
+        """
+        return elementwise(PositionsRequest.of(phrase, options).by_row, pl.List(pl.UInt32), self._expr)
 
     @documented_by(overlap_share)
     def overlap_share(self, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Expr:

@@ -24,6 +24,7 @@ from polars_tadoc.analytics.cleaning.overlap import schema as overlap_schema
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.analytics.cleaning.repeats import schema as repeats_schema
+from polars_tadoc.analytics.concordance import ConcordanceOptions, ConcordanceRequest, PositionsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
 from polars_tadoc.analytics.info import InfoRequest
@@ -79,6 +80,7 @@ from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.pushdown import most_partitions
 from polars_tadoc.packed.write import write_packed
 from polars_tadoc.records import Checkpoint
+from polars_tadoc.rows.phrases import PhraseOptions
 from polars_tadoc.runtime.arguments import require_bool, require_integer, require_path
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.io_source import at_work, batches
@@ -630,8 +632,59 @@ class TadocLazyFrame:
         """
         return self._labelled(DuplicateGroupsRequest.from_arguments(**options), column, id)
 
+    @documented_by(TadocFrame.positions)
+    def positions(
+        self,
+        column: str | None = None,
+        phrase: str | None = None,
+        *,
+        id: str | None = None,
+        **options: Unpack[PhraseOptions],
+    ) -> pl.LazyFrame:
+        """Find where a phrase occurs in a compressed column or text; only the column and ``id`` are read.
+
+        The column is held in memory while the plan runs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["to be or not to be", "be"]})
+        >>> lf.tadoc.positions("text", "to be").collect().rows()
+        [(0, 0, 2), (0, 4, 2)]
+
+        """
+        return self._labelled(PositionsRequest.of(phrase, options), column, id)
+
+    @documented_by(TadocFrame.concordance)
+    def concordance(
+        self,
+        column: str | None = None,
+        phrase: str | None = None,
+        *,
+        id: str | None = None,
+        **options: Unpack[ConcordanceOptions],
+    ) -> pl.LazyFrame:
+        """Show a phrase in context, each occurrence with the words around it; only the column and ``id`` are read.
+
+        The column is held in memory while the plan runs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["To be, or not to be!", "be"]})
+        >>> lf.tadoc.concordance("text", "not", window=2).collect().rows()
+        [(0, 3, 'be, or', 'not', 'to be')]
+
+        """
+        return self._labelled(ConcordanceRequest.of(phrase, **options), column, id)
+
     def _labelled(
-        self, request: NearDuplicatesRequest | DuplicateGroupsRequest, column: str | None, id: str | None
+        self,
+        request: NearDuplicatesRequest | DuplicateGroupsRequest | PositionsRequest | ConcordanceRequest,
+        column: str | None,
+        id: str | None,
     ) -> pl.LazyFrame:
         lf, columns = self._lf, self._lf.collect_schema()
         name = text_column(columns, column, request.name)

@@ -29,6 +29,7 @@ from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.analytics.cleaning.shares import novelty, repeated_share
 from polars_tadoc.analytics.cleaning.signatures import MinHashOptions
+from polars_tadoc.analytics.concordance import ConcordanceOptions, ConcordanceRequest, PositionsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.info import info
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
@@ -588,6 +589,36 @@ class TadocSeries:
 
         """
         return minhash(self._series, **options)
+
+    @_documented(TadocFrame.positions)
+    def positions(self, phrase: str, *, id: pl.Series | None = None, **options: Unpack[PhraseOptions]) -> pl.DataFrame:
+        """Find where a phrase occurs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be or not to be", "be"]).tadoc.compress().tadoc.positions("to be").rows()
+        [(0, 0, 2), (0, 4, 2)]
+
+        """
+        return PositionsRequest.of(phrase, options).frame(self._series, id)
+
+    @_documented(TadocFrame.concordance)
+    def concordance(
+        self, phrase: str, *, id: pl.Series | None = None, **options: Unpack[ConcordanceOptions]
+    ) -> pl.DataFrame:
+        """Show a phrase in context: each occurrence, with the words around it.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["To be, or not to be!", "be"]).tadoc.concordance("not", window=2).rows()
+        [(0, 3, 'be, or', 'not', 'to be')]
+
+        """
+        return ConcordanceRequest.of(phrase, **options).frame(self._series, id)
 
     @_documented(TadocFrame.overlap)
     def overlap(

@@ -20,6 +20,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.options import TokenizerOption, tokenizer_of
 from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, require_text
 
@@ -149,6 +150,40 @@ def tail(column: pl.Series, n: int | pl.Series = 5, **options: Unpack[TokenizerO
     counts = np.where(numbers.values == 0, np.uint64(0), TO_THE_END)
     offsets = -np.maximum(numbers.values, -MOST)
     return _Cuts("tail", replace(numbers, values=offsets), counts, tokenizer).run(column, rows)
+
+
+def extract_spans(
+    column: pl.Series, rows: Int64, firsts: Int64, stops: Int64, call: str, tokenizer: Tokenizer | None
+) -> pl.Series:
+    """Return intervals of words of some rows, each row searched once.
+
+    Parameters
+    ----------
+    column
+        Compressed column, or String series.
+    rows
+        int64, ascending: the row of each interval, none of them null.
+    firsts, stops
+        int64, ascending within a row: the first word, and the one after the last, which may exceed the row.
+    call
+        The call's name, for messages.
+    tokenizer
+        Cuts plain text; None: into words.
+
+    """
+    if column.dtype == pl.String:
+        starts, ends = find_row_words(column, tokenizer or WORDS, rows, firsts, stops)
+        spans: Any = pl.Series(starts), pl.Series(ends - starts)
+        return plain(column).gather(rows).cast(pl.Binary).bin.slice(*spans).cast(pl.String)
+    corpora = corpora_of(column, call, tokenizer)
+    require_countable(corpora)
+    cuts, documents = [], np.full(len(column), -1, np.int64)
+    for corpus in corpora:
+        documents[corpus.rows] = np.arange(corpus.document_count)
+        own = np.flatnonzero(documents[rows] >= 0)
+        cuts.append(cut_words(corpus, own, documents[rows[own]], firsts[own], stops[own]))
+        documents[corpus.rows] = -1
+    return write_texts(cuts, column.name, len(rows), call)
 
 
 @dataclass(frozen=True, eq=False)

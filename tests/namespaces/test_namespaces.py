@@ -37,6 +37,8 @@ FUNCTIONS = {
     "info": tadoc.info,
     "repeats": tadoc.repeats,
     "drop_repeats": tadoc.drop_repeats,
+    "concordance": tadoc.concordance,
+    "positions": tadoc.positions,
     "near_duplicates": tadoc.near_duplicates,
     "duplicate_groups": tadoc.duplicate_groups,
     "overlap": tadoc.overlap,

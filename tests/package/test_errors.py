@@ -228,6 +228,7 @@ def test_what_is_advised_is_there(call: str, wrong: Any) -> None:
     given |= {"count_phrase": {"phrase": "a"}, "contains_phrase": {"phrase": "a"}, "contains_any": {"phrases": ["a"]}}
     given |= {"bm25": {"query": "a"}, "twig_filter": {"queries": {"a": "//a"}}}
     given |= {name: {"reference": pl.Series(["a"])} for name in ("overlap", "overlap_share", "overlaps")}
+    given |= {name: {"phrase": "a"} for name in ("concordance", "positions")}
     with pytest.raises(TypeError, match=f"^{call} takes a Polars Series, not (DataFrame|Expr); ") as caught:
         getattr(tadoc, call)(wrong, **given.get(call, {}))
     advised = re.findall(r'(df|pl\.col\("text"\))\.tadoc\.(\w+)\(', str(caught.value))

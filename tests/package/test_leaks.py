@@ -25,6 +25,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "tail": (2,),
     "count_phrase": ("a b",),
     "contains_phrase": ("a b",),
+    "concordance": ("a b",),
+    "positions": ("a b",),
     "contains_any": (["a b", "c"],),
     "bm25": ("a b",),
     "eq": ("a b",),
@@ -79,7 +81,9 @@ def test_a_frame_is_freed_after_each_call(
     held: Any = fresh() if accessor is TadocFrame else fresh().lazy()
     before = (fresh().tadoc.build_index("text"),) if name == "append_to" else ()
     column = () if name == "preview" else ("plain" if name == "compress" else "text",)
-    result = call(held, name, *before, *column, *(ARGUMENTS["overlap"] if name == "overlap" else ()))
+    result = call(
+        held, name, *before, *column, *(ARGUMENTS[name] if name in ("overlap", "concordance", "positions") else ())
+    )
     if isinstance(result, pl.LazyFrame):
         result.collect()
     gone = weakref.ref(held)

@@ -50,6 +50,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "extract": (1, 2),
     "count_phrase": ("a b",),
     "contains_phrase": ("a b",),
+    "concordance": ("a b",),
+    "positions": ("a b",),
     "contains_any": (["a b", "x"],),
     "bm25": ("c",),
     "twig_filter": ({"^x$": "/a"},),
