@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from polars_tadoc.analytics.cleaning.passage_set import PassageSet
     from polars_tadoc.analytics.cleaning.repeats import repeats
     from polars_tadoc.analytics.cleaning.shares import novelty, repeated_share
+    from polars_tadoc.analytics.collocations import collocations
     from polars_tadoc.analytics.concordance import concordance, positions
     from polars_tadoc.analytics.cooccurrence import cooccurrence
     from polars_tadoc.analytics.explain import explain
@@ -89,6 +90,7 @@ _PLACES = {
     "bm25_weights": "analytics.bm25_weights",
     "calibrate": "analytics.calibrate",
     "build_index": "index.construct.build",
+    "collocations": "analytics.collocations",
     "compress": "compress.compress",
     "contains_any": "rows.phrases",
     "contains_phrase": "rows.phrases",
@@ -154,6 +156,7 @@ __all__ = [
     "bm25_weights",
     "build_index",
     "calibrate",
+    "collocations",
     "column",
     "compress",
     "concordance",

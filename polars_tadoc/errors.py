@@ -12,6 +12,7 @@ TEXT_CALLS = (
     "bm25",
     "bm25_weights",
     "build_index",
+    "collocations",
     "concordance",
     "contains_any",
     "contains_phrase",

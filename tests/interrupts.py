@@ -348,6 +348,7 @@ CALLS: dict[str, Kind] = {
     "positions, concordance": _times(
         _column, lambda df: (df.tadoc.positions("text", "error"), df.tadoc.concordance("text", "error")), 50_000
     ),
+    "collocations": _times(_column, lambda df: df.tadoc.collocations("text", window=5, min_count=1), 50_000),
     "minhash": _times(_column, lambda df: df["text"].tadoc.minhash(scheme="datasketch"), 50_000),
     "repeated_share, novelty": Kind(
         _plain,

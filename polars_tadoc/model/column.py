@@ -54,6 +54,7 @@ FRAME_CALLS = {
     "overlap",
     "near_duplicates",
     "duplicate_groups",
+    "collocations",
     "concordance",
 }
 """Calls of series and frames that expressions do not have."""

@@ -22,6 +22,7 @@ from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapO
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest, overlap
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, repeats
+from polars_tadoc.analytics.collocations import CollocationsOptions, CollocationsRequest, collocations
 from polars_tadoc.analytics.concordance import (
     ConcordanceOptions,
     ConcordanceRequest,
@@ -869,6 +870,26 @@ class TadocFrame:
         """
         request, call = OverlapRequest.of(reference, reference_id, options), "overlap"
         return request.frame(self._text(call, column), self._labels(call, id))
+
+    @documented_by(collocations)
+    def collocations(self, column: str | None = None, **options: Unpack[CollocationsOptions]) -> pl.DataFrame:
+        """Score pairs of words of a compressed column or text by how much more often they occur than by chance.
+
+        Returns
+        -------
+        DataFrame
+            ``word, other: String, count: UInt64, score: Float64``, by descending score, then in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["New York is big", "is New York on", "is it on"]})
+        >>> df.tadoc.collocations("text", min_count=2).rows()
+        [('New', 'York', 2, 1.0)]
+
+        """
+        return CollocationsRequest.from_arguments(**options).frame(self._text("collocations", column))
 
     @documented_by(positions, id=LABELS)
     def positions(

@@ -24,6 +24,8 @@ from polars_tadoc.analytics.cleaning.overlap import schema as overlap_schema
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.analytics.cleaning.repeats import schema as repeats_schema
+from polars_tadoc.analytics.collocations import SCHEMA as COLLOCATIONS_SCHEMA
+from polars_tadoc.analytics.collocations import CollocationsOptions, CollocationsRequest
 from polars_tadoc.analytics.concordance import ConcordanceOptions, ConcordanceRequest, PositionsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.info import SCHEMA as INFO_SCHEMA
@@ -631,6 +633,25 @@ class TadocLazyFrame:
 
         """
         return self._labelled(DuplicateGroupsRequest.from_arguments(**options), column, id)
+
+    @documented_by(TadocFrame.collocations)
+    def collocations(self, column: str | None = None, **options: Unpack[CollocationsOptions]) -> pl.LazyFrame:
+        """Score pairs of words of a compressed column or text; only the column is read.
+
+        The column is held in memory while the plan runs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> lf = pl.LazyFrame({"text": ["New York is big", "is New York on", "is it on"]})
+        >>> lf.tadoc.collocations("text", min_count=2).collect().rows()
+        [('New', 'York', 2, 1.0)]
+
+        """
+        request = CollocationsRequest.from_arguments(**options)
+        name = text_column(self._lf.collect_schema(), column, request.name)
+        return read_columns(self._lf, request, name, None, COLLOCATIONS_SCHEMA)
 
     @documented_by(TadocFrame.positions)
     def positions(

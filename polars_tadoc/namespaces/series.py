@@ -29,6 +29,7 @@ from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.analytics.cleaning.shares import novelty, repeated_share
 from polars_tadoc.analytics.cleaning.signatures import MinHashOptions
+from polars_tadoc.analytics.collocations import CollocationsOptions, CollocationsRequest
 from polars_tadoc.analytics.concordance import ConcordanceOptions, ConcordanceRequest, PositionsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.info import info
@@ -589,6 +590,21 @@ class TadocSeries:
 
         """
         return minhash(self._series, **options)
+
+    @documented_by(TadocFrame.collocations)
+    def collocations(self, **options: Unpack[CollocationsOptions]) -> pl.DataFrame:
+        """Score pairs of words by how much more often they occur than by chance.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> text = pl.Series(["New York is big", "is New York on", "is it on"]).tadoc.compress()
+        >>> text.tadoc.collocations(min_count=2).rows()
+        [('New', 'York', 2, 1.0)]
+
+        """
+        return CollocationsRequest.from_arguments(**options).frame(self._series)
 
     @_documented(TadocFrame.positions)
     def positions(self, phrase: str, *, id: pl.Series | None = None, **options: Unpack[PhraseOptions]) -> pl.DataFrame:

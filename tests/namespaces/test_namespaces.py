@@ -37,6 +37,7 @@ FUNCTIONS = {
     "info": tadoc.info,
     "repeats": tadoc.repeats,
     "drop_repeats": tadoc.drop_repeats,
+    "collocations": tadoc.collocations,
     "concordance": tadoc.concordance,
     "positions": tadoc.positions,
     "near_duplicates": tadoc.near_duplicates,

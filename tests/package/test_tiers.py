@@ -76,6 +76,7 @@ HOST_KERNELS = {
     "rows.term_counts": "test_bm25",
     "rows.word_map": "test_image::test_mapped_rows",
     "sequences.hash_counts": "test_text_sequences",
+    "sequences.ordered_pairs": "test_collocations::test_scores",
     "sequences.text_sequences": "test_text_sequences",
     "xml.xml_events": "test_twig_events",
     "xml.xml_names": "test_twig_set",
