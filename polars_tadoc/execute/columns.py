@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -42,6 +43,13 @@ def string_column(schema: pl.Schema, name: str, call: str) -> str:
     _require_column(schema, name, call)
     require_string(name, schema[name], call)
     return name
+
+
+def each_column(names: str | Sequence[str] | None, find: Callable[[Any], str]) -> list[str]:
+    """Return the column of a name, or of each name of a list, once; ``find`` checks one and returns it."""
+    if isinstance(names, (list, tuple)):
+        return list(dict.fromkeys(map(find, names)))
+    return [find(names)]
 
 
 def text_column(schema: pl.Schema, name: str | None, call: str) -> str:

@@ -47,6 +47,7 @@ from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.execute.analytic import Analytic, asking_for_frames
 from polars_tadoc.execute.columns import (
     compressed_column,
+    each_column,
     label_column,
     metadata_columns,
     packed_column,
@@ -112,15 +113,20 @@ class TadocFrame:
         return request.frame(self._text(request.name, column), self._labels(request.name, id), self._df)
 
     @documented_by(compress)
-    def compress(self, column: str, **options: Unpack[CompressOptions]) -> pl.DataFrame:
-        """Replace a String column by its compressed form.
+    def compress(self, column: str | Sequence[str], **options: Unpack[CompressOptions]) -> pl.DataFrame:
+        """Replace String columns by their compressed form.
 
         A misspelt column raises ``ColumnMissingError`` with the nearest names.
+
+        Parameters
+        ----------
+        column
+            Name of the column, or a list of names.
 
         Returns
         -------
         DataFrame
-            The frame with the column as ``tadoc.DTYPE``, or in the type of ``like`` or ``Config(column_type=)``.
+            The frame with the columns as ``tadoc.DTYPE``, or in the type of ``like`` or ``Config(column_type=)``.
 
         Examples
         --------
@@ -132,8 +138,8 @@ class TadocFrame:
 
         """
         df = self._df
-        name = string_column(df.schema, column, "compress")
-        return df.with_columns(compress(df[name], **options))
+        names = each_column(column, lambda name: string_column(df.schema, name, "compress"))
+        return df.with_columns(compress(df[name], **options) for name in names)
 
     @documented_by(recompress)
     def recompress(self, column: str | None = None, **options: Unpack[RecompressOptions]) -> pl.DataFrame:
@@ -156,18 +162,18 @@ class TadocFrame:
         return self._df.with_columns(recompress(self._column("recompress", column), **options))
 
     @documented_by(decompress)
-    def decompress(self, column: str | None = None) -> pl.DataFrame:
-        """Replace a compressed column (optional if there is only one) by its text.
+    def decompress(self, column: str | Sequence[str] | None = None) -> pl.DataFrame:
+        """Replace compressed columns (optional if there is only one) by their text.
 
         Parameters
         ----------
         column
-            Name of the compressed column; optional if there is only one.
+            Name of the compressed column, or a list of names; optional if there is only one.
 
         Returns
         -------
         DataFrame
-            The frame with the column as String.
+            The frame with the columns as String.
 
         Examples
         --------
@@ -177,7 +183,9 @@ class TadocFrame:
         [('to be',)]
 
         """
-        return self._df.with_columns(decompress(self._column("decompress", column)))
+        df = self._df
+        names = each_column(column, lambda name: compressed_column(df.schema, name, "decompress"))
+        return df.with_columns(decompress(df[name]) for name in names)
 
     def preview(self, rows: int = ROWS, words: int = WORDS) -> pl.DataFrame:
         """Return the first rows, with the first words of each instead of every compressed column, for printing.

@@ -45,6 +45,7 @@ from polars_tadoc.engine.host_memory import share_out, telling_share
 from polars_tadoc.execute.analytic import Analytic, asking_for_frames
 from polars_tadoc.execute.columns import (
     compressed_column,
+    each_column,
     label_column,
     metadata_columns,
     packed_column,
@@ -166,17 +167,22 @@ class TadocLazyFrame:
         self._lf = lf
 
     @documented_by(compress)
-    def compress(self, column: str, **options: Unpack[CompressOptions]) -> pl.LazyFrame:
-        """Replace a String column by its compressed form.
+    def compress(self, column: str | Sequence[str], **options: Unpack[CompressOptions]) -> pl.LazyFrame:
+        """Replace String columns by their compressed form.
 
         The plan runs in Polars' streaming engine and is compressed block by block, so that
         ``pl.scan_parquet("big.parquet").tadoc.compress("text").tadoc.sink_parquet("big.tadoc.parquet")`` needs memory
         for a few blocks only.
 
+        Parameters
+        ----------
+        column
+            Name of the column, or a list of names.
+
         Returns
         -------
         LazyFrame
-            The plan with the column as ``tadoc.DTYPE``, or in the type of ``like`` or ``Config(column_type=)``.
+            The plan with the columns as ``tadoc.DTYPE``, or in the type of ``like`` or ``Config(column_type=)``.
 
         Examples
         --------
@@ -190,7 +196,9 @@ class TadocLazyFrame:
         lf = self._lf
         schema = lf.collect_schema()
         how = Compression.from_arguments(**options)
-        return compress_stream(lf, schema, string_column(schema, column, "compress"), how)
+        for name in each_column(column, lambda name: string_column(schema, name, "compress")):
+            lf = compress_stream(lf, lf.collect_schema(), name, how)
+        return lf
 
     @documented_by(recompress)
     def recompress(self, column: str | None = None, **options: Unpack[RecompressOptions]) -> pl.LazyFrame:
@@ -216,8 +224,8 @@ class TadocLazyFrame:
         return self._lf.with_columns(TadocExpr(cs.by_name(name).as_expr()).recompress(**options))
 
     @documented_by(TadocFrame.decompress)
-    def decompress(self, column: str | None = None) -> pl.LazyFrame:
-        """Replace a compressed column (optional if there is only one) by its text.
+    def decompress(self, column: str | Sequence[str] | None = None) -> pl.LazyFrame:
+        """Replace compressed columns (optional if there is only one) by their text.
 
         Examples
         --------
@@ -227,8 +235,9 @@ class TadocLazyFrame:
         [('to be',)]
 
         """
-        name = compressed_column(self._lf.collect_schema(), column, "decompress")
-        return self._lf.with_columns(TadocExpr(cs.by_name(name).as_expr()).decompress())
+        schema = self._lf.collect_schema()
+        names = each_column(column, lambda name: compressed_column(schema, name, "decompress"))
+        return self._lf.with_columns(TadocExpr(cs.by_name(*names).as_expr()).decompress())
 
     @documented_by(TadocFrame.pack)
     def pack(self, column: str | None = None) -> pl.LazyFrame:

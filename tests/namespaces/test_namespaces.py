@@ -138,12 +138,31 @@ def test_options_are_those_of_the_function(accessor: type) -> None:
         if accessor is TadocLazyFrame and name in STREAMED:
             assert given.pop("memory_limit") == ("int | str | None", None)
             assert given.pop("checkpoint") == ("str | os.PathLike[str] | None", None)
+        if accessor is not TadocExpr and name in STREAMED and name != "twig_filter":
+            assert given.pop("words") == ("WordForm", "string")
         assert given == expected((FUNCTIONS | ROW_BY_ROW)[name]), name
 
 
 def test_frames_pack() -> None:
     assert PACKING & set(every_method(TadocFrame)) == PACKING - {"sink_packed"}
     assert PACKING & set(every_method(TadocLazyFrame)) == PACKING - {"write_packed", "write_parquet"}
+
+
+def test_several_columns() -> None:
+    """``compress`` and ``decompress`` take lists of names, also of plans; a column named twice counts once."""
+    df = pl.DataFrame({"^a$": ["to be", "x"], "b": ["to do", None], "n": [1, 2]})
+    packed = df.tadoc.compress(["^a$", "b", "b"])
+    assert packed.dtypes == [tadoc.DTYPE, tadoc.DTYPE, pl.Int64]
+    assert packed.tadoc.decompress(("b", "^a$")).equals(df)
+    plan = df.lazy().tadoc.compress(["^a$", "b"])
+    assert plan.collect_schema() == packed.schema
+    assert plan.tadoc.decompress(["^a$", "b"]).filter(pl.col("n") > 1).collect().rows() == [("x", None, 2)]
+    assert df.tadoc.compress([]).equals(df)
+    for frame in (df, df.lazy()):
+        with pytest.raises(tadoc.errors.ColumnMissingError, match='no column "c"'):
+            frame.tadoc.compress(["b", "c"])
+        with pytest.raises(TypeError, match="not by list"):
+            frame.tadoc.compress([["b"]])
 
 
 def test_frames_and_series_build_indices() -> None:
