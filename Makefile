@@ -9,7 +9,7 @@ DIST ?= dist
 # Tests start many processes: each takes 2 seconds where it compiles every module again, 1 where bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all trials lint cuda docs bench wheel wheels clean
+.PHONY: demo test test-all test-deep trials lint cuda docs bench wheel wheels clean
 
 $(BIN)/.package: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,8 +17,9 @@ $(BIN)/.package: pyproject.toml
 	touch $@
 
 $(BIN)/.installed: $(BIN)/.package
-	$(BIN)/python -m pip install --quiet --editable ".[test,lint,docs,bench,wheel]"
-	touch $@
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable ".[test,lint,docs,bench,wheel]"
+	touch $@ $(BIN)/.builder
 
 $(BIN)/.builder: $(BIN)/.package
 	$(BIN)/python -m pip install --quiet --editable ".[wheel]"
@@ -32,9 +33,14 @@ demo: $(BIN)/.package
 test: $(BIN)/.installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow" --hypothesis-profile=quick
 
-# Every test, each property with 60 examples; then the slowest.
+# Every test, each property with 25 examples; then the slowest.
 test-all: $(BIN)/.installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations=40
+
+# Before a release: each property with 300 examples that are new in each run, and a minute for each fuzz target.
+test-deep: $(BIN)/.installed
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --hypothesis-profile=deep
+	$(BIN)/python -m tests.fuzz all --seconds 660
 
 trials: $(BIN)/.installed
 	$(BIN)/python -W error -m tests.trials

@@ -79,16 +79,13 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[pl.LazyFr
     }
 
 
+# each form and call held and on disk, with labels and without, but not all combinations of them
 @pytest.mark.parametrize(
-    ("on_disk", "labels"),
-    [
-        pytest.param(False, None, id="held"),
-        pytest.param(True, "id", id="on disk, id"),
-        pytest.param(False, "id", id="held, id", marks=pytest.mark.slow),
-        pytest.param(True, None, id="on disk", marks=pytest.mark.slow),
-    ],
+    ("on_disk", "labels", "form", "call", "how"),
+    [(on_disk, labels, *one) for on_disk, labels in ((False, None), (True, "id")) for one in FORMS]
+    + [(True, None, *one) for one in FORMS if one[0] in ("packed", "shuffled")]
+    + [(False, "id", *one) for one in FORMS if one[0] in ("packed", "text")],
 )
-@pytest.mark.parametrize(("form", "call", "how"), FORMS)
 def test_windows_give_what_all_rows_in_memory_give(
     plans: dict[str, tuple[pl.LazyFrame, pl.DataFrame]],
     monkeypatch: pytest.MonkeyPatch,

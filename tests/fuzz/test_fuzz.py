@@ -12,7 +12,7 @@ from tests.fuzz.__main__ import fuzz
 from tests.fuzz.script import Script, edit_bytes, edit_json, edit_numbers, edit_strings
 from tests.fuzz.targets import NAMES, load
 
-SECONDS = 2
+SECONDS = 1
 """For each target, beside the time that its process takes to start."""
 
 

@@ -260,7 +260,7 @@ from polars_tadoc.kernels.traverse.kept_tables_cpu import kept
 budget = 1 << 20
 tadoc.Config.set(host_cache_bytes=budget, engine="cpu")
 process, memory, largest, most, payloads = psutil.Process(), {}, 0, 0, 0
-for i in range(1, 1001):
+for i in range(1, 301):
     rows = [f"grammar {i} says: word{i}x{j % 97} and word{i}y{j % 31}, again word{i}x{7 * j % 97}" for j in range(100)]
     df = pl.DataFrame({"text": rows}).tadoc.compress("text")
     assert df.tadoc.word_count(normalize=pl.element().str.replace(r"\\d.*", ""), top=1).rows() == [("word", 300)]
@@ -271,19 +271,19 @@ for i in range(1, 1001):
     largest, most = max(largest, grammars.nbytes), max(most, kept.nbytes)
     payloads += len(df["text"].ext.storage().struct.field("grammar").head(1).cast(pl.String)[0])
     del df
-    if i in (200, 1000):
+    if i in (100, 300):
         memory[i] = process.memory_info().rss
-json.dump({"grown": memory[1000] - memory[200], "grammars": largest, "tables": most, "payloads": payloads}, sys.stdout)
+json.dump({"grown": memory[300] - memory[100], "grammars": largest, "tables": most, "payloads": payloads}, sys.stdout)
 """
 
 
 @pytest.mark.slow
-def test_memory_stays_flat_over_a_thousand_grammars() -> None:
+def test_memory_stays_flat_over_three_hundred_grammars() -> None:
     pytest.importorskip("psutil")
     done = subprocess.run([sys.executable, "-c", LOOP], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     found = json.loads(done.stdout)
-    assert found["grown"] < 4 << 20, found
+    assert found["grown"] < 1 << 20, found  # 5 kB for each grammar
     assert 1 << 19 < found["grammars"] <= 1 << 20  # the caches were full, and kept to their budget
     assert 0 < found["tables"] <= 1 << 20
 
@@ -296,9 +296,9 @@ import polars_tadoc as tadoc
 
 tadoc.Config.set(host_cache_bytes=0, engine="cpu")
 process, memory = psutil.Process(), []
-for i in range(45):
+for i in range(25):
     numbers = random.Random(i)
-    rows = [" ".join(f"{numbers.getrandbits(48):x}" for _ in range(60)) for _ in range(3000)]
+    rows = [numbers.randbytes(360).hex(" ", 6) for _ in range(3000)]
     df = pl.DataFrame({"text": rows}).tadoc.compress("text")
     size = len(df["text"].ext.storage().struct.field("grammar").head(1).cast(pl.String)[0])
     assert size > 1 << 20, size
@@ -317,4 +317,4 @@ def test_large_payloads_are_freed() -> None:
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, check=False, env=os.environ | eager)
     assert done.returncode == 0, done.stderr.decode()
     grown, size = json.loads(done.stdout)
-    assert grown < 24 * size  # forty of them came and went
+    assert grown < 12 * size  # twenty of them came and went

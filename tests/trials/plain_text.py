@@ -69,6 +69,13 @@ def run(folder: Path, size: str) -> None:
     ]
     assert pages.lazy().select(rows).collect(engine="streaming").equals(packed.select(rows))
 
+    if size == "full":
+        many = 78_000_000
+        row = pl.DataFrame({"text": ["to be or not " * many]})
+        assert row["text"].str.len_bytes().item() > 1_000_000_000
+        assert row.tadoc.word_count("text")["count"].to_list() == [many] * 4
+        del row
+
     index = pages.tadoc.build_index("text", id="page")
     index.save(folder / "index")
     expected = packed.tadoc.build_index("text", id="page").search("the", k=10)
