@@ -11,6 +11,7 @@ from polars_tadoc.compress.decompress import Allowance
 from polars_tadoc.config import settings
 from polars_tadoc.engine.choose import CPU
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.execute.windows import Window
 from polars_tadoc.kernels.host.passages import layout as kernels
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.primitives.lists import running_sum
@@ -89,9 +90,21 @@ def lay_out(
         laid = _of_text(column, call, tokenizer or WORDS)
     else:
         laid = _of_corpora(corpora_of(column, call, tokenizer), len(column), call)
+    return _normalised(laid, call, column.name, morphism)
+
+
+def lay_out_window(window: Window, call: str, tokenizer: Tokenizer | None, morphism: Morphism | None) -> LaidWords:
+    """Like :func:`lay_out` for some rows of a plan."""
+    if window.column is not None and window.column.dtype == pl.String:
+        return lay_out(window.column, call, tokenizer, morphism)
+    corpora = [replace(corpus, rows=corpus.rows - window.first) for corpus in window.corpora]
+    return _normalised(_of_corpora(corpora, window.height, call), call, "", morphism)
+
+
+def _normalised(laid: LaidWords, call: str, column: str, morphism: Morphism | None) -> LaidWords:
     if morphism is None:
         return laid
-    with naming_normalize(call, column.name):
+    with naming_normalize(call, column):
         image = morphism.apply(laid.vocabulary.series)
     return _mapped(replace(laid, vocabulary=image.words), image.ids)
 

@@ -108,8 +108,12 @@ def _set_single(found: Windows, chunks: list[tuple[int, int]]) -> int:
     some = map_parallel(lambda chunk: stretches_of(laid, chunk, grams, found.first), chunks)
     slots = filter_for(sum(len(keys) for _, _, keys in some))
     for _, _, keys in some:
-        stretches.mark(keys, slots)
-    return sum(map_parallel(lambda own: int(stretches.set_single(slots, *own, found.first, found.counts)), some))
+        stretches.mark(keys, stretches.ROTATION, slots)
+    return sum(
+        map_parallel(
+            lambda own: int(stretches.set_single(slots, stretches.ROTATION, *own, found.first, found.counts)), some
+        )
+    )
 
 
 def stretches_of(

@@ -19,12 +19,15 @@ from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 
+ROTATION = np.uint64(7)
+"""Rotation of hashes for a first filter."""
+
 SLOTS_A_NUMBER = 32
 """Slots of a filter in 64 bits: each has a bit for "occurs", and one for "occurs again"."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _FINAL = np.uint64(0xD6E8FEB86659FD93)
-_0, _1, _2, _3, _5, _29, _31, _32 = (np.uint64(number) for number in (0, 1, 2, 3, 5, 29, 31, 32))
+_0, _1, _2, _3, _5, _29, _31, _32, _64 = (np.uint64(number) for number in (0, 1, 2, 3, 5, 29, 31, 32, 64))
 
 
 class Grams(NamedTuple):
@@ -157,15 +160,39 @@ def find_stretches(
     return count
 
 
+@inner
+def _rotated(key: np.uint64, rotation: np.uint64) -> np.uint64:
+    return key >> rotation | key << (_64 - rotation)
+
+
+@inner
+def _occurs_again(key: np.uint64, rotation: np.uint64, slots: UInt64) -> bool:
+    slot = _rotated(key, rotation) & np.uint64(SLOTS_A_NUMBER * len(slots) - 1)
+    return slots[np.int64(slot >> _5)] >> ((slot & _31) << _1) & _2 != _0
+
+
+@kernel
+def keep_marked(slots: UInt64, rotation: np.uint64, places: UInt32, sizes: UInt32, keys: UInt64) -> int:
+    """Move the stretches that may occur again to the front, and return their number; parameters as below."""
+    count = 0
+    for k in range(len(keys)):
+        if _occurs_again(keys[k], rotation, slots):
+            places[count], sizes[count], keys[count] = places[k], sizes[k], keys[k]
+            count += 1
+    return count
+
+
 @polled
 @kernel
-def mark(keys: UInt64, slots: UInt64) -> None:
+def mark(keys: UInt64, rotation: np.uint64, slots: UInt64) -> None:
     """Enter stretches in a filter.
 
     Parameters
     ----------
     keys
         uint64: the hashes.
+    rotation
+        Bits by which hashes are rotated, from 1 to 63: each filter takes other bits.
     slots
         uint64, a power of two: the filter, at first zeros.
 
@@ -174,7 +201,7 @@ def mark(keys: UInt64, slots: UInt64) -> None:
     for k in range(len(keys)):
         if k & 0xFFFF == 0 and interrupts() != began:
             return
-        slot = keys[k] & last
+        slot = _rotated(keys[k], rotation) & last
         at, shift = np.int64(slot >> _5), (slot & _31) << _1
         had = slots[at]
         if had >> shift & _3 != _3:
@@ -183,13 +210,21 @@ def mark(keys: UInt64, slots: UInt64) -> None:
 
 @polled
 @kernel
-def set_single(slots: UInt64, places: UInt32, sizes: UInt32, keys: UInt64, first: UInt32, counts: UInt32) -> int:
+def set_single(
+    slots: UInt64,
+    rotation: np.uint64,
+    places: UInt32,
+    sizes: UInt32,
+    keys: UInt64,
+    first: UInt32,
+    counts: UInt32,
+) -> int:
     """Make each window that cannot occur again its own first occurrence.
 
     Parameters
     ----------
-    slots
-        The filter.
+    slots, rotation
+        The filter; see :func:`mark`.
     places, sizes, keys
         The stretches.
     first, counts
@@ -201,12 +236,11 @@ def set_single(slots: UInt64, places: UInt32, sizes: UInt32, keys: UInt64, first
         Number of windows that may occur again.
 
     """
-    last, left, began = np.uint64(SLOTS_A_NUMBER * len(slots) - 1), 0, interrupts()
+    left, began = 0, interrupts()
     for k in range(len(keys)):
         if k & 0xFFFF == 0 and interrupts() != began:
             return left
-        slot = keys[k] & last
-        if slots[np.int64(slot >> _5)] >> ((slot & _31) << _1) & _2 != _0:
+        if _occurs_again(keys[k], rotation, slots):
             left += sizes[k]
             continue
         for at in range(places[k], places[k] + sizes[k]):
