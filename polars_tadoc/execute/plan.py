@@ -31,6 +31,7 @@ CHECKPOINTED = (
     "checkpoint= requires a plan that only selects documents of tadoc.scan_packed(…); write the rows with "
     "lf.tadoc.sink_packed(path) first, and scan that"
 )
+WITHOUT_LIMIT = 'checkpoint= is for calls with memory_limit=, as memory_limit="2GB"'
 ALWAYS_THE_SAME = (
     'checkpoint= does not support scan_packed(on_error="skip"), which may skip other partitions in the next run; '
     'scan with on_error="raise", without the unreadable files'
@@ -103,7 +104,7 @@ def ask(
     if limit is not None:
         share_out(analytic.options.engine, limit, analytic.name)  # raises now; the engine is chosen when the plan runs
     if checkpoint is not None and limit is None:
-        raise ValueError(f'{analytic.name}: checkpoint= is for calls with memory_limit=, as memory_limit="2GB"')
+        raise ValueError(f"{analytic.name}: {WITHOUT_LIMIT}")
     question = None
     if labels != column and (limit is not None or not analytic.reads_gaps):
         question = packed_question(plan.select(cs.by_name(*_names(column, labels))))
@@ -212,6 +213,35 @@ def _answer_packed(
             corpora.append(corpus)
             require_row_numbers(int(corpus.rows[-1]) + 1 if corpus.document_count else 0)
         return analytic.framed(analytic.answer(corpora, kept.all()))
+
+
+def add_source(
+    key: tuple[Any, ...], frames: Callable[[], Iterator[pl.DataFrame]], limit: int, name: str, schema: pl.Schema
+) -> pl.LazyFrame:
+    """Make a plan of frames that are made under a memory limit.
+
+    Parameters
+    ----------
+    key
+        Equal for equal frames while ``frames`` exists.
+    frames
+        Makes them, each time that the plan runs.
+    limit
+        Memory limit in bytes.
+    name
+        For printed plans.
+    schema
+        Columns of the frames.
+
+    """
+
+    def source(
+        _columns: list[str] | None, _predicate: pl.Expr | None, _rows: int | None, _size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        with small_arrow_memory():
+            yield from frames()
+
+    return _node(key, Limited(source, limit), name, None, schema)
 
 
 def _shared_out(

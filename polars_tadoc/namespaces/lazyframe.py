@@ -6,13 +6,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypedDict, Unpack
 
 import polars as pl
 import polars.selectors as cs
 
 from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
+from polars_tadoc.analytics.cleaning import limited
 from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest
+from polars_tadoc.analytics.cleaning.limited import LimitedPlan
 from polars_tadoc.analytics.cleaning.near_duplicates import (
     DuplicateGroupsRequest,
     NearDuplicatesOptions,
@@ -60,7 +63,7 @@ from polars_tadoc.execute.partitioned_sink import (
     partition_target,
     sink_partitions,
 )
-from polars_tadoc.execute.plan import CHECKPOINTED, ask, read_columns, require_always_the_same
+from polars_tadoc.execute.plan import CHECKPOINTED, WITHOUT_LIMIT, ask, read_columns, require_always_the_same
 from polars_tadoc.execute.windows import question_of, windows_of
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
@@ -141,6 +144,20 @@ class BM25WeightsInPlans(BM25WeightsInFrames, PlanOptions, total=False):
 
 class TFIDFInPlans(TFIDFInFrames, PlanOptions, total=False):
     """Options of the call in a lazy plan."""
+
+
+class RepeatsInPlans(RepeatsOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class DropRepeatsInPlans(DropRepeatsOptions, PlanOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+
+class OverlapInPlans(OverlapOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+    memory_limit: Annotated[int | str | None, Default(None)]
 
 
 class TwigFilterInPlans(TwigFilterOptions, PlanOptions, total=False):
@@ -582,13 +599,14 @@ class TadocLazyFrame:
         """
         return self._plan(CooccurrenceRequest.from_arguments, options, column)
 
-    @documented_by(TadocFrame.repeats)
+    @_documented(TadocFrame.repeats)
     def repeats(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RepeatsOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RepeatsInPlans]
     ) -> pl.LazyFrame:
         """Find passages of at least ``length`` words that occur more than once; only the column and ``id`` are read.
 
-        The column is held in memory while the plan runs.
+        Without ``memory_limit``, the column is held in memory while the plan runs. With it, the numbers of the words
+        are written to disk; the distinct words must fit.
 
         Examples
         --------
@@ -599,11 +617,16 @@ class TadocLazyFrame:
         [(0, 0, 4, 2, True), (1, 1, 4, 2, False)]
 
         """
-        request, lf, call = RepeatsRequest.from_arguments(**options), self._lf, "repeats"
+        lf, call = self._lf, "repeats"
+        limit, folder, own = _plan_options(options, call)
+        request = RepeatsRequest.from_arguments(**own)
         columns = lf.collect_schema()
         name = text_column(columns, column, call)
         labels = None if id is None else label_column(columns, id, call)
-        return read_columns(lf, request, name, labels, repeats_schema(None if labels is None else columns[labels]))
+        schema = repeats_schema(None if labels is None else columns[labels])
+        if limit is None:
+            return read_columns(lf, request, name, labels, schema)
+        return limited.repeats(request, LimitedPlan(lf, name, labels, limit, folder), schema)
 
     @documented_by(TadocFrame.near_duplicates)
     def near_duplicates(
@@ -611,7 +634,8 @@ class TadocLazyFrame:
     ) -> pl.LazyFrame:
         """Find pairs of rows whose sets of n-grams are similar; only the column and ``id`` are read.
 
-        The column is held in memory while the plan runs.
+        Without ``memory_limit``, the column is held in memory while the plan runs. With it, the numbers of the words
+        are written to disk; the distinct words must fit.
 
         Examples
         --------
@@ -630,7 +654,8 @@ class TadocLazyFrame:
     ) -> pl.LazyFrame:
         """Group rows that are copies or near duplicates; only the column and ``id`` are read.
 
-        The column is held in memory while the plan runs.
+        Without ``memory_limit``, the column is held in memory while the plan runs. With it, the numbers of the words
+        are written to disk; the distinct words must fit.
 
         Examples
         --------
@@ -721,11 +746,12 @@ class TadocLazyFrame:
         labels = None if id is None else label_column(columns, id, request.name)
         return read_columns(lf, request, name, labels, request.schema(None if labels is None else columns[labels]))
 
-    @documented_by(TadocFrame.drop_repeats)
-    def drop_repeats(self, column: str | None = None, **options: Unpack[DropRepeatsOptions]) -> pl.LazyFrame:
+    @_documented(TadocFrame.drop_repeats)
+    def drop_repeats(self, column: str | None = None, **options: Unpack[DropRepeatsInPlans]) -> pl.LazyFrame:
         """Drop repeated passages from a compressed column or text, or rows that repeat others.
 
-        The column is held in memory while the plan runs.
+        Without ``memory_limit``, the column is held in memory while the plan runs. With it, the plan runs twice, and
+        must give the same rows both times.
 
         Examples
         --------
@@ -736,14 +762,18 @@ class TadocLazyFrame:
         [('Use cookies? Yes. Leeks.',), ('Sow.',)]
 
         """
-        request, lf = DropRepeatsRequest.from_arguments(**options), self._lf
-        name = text_column(lf.collect_schema(), column, "drop_repeats")
+        lf, call = self._lf, "drop_repeats"
+        limit, folder, own = _plan_options(options, call)
+        request, schema = DropRepeatsRequest.from_arguments(**own), lf.collect_schema()
+        name = text_column(schema, column, call)
+        if limit is not None:
+            return limited.drop_repeats(request, LimitedPlan(lf, name, None, limit, folder), schema)
         rows = cs.by_name(name).as_expr()
         if request.unit == "row":
             return lf.filter(rows.map_batches(at_work()(request.kept_rows), return_dtype=pl.Boolean))
         return lf.with_columns(rows.map_batches(at_work()(request.cut), return_dtype=pl.self_dtype()))
 
-    @documented_by(TadocFrame.overlap)
+    @_documented(TadocFrame.overlap)
     def overlap(
         self,
         column: str | None = None,
@@ -751,11 +781,12 @@ class TadocLazyFrame:
         *,
         id: str | None = None,
         reference_id: pl.Series | None = None,
-        **options: Unpack[OverlapOptions],
+        **options: Unpack[OverlapInPlans],
     ) -> pl.LazyFrame:
         """Find passages of a compressed column or text that occur in a reference; only the column and ``id`` are read.
 
-        The reference is read now. The column is held in memory while the plan runs.
+        The reference is read now and stays in memory. So does the column while the plan runs, unless there is a
+        ``memory_limit``.
 
         Examples
         --------
@@ -766,12 +797,17 @@ class TadocLazyFrame:
         [(0, 0, 3, 0, 1)]
 
         """
-        request, lf, call = OverlapRequest.of(reference, reference_id, options), self._lf, "overlap"
+        lf, call = self._lf, "overlap"
+        limit, _, own = _plan_options(options, call)
+        request = OverlapRequest.of(reference, reference_id, own)
         columns = lf.collect_schema()
         name = text_column(columns, column, call)
         labels = None if id is None else label_column(columns, id, call)
         types = (None if labels is None else columns[labels]), (None if reference_id is None else reference_id.dtype)
-        return read_columns(lf, request, name, labels, overlap_schema(*types))
+        schema = overlap_schema(*types)
+        if limit is None:
+            return read_columns(lf, request, name, labels, schema)
+        return limited.overlap(request, LimitedPlan(lf, name, labels, limit), schema)
 
     @documented_by(TadocFrame.info)
     def info(self, column: str | None = None) -> pl.LazyFrame:
@@ -890,3 +926,21 @@ class TadocLazyFrame:
         schema = analytic.columns(None if labels is None else columns[labels])
         folder = None if checkpoint is None else require_path("checkpoint", checkpoint, analytic.name)
         return ask(lf, analytic, name, labels, limit, schema, folder)
+
+
+def _plan_options(options: Any, call: str) -> tuple[int | None, Path | None, Any]:
+    """Return the memory limit, the folder of the checkpoint, and the other options.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The limit is no number of bytes, or there is a checkpoint without a limit.
+
+    """
+    own = dict(options)
+    limit, checkpoint = require_memory_limit(own.pop("memory_limit")), own.pop("checkpoint", None)
+    if checkpoint is None:
+        return limit, None, own
+    if limit is None:
+        raise ValueError(f"{call}: {WITHOUT_LIMIT}")
+    return limit, require_path("checkpoint", checkpoint, call), own

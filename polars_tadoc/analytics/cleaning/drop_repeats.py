@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
+from polars_tadoc.analytics.cleaning.laid_words import lay_out
 from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, reading_of, require_length
 from polars_tadoc.analytics.cleaning.repeats import find_runs, repeats
 from polars_tadoc.analytics.cleaning.shares import count_covered, share_of
@@ -23,6 +23,7 @@ from polars_tadoc.kernels.tokenize.row_words import count_row_words, find_row_wo
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.column import split
 from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.rows.token_count import document_words
 from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.arrow_memory import binary_views, owned
 from polars_tadoc.runtime.documented import documented_by
@@ -82,26 +83,36 @@ class DropRepeatsRequest:
     @ends_on_interrupt
     def cut(self, column: pl.Series) -> pl.Series:
         """Cut repeated passages out of the rows."""
-        if isinstance(column.dtype, pl.Enum):
-            raise TypeError(
-                f'drop_repeats: column "{column.name}" is an Enum, which has no place for shorter texts; cast it to '
-                "pl.String first"
-            )
+        self.require_shortable(column.dtype, column.name)
         windows = self._windows(column)
         laid = windows.laid
         rows, begins, ends = find_runs(windows, self.kind, 2)
-        if len(rows) == 0:
+        return self.cut_out(column, Cuts(rows, laid.own(rows, begins), laid.own(rows, ends - 1) + 1))
+
+    @staticmethod
+    def require_shortable(dtype: pl.DataType, column: str) -> None:
+        """Raise ``TypeError`` for types that cannot hold shorter texts."""
+        if isinstance(dtype, pl.Enum):
+            raise TypeError(
+                f'drop_repeats: column "{column}" is an Enum, which has no place for shorter texts; cast it to '
+                "pl.String first"
+            )
+
+    @ends_on_interrupt
+    def cut_out(self, column: pl.Series, cuts: Cuts) -> pl.Series:
+        """Cut intervals of words out of the rows."""
+        if len(cuts.rows) == 0:
             return column
-        cuts = _Cuts(rows, laid.own(rows, begins), laid.own(rows, ends - 1) + 1)
         if is_text(column.dtype):
-            text = column.cast(pl.String)
-            return _replaced(column, cuts.own_rows, cuts.texts(text, self.tokenizer or WORDS, laid).cast(column.dtype))
+            text = plain(column.cast(pl.String)).gather(cuts.own_rows)
+            return _replaced(column, cuts.own_rows, cuts.texts(text, self.tokenizer or WORDS).cast(column.dtype))
         for corpus in split(column):
             some = cuts.of(corpus.rows)
             if len(some.rows):
                 own_rows, tokenizer = some.own_rows, named_tokenizer(corpus.grammar)
                 before = plain(column).gather(own_rows)
-                shorter = some.texts(decompress(before), tokenizer, laid, are_cut_rows=True)
+                known = document_words(corpus)[np.isin(corpus.rows, own_rows)].astype(np.int64)
+                shorter = some.texts(decompress(before), tokenizer, known)
                 column = _replaced(column, own_rows, compress(shorter, like=before))
         return column
 
@@ -115,7 +126,7 @@ def _replaced(column: pl.Series, rows: Int64, values: pl.Series) -> pl.Series:
 
 
 @dataclass(frozen=True, eq=False)
-class _Cuts:
+class Cuts:
     """Intervals of words, in row order."""
 
     rows: Int64
@@ -128,35 +139,27 @@ class _Cuts:
         """The rows that have intervals, each once."""
         return np.unique(self.rows)
 
-    def of(self, rows: Int64) -> _Cuts:
+    def of(self, rows: Int64) -> Cuts:
         """Return the intervals of some rows."""
         own = np.isin(self.rows, rows)
-        return _Cuts(self.rows[own], self.firsts[own], self.stops[own])
+        return Cuts(self.rows[own], self.firsts[own], self.stops[own])
 
-    def texts(self, text: pl.Series, tokenizer: Tokenizer, laid: LaidWords, are_cut_rows: bool = False) -> pl.Series:
+    def texts(self, text: pl.Series, tokenizer: Tokenizer, known: Int64 | None = None) -> pl.Series:
         """Return the texts of :attr:`own_rows` without the intervals.
 
         Parameters
         ----------
         text
-            String column: of all rows, or of :attr:`own_rows`.
+            String column of :attr:`own_rows`.
         tokenizer
             Cuts it into words.
-        laid
-            The words of all rows.
-        are_cut_rows
-            Whether the texts are those of :attr:`own_rows` only.
+        known
+            int64 by row: the number of words that it must have; None: any.
 
         """
         own_rows, places, counts = np.unique(self.rows, return_inverse=True, return_counts=True)
-        if not are_cut_rows:
-            text = plain(text).gather(own_rows)
         words = count_row_words(text, tokenizer).astype(np.int64)
-        if laid.places is None:
-            known = laid.counts[own_rows]
-        else:
-            known = laid.places[laid.starts[own_rows + 1] - 1].astype(np.int64)
-        wrong = np.flatnonzero(words != known)
+        wrong = np.flatnonzero(words != known) if known is not None else own_rows[:0]
         if len(wrong):
             raise ValueError(
                 f"drop_repeats: row {own_rows[wrong[0]]} was compressed with lossless=False, and its words joined by "

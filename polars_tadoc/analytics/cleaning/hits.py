@@ -318,4 +318,4 @@ class _Kept:
         made: Any = (np.empty(room, kind) for kind in (np.uint32, np.uint32, np.uint8, np.uint64))
         made = tuple(made)
         count = kernels.list_hits(*given, ids, self._seen, self._starts, self._first, self._totals, *made)
-        return tuple(one[:count] for one in made)  # type: ignore[return-value]
+        return tuple(one[:count] for one in made)

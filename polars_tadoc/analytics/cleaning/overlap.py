@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.analytics.cleaning.laid_words import LaidWords
+from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out_window
 from polars_tadoc.analytics.cleaning.options import OverlapOptions
-from polars_tadoc.analytics.cleaning.passage_set import PassageSet, find, read
+from polars_tadoc.analytics.cleaning.passage_set import PassageSet, find, read, renumbered
 from polars_tadoc.analytics.cleaning.shares import count_covered, share_of
 from polars_tadoc.analytics.cleaning.windows import Windows
+from polars_tadoc.execute.windows import Window
 from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages import runs
 from polars_tadoc.records.labelled_results import Labels, numbers
@@ -101,14 +102,23 @@ class OverlapRequest:
     @ends_on_interrupt
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Find the matches of a column held in memory."""
+        laid = read(self.known, column, "overlap")
+        return self._frame(laid, Labels.of(column, id, "overlap"), 0)
+
+    @ends_on_interrupt
+    def frame_of(self, window: Window, column: str, labels: Labels) -> pl.DataFrame:
+        """Find the matches of some rows of a plan; ``column`` is the name of the column."""
         known = self.known
-        laid = read(known, column, "overlap")
-        labels, others = Labels.of(column, id, "overlap"), Labels(self.reference_id)
+        laid = lay_out_window(window, "overlap", known.tokenizer, known.morphism)
+        return self._frame(renumbered(known, laid, column, "overlap"), labels, window.first)
+
+    def _frame(self, laid: LaidWords, labels: Labels, first: int) -> pl.DataFrame:
+        known, others = self.known, Labels(self.reference_id)
         rows, begins, ends, places = self._matches(laid, find(known, laid))
         reference_rows = np.searchsorted(known.laid.starts, places, side="right") - 1
         offsets = laid.own(rows, begins)
         found = [
-            labels.series(rows).alias("id"),
+            labels.series(rows + first).alias("id"),
             numbers("offset", offsets.astype(np.uint32)),
             numbers("length", (laid.own(rows, ends - 1) + 1 - offsets).astype(np.uint32)),
             others.series(reference_rows).alias("reference"),

@@ -183,10 +183,15 @@ def read(known: PassageSet, column: pl.Series, call: str) -> LaidWords:
 
     """
     laid = lay_out(column, call, known.tokenizer if is_text(column.dtype) else None, known.morphism)
+    return renumbered(known, laid, column.name, call)
+
+
+def renumbered(known: PassageSet, laid: LaidWords, column: str, call: str) -> LaidWords:
+    """Give words the numbers that they have in a reference; errors as for :func:`read`."""
     foreign = [name for name in laid.tokenizers if name not in known.laid.tokenizers]
     if foreign and known.laid.tokenizers:
         raise TypeError(
-            f'{call}: column "{column.name}" was cut by "{foreign[0]}", the reference by '
+            f'{call}: column "{column}" was cut by "{foreign[0]}", the reference by '
             f'"{known.laid.tokenizers[0]}": compress it again with that tokenizer'
         )
     own = known.laid.vocabulary

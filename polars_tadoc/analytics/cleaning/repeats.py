@@ -17,7 +17,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.records.labelled_results import Labels, numbers
 from polars_tadoc.rows.phrases import count_phrase
-from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
@@ -83,14 +83,21 @@ class RepeatsRequest:
         kernels.describe_runs(begins, ends, self.length, windows.first, windows.counts, copies, are_first)
         offsets = laid.own(rows, begins)
         lengths = laid.own(rows, ends - 1) + 1 - offsets
-        found = [
-            labels.series(rows).alias("id"),
-            numbers("offset", offsets.astype(np.uint32)),
-            numbers("length", lengths.astype(np.uint32)),
-            numbers("copies", copies.astype(np.uint64)),
-            pl.Series("first", are_first),
-        ]
-        return pl.DataFrame(found)
+        return passages_frame(labels, rows, offsets, lengths, copies.astype(np.uint64), are_first)
+
+
+def passages_frame(
+    labels: Labels, rows: Int64, offsets: Int64, lengths: Int64, copies: UInt64, are_first: Bools
+) -> pl.DataFrame:
+    """Make the result of its columns."""
+    found = [
+        labels.series(rows).alias("id"),
+        numbers("offset", offsets.astype(np.uint32)),
+        numbers("length", lengths.astype(np.uint32)),
+        numbers("copies", copies),
+        pl.Series("first", are_first),
+    ]
+    return pl.DataFrame(found)
 
 
 @documented_by(count_phrase)

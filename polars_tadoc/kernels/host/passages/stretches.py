@@ -168,7 +168,7 @@ def _rotated(key: np.uint64, rotation: np.uint64) -> np.uint64:
 @inner
 def _occurs_again(key: np.uint64, rotation: np.uint64, slots: UInt64) -> bool:
     slot = _rotated(key, rotation) & np.uint64(SLOTS_A_NUMBER * len(slots) - 1)
-    return slots[np.int64(slot >> _5)] >> ((slot & _31) << _1) & _2 != _0
+    return bool(slots[np.int64(slot >> _5)] >> ((slot & _31) << _1) & _2 != _0)
 
 
 @kernel

@@ -1,0 +1,138 @@
+"""Passages under a memory limit: the same as without one, whatever the limit and the blocks that are read."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.analytics.cleaning import hits
+from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.records import Spill
+from tests import passages_oracle
+from tests.analytics.cleaning.test_repeats import IMAGES, columns, documents_of
+
+LIMITS = [30_000, 100_000, 10_000_000]
+"""A few dozen words of distinct stretches fit the smallest."""
+
+
+def plans(rows: list[str | None], folder: Path) -> list[pl.LazyFrame]:
+    """Plain text, several grammars, a packed scan."""
+    frame = pl.DataFrame({"key": range(len(rows)), "text": pl.Series(rows, dtype=pl.String)})
+    packed = frame.tadoc.compress("text", rows_per_grammar=2)
+    packed.tadoc.write_packed(folder / "packed.parquet")
+    return [frame.lazy(), packed.lazy(), tadoc.scan_packed(folder / "packed.parquet")]
+
+
+def texts(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame if frame.schema["text"] == pl.String else frame.tadoc.decompress("text")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("limited")
+
+
+@given(
+    columns(), st.integers(1, 7), st.integers(1, 3), st.sampled_from(list(IMAGES)), st.sampled_from(LIMITS), st.data()
+)
+def test_results_are_those_without_a_limit(
+    folder: Path, rows: list[str | None], length: int, min_count: int, name: str, limit: int, data: st.DataObject
+) -> None:
+    arguments, image = IMAGES[name]
+    documents = documents_of(rows, image)
+    plan = data.draw(st.sampled_from(plans(rows, folder)))
+    asked: dict[str, Any] = {**arguments, "length": length, "memory_limit": limit}
+    expected = passages_oracle.repeats(documents, length, min_count)
+    found = plan.tadoc.repeats("text", id=data.draw(st.sampled_from([None, "key"])), min_count=min_count, **asked)
+    got = found.collect()
+    assert found.collect_schema() == got.schema
+    assert got.rows() == expected
+    options: dict[str, Any] = data.draw(st.sampled_from([{}, {"keep": "none"}, {"unit": "row", "share": 0.5}]))
+    left = plan.tadoc.drop_repeats("text", **asked, **options).collect()
+    without = plan.collect().tadoc.drop_repeats("text", length=length, **arguments, **options)
+    assert left.schema == without.schema
+    assert texts(left).equals(texts(without))
+    reference = pl.Series(rows[::2], dtype=pl.String)
+    shared = plan.tadoc.overlap("text", reference, **asked).collect()
+    assert shared.rows() == passages_oracle.overlap(documents, documents[::2], length)
+
+
+def mixed_rows() -> list[str]:
+    """Copies, new text, periodic words, and one phrase among different words."""
+    pick = random.Random(1)
+    page = [f"w{pick.randrange(400)}" for _ in range(900)]
+    rows = [" ".join(page[pick.randrange(400) : pick.randrange(400, 900)]) for _ in range(40)]
+    rows += [" ".join(f"n{pick.randrange(30)}" for _ in range(300)) for _ in range(20)]
+    rows += [" ".join(f"{pick.randrange(9)} one phrase {pick.randrange(9)}" for _ in range(200)), "a " * 300]
+    pick.shuffle(rows)
+    return rows
+
+
+@pytest.mark.parametrize("length", [2, 9])
+def test_ranges_that_do_not_fit_are_split(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between hashes, around one, and at last by the hashes of windows."""
+    read: set[str] = set()
+    split, windows = hits._split, hits._Windows.__call__
+    monkeypatch.setattr(hits, "_split", lambda *given: read.add(f"split {len(given[0]) > 1}") or split(*given))
+    monkeypatch.setattr(hits._Windows, "__call__", lambda *given: read.add("windows") or windows(*given))
+    text = pl.Series("text", mixed_rows())
+    with tadoc.Config(threads=2):
+        found = text.to_frame().lazy().tadoc.repeats("text", length=length, memory_limit=100_000).collect()
+    assert found.equals(text.tadoc.repeats(length=length))
+    assert read == ({"split True", "split False", "windows"} if length == 2 else {"split True"})
+
+
+def test_what_does_not_fit_is_said() -> None:
+    words = pl.LazyFrame({"text": [" ".join(f"word{k}" for k in range(5000))]})
+    with pytest.raises(LimitExceededError, match=r"repeats: 5,000 distinct words take about .* memory_limit=200,000"):
+        words.tadoc.repeats("text", memory_limit=200_000).collect()
+
+
+@pytest.mark.parametrize("call", ["repeats", "drop_repeats"])
+def test_an_interrupted_call_goes_on(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges that were finished before are not read again; a changed question is refused."""
+    frame = pl.DataFrame({"text": mixed_rows()}).tadoc.compress("text", rows_per_grammar=9)
+    frame.tadoc.write_packed(tmp_path / "packed.parquet")
+    scan = tadoc.scan_packed(tmp_path / "packed.parquet")
+    expected = getattr(scan.tadoc, call)("text", length=9, memory_limit=200_000).collect()
+    finished: list[int] = []
+    finish = Spill.finish
+
+    def finish_some(self: Spill, *parts: int) -> None:
+        if len(finished) == 2:
+            finished.append(-1)
+            raise MemoryError("killed")
+        finished.append(parts[0])
+        finish(self, *parts)
+
+    monkeypatch.setattr(Spill, "finish", finish_some)
+    asked: dict[str, Any] = {"memory_limit": 200_000, "checkpoint": tmp_path / "checkpoint"}
+    with pytest.raises(MemoryError, match="killed"):
+        getattr(scan.tadoc, call)("text", length=9, **asked).collect()
+    assert getattr(scan.tadoc, call)("text", length=9, **asked).collect().equals(expected)
+    assert finished[0] == 0 < finished[1] < finished[3]
+    count = len(finished)
+    assert getattr(scan.tadoc, call)("text", length=9, **asked).collect().equals(expected)
+    assert len(finished) == count
+    with pytest.raises(ValueError, match="length was 9 and is 8"):
+        getattr(scan.tadoc, call)("text", length=8, **asked).collect()
+    with pytest.raises(ValueError, match="checkpoint= is for calls with memory_limit="):
+        getattr(scan.tadoc, call)("text", checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="checkpoint= requires a plan that only selects documents"):
+        getattr(frame.lazy().tadoc, call)("text", **asked)
+
+
+def test_a_plan_that_changes_is_refused() -> None:
+    rows = iter([["a b c", "a b c"], ["a b c"]])
+    plan = pl.LazyFrame({"text": [""]}).map_batches(
+        lambda _: pl.DataFrame({"text": next(rows)}), schema={"text": pl.String}
+    )
+    with pytest.raises(ValueError, match="the plan had 2 rows when it ran first, and another number when it ran again"):
+        plan.tadoc.drop_repeats("text", length=2, memory_limit="1MB").collect()
