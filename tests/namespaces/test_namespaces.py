@@ -77,7 +77,9 @@ SHOWING = {"preview"}
 """Methods that frames and series have: what is printed is there."""
 
 
-STREAMED = {*REQUESTS, "twig_filter"}
+STREAMED = {*REQUESTS, "twig_filter", "repeats", "drop_repeats"}
+LIMITED = {*STREAMED, "overlap"}
+"""Those with a memory limit in plans; all but the last are checkpointed."""
 """Calls that a lazy plan can run in bounded memory."""
 
 
@@ -135,8 +137,9 @@ def test_options_are_those_of_the_function(accessor: type) -> None:
         given = options(method)
         by_row = name == "twig_filter" and accessor in (TadocSeries, TadocExpr)
         expected = options_of_rows if by_row else expected_of
-        if accessor is TadocLazyFrame and name in STREAMED:
+        if accessor is TadocLazyFrame and name in LIMITED:
             assert given.pop("memory_limit") == ("int | str | None", None)
+        if accessor is TadocLazyFrame and name in STREAMED:
             assert given.pop("checkpoint") == ("str | os.PathLike[str] | None", None)
         if accessor is not TadocExpr and name in STREAMED and name != "twig_filter":
             assert given.pop("words") == ("WordForm", "string")
@@ -202,8 +205,8 @@ def test_frames_have_the_same_methods() -> None:
             continue
         lazy = methods(TadocLazyFrame)[name]
         parameters = dict(inspect.signature(lazy).parameters)
-        for option in ("memory_limit", "checkpoint"):
-            assert (option in parameters) == (name in STREAMED)
+        for option, calls in (("memory_limit", LIMITED), ("checkpoint", STREAMED)):
+            assert (option in parameters) == (name in calls)
             parameters.pop(option, None)
         assert list(inspect.signature(method).parameters.values())[1:] == list(parameters.values())[1:]
 

@@ -189,7 +189,7 @@ class Hits:
         return kept.used
 
     def _find_part(self, read: _Read, least: int, most: int) -> int:
-        """Like :meth:`_find_between`; windows of one gram are told apart by their own hashes."""
+        """Like :meth:`_find_between`; splits the windows of one gram by their own hashes."""
         if least < most:
             return self._find_between(read, least, most)
         if isinstance(read, _Windows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 from typing import Any
@@ -130,9 +131,9 @@ def test_an_interrupted_call_goes_on(call: str, tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_plan_that_changes_is_refused() -> None:
-    rows = iter([["a b c", "a b c"], ["a b c"]])
+    sizes = itertools.count(9, -1)
     plan = pl.LazyFrame({"text": [""]}).map_batches(
-        lambda _: pl.DataFrame({"text": next(rows)}), schema={"text": pl.String}
+        lambda _: pl.DataFrame({"text": ["a b c"] * next(sizes)}), schema={"text": pl.String}
     )
-    with pytest.raises(ValueError, match="the plan had 2 rows when it ran first, and another number when it ran again"):
+    with pytest.raises(ValueError, match="rows when it ran first, and another number when it ran again; write its"):
         plan.tadoc.drop_repeats("text", length=2, memory_limit="1MB").collect()
