@@ -19,6 +19,7 @@ from polars_tadoc.execute.terms import Terms
 from polars_tadoc.execute.weights import weigh_in_batches
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.counts_cpu import map_counts
+from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.array_types import Float64, Int64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
@@ -36,7 +37,14 @@ class WeightsOption(TypedDict, total=False):
     weights: Annotated[BM25 | TFIDF | None, Default(None)]
 
 
-class ToCSROptions(MinCountOption, WeightsOption, TextOptions, TraversalOptions, total=False):
+class RowLimitsOption(TypedDict, total=False):
+    """How many rows a word may be in."""
+
+    min_df: Annotated[int | float, Default(1)]
+    max_df: Annotated[float, Default(1.0)]  # not "int | float": typing takes that for the type above, with 1 for 1.0
+
+
+class ToCSROptions(MinCountOption, RowLimitsOption, WeightsOption, TextOptions, TraversalOptions, total=False):
     """Options of :func:`to_csr`."""
 
 
@@ -45,6 +53,8 @@ class ToCSRRequest:
     """The checked arguments of a call."""
 
     min_count: int
+    min_df: int | float
+    max_df: int | float
     weights: Weighting | None
     counting: Counting
 
@@ -65,7 +75,10 @@ class ToCSRRequest:
                 f"to_csr: min_count={least} drops columns, but dictionary= makes a column of each of its words; pass "
                 "only one of them"
             )
-        return cls(least, weights, counting)
+        limits = (_require_rows("min_df", options["min_df"]), _require_rows("max_df", options["max_df"]))
+        if counting.dictionary is not None and limits != (1, 1.0):
+            raise ValueError("to_csr: min_df= and max_df= drop columns, but dictionary= makes a column of each word")
+        return cls(least, *limits, weights, counting)
 
     @ends_on_interrupt
     def run(self, column: pl.Series) -> tuple[CSR, pl.Series]:
@@ -75,6 +88,8 @@ class ToCSRRequest:
         terms = stages.all(column)
         if self.min_count > 1:
             terms = _frequent(terms.on_host(), self.min_count)
+        if (self.min_df, self.max_df) != (1, 1.0):
+            terms = _within(terms.on_host(), self._rows(self.min_df, column), self._rows(self.max_df, column))
         to_host = terms.engine.kernels.to_host
         values = to_host(terms.counts).view(np.int64) if self.weights is None else self._weigh(terms, stages.batches)
         # merged results are in host memory, wherever they are looked up
@@ -88,6 +103,11 @@ class ToCSRRequest:
         matrix = sparse.csr_array(arrays, shape=(len(column), len(words)))
         matrix.has_canonical_format = True  # words ascend in each row, without duplicates
         return matrix, words
+
+    @staticmethod
+    def _rows(limit: int | float, column: pl.Series) -> float:
+        """Return a limit as a number of rows; a float is a share of them."""
+        return limit * len(column) if isinstance(limit, float) else limit
 
     def _weigh(self, terms: Terms, batches: DeviceBatches) -> Float64:
         assert self.weights is not None
@@ -122,6 +142,22 @@ def _frequent(terms: Terms, least: int) -> Terms:
     return terms.only(map_counts(terms.counts, terms.ids, len(terms.words)) >= np.uint64(least))
 
 
+def _within(terms: Terms, least: float, most: float) -> Terms:
+    """Drop words that are in fewer or more rows; ``terms`` are in host memory."""
+    if most < least:
+        raise ValueError(f"to_csr: max_df= is {most:,.0f} rows here, less than the {least:,.0f} of min_df=")
+    return terms.only((terms.frequencies >= least) & (terms.frequencies <= most))
+
+
+def _require_rows(name: str, limit: Any) -> int | float:
+    """Check ``min_df=`` or ``max_df=``: a number of rows, or a share of them as a float from 0 to 1."""
+    if isinstance(limit, float):
+        if not 0.0 <= limit <= 1.0:
+            raise ValueError(f"to_csr: {name}={limit} is not a share of the rows, from 0.0 to 1.0")
+        return limit
+    return require_integer(name, limit, 0)
+
+
 @documented_by(bm25_weights)
 def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.Series]:
     r"""Count or weigh each row's words in a sparse matrix for scikit-learn.
@@ -140,6 +176,11 @@ def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.
     min_count
         Drop words with smaller counts over all rows; they still count to rows' lengths. Cannot be combined with
         ``dictionary``, whose words are the columns.
+    min_df
+        Drop words that fewer rows contain: a number of rows, or a share of all rows as a float, as in scikit-learn.
+        They still count to rows' lengths for BM25. Cannot be combined with ``dictionary``.
+    max_df
+        Drop words that more rows contain, as ``min_df``.
     weights
         :class:`BM25` or :class:`TFIDF`, with their options; None for counts.
     dictionary
@@ -159,12 +200,15 @@ def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.
     ImportError
         SciPy is not installed.
     TypeError
-        ``min_count`` is not an integer, ``weights`` neither :class:`BM25` nor :class:`TFIDF`, ``dictionary`` not a
-        :class:`Dictionary`, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not a list of
-        strings; ``tokenizer`` is not that of the compressed column.
+        ``min_count`` is not an integer, ``min_df`` or ``max_df`` neither integer nor float, ``weights`` neither
+        :class:`BM25` nor :class:`TFIDF`, ``dictionary`` not a :class:`Dictionary`, ``normalize`` not an expression,
+        ``lowercase`` not a bool or ``stopwords`` not a list of strings; ``tokenizer`` is not that of the compressed
+        column.
     ValueError
-        ``min_count`` above 1 and ``dictionary`` are combined, ``tokenizer``, ``strategy`` or ``engine`` is unknown, or
-        ``normalize`` reads columns or does not give one String or null per word; a row of a String column is not UTF-8.
+        ``min_count`` above 1, ``min_df`` or ``max_df`` is combined with ``dictionary``; ``min_df`` or ``max_df`` is
+        negative, or a float above 1, or ``max_df`` is less than ``min_df``; ``tokenizer``, ``strategy`` or ``engine``
+        is unknown, or ``normalize`` reads columns or does not give one String or null per word; a row of a String
+        column is not UTF-8.
 
     Examples
     --------

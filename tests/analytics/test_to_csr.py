@@ -52,6 +52,39 @@ def test_to_csr(engine: str, case: Case, min_count: int, strategy: str) -> None:
     assert (matrix.toarray().tolist(), words.to_list()) == counted(case.documents, min_count)
 
 
+@given(
+    case=cases(), low=st.one_of(st.integers(0, 3), st.floats(0, 0.5)), high=st.one_of(st.integers(3, 9), st.just(0.7))
+)
+def test_rows_that_contain_a_word(engine: str, case: Case, low: float, high: float) -> None:
+    """``min_df`` and ``max_df`` are scikit-learn's: rows if integers, shares of the rows if floats."""
+    rows = len(case.documents)
+    least, most = (limit * rows if isinstance(limit, float) else limit for limit in (low, high))
+    if most < least:
+        with pytest.raises(ValueError, match="less than"):
+            tadoc.to_csr(case.column, min_df=low, max_df=high, engine=engine)
+        return
+    for weights in (None, tadoc.TFIDF()):
+        matrix, words = tadoc.to_csr(case.column, min_df=low, max_df=high, weights=weights, engine=engine)
+        whole, every = tadoc.to_csr(case.column, engine=engine)
+        found = (whole > 0).sum(axis=0) if len(every) else np.zeros(0)
+        kept = np.flatnonzero((least <= found) & (found <= most))
+        assert words.to_list() == every.gather(kept).to_list()
+        if weights is None:
+            assert matrix.toarray().tolist() == whole.toarray()[:, kept].tolist()
+
+
+def test_rows_that_contain_a_word_against_scikit_learn(engine: str) -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    text = ["disk error", "disk check ok", "link error retry", "disk"]
+    for low, high in ((2, 1.0), (0.5, 3), (1, 0.5), (0.26, 0.75)):
+        peer = TfidfVectorizer(token_pattern=r"\w+", min_df=low, max_df=high)
+        expected = peer.fit_transform(text).toarray()
+        matrix, words = tadoc.to_csr(pl.Series(text), weights=tadoc.TFIDF(), min_df=low, max_df=high, engine=engine)
+        assert words.to_list() == peer.get_feature_names_out().tolist()
+        np.testing.assert_allclose(matrix.toarray(), expected)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_all_calls_agree(engine: str, strategy: str) -> None:
     arguments: dict[str, Any] = {"lowercase": True, "min_count": 2, "strategy": strategy, "engine": engine}
@@ -156,6 +189,11 @@ def test_dictionary_and_min_count_are_not_taken_together() -> None:
     ("arguments", "error", "message"),
     [
         ({"min_count": 1.5}, TypeError, "min_count=1.5 must be an integer"),
+        ({"min_df": 1.5}, ValueError, "min_df=1.5 is not a share of the rows"),
+        ({"max_df": -1}, ValueError, "max_df=-1"),
+        ({"max_df": "1"}, TypeError, "max_df='1' must be an integer"),
+        ({"min_df": 3, "max_df": 2}, ValueError, "max_df= is 2 rows here, less than the 3 of min_df="),
+        ({"max_df": 0.5, "dictionary": tadoc.Dictionary.from_words(pl.Series(["a"]))}, ValueError, "dictionary="),
         ({"strategy": "sideways"}, ValueError, "sideways"),
         ({"stopwords": "the"}, TypeError, "one string"),
         ({"normalize": pl.col("a")}, ValueError, "one word at a time"),
