@@ -15,7 +15,7 @@ import pyarrow as pa
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize import characters
-from polars_tadoc.kernels.tokenize.tables_cpu import Interned, gathered, merge_tables
+from polars_tadoc.kernels.tokenize.tables_cpu import MOST_RANGES, Interned, Merge, gathered, merge_tables
 from polars_tadoc.kernels.tokenize.tokenize_cpu import (
     BATCH,
     BATCH_WORDS,
@@ -46,10 +46,14 @@ from polars_tadoc.kernels.tokenize.tokenizer import (
 from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.free_memory import give_back_memory
 from polars_tadoc.runtime.parallel import map_parallel
 
 MATCHED_BYTES = 1 << 26
 """Text that a regex is matched in, or XML is cut in, at a time: where its words are is kept meanwhile."""
+
+HELD = 1 << 20
+"""Strings in the tables of all threads before they are merged: words that all threads meet are not held by each."""
 
 NO_IDS = np.zeros(0, np.uint32)
 """Words are only counted."""
@@ -145,17 +149,31 @@ def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStr
 
     """
     require_utf8(text)
-    tables, owners = ThreadTables([]), []
+    threads, merge, owners = ThreadTables([]), None, []
     for block in text_blocks(text, tokenizer):
         owners.append(block.owner)  # the tables' addresses point into it
 
-        def tally(piece: Piece) -> None:
-            with tables.one() as own:
-                scan_piece(block, piece, tables.tables[own], NO_IDS)  # noqa: B023 - all are done before the next block
+        def tally(piece: Piece) -> Piece | None:
+            if len(threads.tables) > 1 and sum(table.distinct for table in threads.tables) > HELD:
+                return piece
+            with threads.one() as own:
+                scan_piece(block, piece, threads.tables[own], NO_IDS)  # noqa: B023 - done before the next block
+            return None
 
-        map_parallel(tally, block.pieces)
-    merged, _ = merge_tables(tables.tables, keeps_ids=False)
-    tables.tables.clear()  # frees them
+        pieces = block.pieces
+        while pieces := [piece for piece in map_parallel(tally, pieces) if piece is not None]:
+            merge = merge or Merge(MOST_RANGES)
+            merge.add(threads.tables)
+            threads.tables[:] = [Interned.of([]) for _ in threads.tables]
+    if merge is None:
+        merged, _ = merge_tables(threads.tables, keeps_ids=False)
+        threads.tables.clear()  # frees them
+    else:
+        merge.add(threads.tables)
+        threads.tables.clear()
+        give_back_memory()  # allocators keep it: together, much more than what is merged
+        merged = merge.strings()
+        give_back_memory()
     order = merged.order(by_count=False)
     return merged.copied(order), gathered(merged.tallies, order)
 

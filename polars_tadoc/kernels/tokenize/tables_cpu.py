@@ -43,6 +43,9 @@ RANGES = 2
 RANGE_STRINGS = 1 << 14
 """Strings of a range, about, at most: its table takes little memory beside the tables that are merged."""
 
+MOST_RANGES = 1 << 8
+"""Ranges, at least, of tables that are merged more than once."""
+
 FEW = 1 << 13
 """Strings that one thread merges at once."""
 
@@ -394,33 +397,72 @@ def merge_tables(tables: list[Interned], *, keeps_ids: bool = True) -> tuple[Str
         made = Strings.room(total)
         _read(tables[0].arrays, 0, *made[:5])
         return made._replace(ranges=[(0, total)]), [np.arange(total, dtype=np.uint32)]
-    ids = [np.zeros(table.distinct if keeps_ids else 0, np.uint32) for table in tables]
-    bits = min(LEAST_PLACES, max(RANGES * thread_count() - 1, total // RANGE_STRINGS).bit_length())
-    bits = 0 if total < FEW else bits
-    described = np.array(
-        [
-            (table.arrays.slots.ctypes.data, table.arrays.strings.ctypes.data, _shift(table), own.ctypes.data)
-            for table, own in zip(tables, ids, strict=True)
-        ],
-        np.uint64,
-    )
-    described[:, 3] *= np.uint64(keeps_ids)
-    sizes = np.zeros((1 << bits, len(tables)), np.int64)
-    map_parallel(lambda k: _count_range(described, k, bits, sizes[k]), range(1 << bits))
+    merge = Merge(0 if total < FEW else max(RANGES * thread_count(), total // RANGE_STRINGS))
+    ids = [np.zeros(table.distinct, np.uint32) for table in tables] if keeps_ids else []
+    given, sizes = merge.begin(tables, ids)
     starts = running_sum(sizes.sum(axis=1))
     made = Strings.room(int(starts[-1]))
 
-    def merge_one(k: int) -> tuple[int, int]:
-        own, at = Interned.of([], bits), 0
-        own.reserve(int(min(sizes[k].sum(), 2 * sizes[k].max())))
+    def one(k: int) -> tuple[int, int]:
+        merge.merge(k, given, sizes[k], int(starts[k]))
+        return merge.read(k, int(starts[k]), made)
+
+    return made._replace(ranges=map_parallel(one, range(len(sizes)))), ids
+
+
+class Merge:
+    """A table for each range of hashes.
+
+    Parameters
+    ----------
+    ranges
+        How many, at least, up to the most that there can be.
+
+    """
+
+    def __init__(self, ranges: int) -> None:
+        self._bits = min(LEAST_PLACES, max(ranges - 1, 0).bit_length())
+        self._ranges = [Interned.of([], self._bits) for _ in range(1 << self._bits)]
+
+    def add(self, tables: list[Interned]) -> None:
+        """Take the strings of tables, which are not needed any more."""
+        given, sizes = self.begin(tables, [])
+        map_parallel(lambda k: self.merge(k, given, sizes[k], 0), range(len(sizes)))
+
+    def strings(self) -> Strings:
+        """Return all strings; can be called once."""
+        starts = running_sum(np.array([own.distinct for own in self._ranges]))
+        made = Strings.room(int(starts[-1]))
+        ranges = map_parallel(lambda k: self.read(k, int(starts[k]), made), range(len(starts) - 1))
+        return made._replace(ranges=ranges)
+
+    def begin(self, tables: list[Interned], ids: list[UInt32]) -> tuple[UInt64, Int64]:
+        """Return the tables, and where to write ids if at all, in the form for kernels; and the sizes of their ranges.
+
+        The sizes are int64[ranges, tables].
+        """
+        addresses = [own.ctypes.data for own in ids] or [0] * len(tables)
+        given = np.array(
+            [
+                (one.arrays.slots.ctypes.data, one.arrays.strings.ctypes.data, shift_of(one.arrays), address)
+                for one, address in zip(tables, addresses, strict=True)
+            ],
+            np.uint64,
+        )
+        sizes = np.zeros((len(self._ranges), len(tables)), np.int64)
+        map_parallel(lambda k: _count_range(given, k, self._bits, sizes[k]), range(len(sizes)))
+        return given, sizes
+
+    def merge(self, k: int, tables: UInt64, sizes: Int64, base: int) -> None:
+        """Take the strings of a range; arguments as from :meth:`begin`. ``base`` is added to ids."""
+        own, at = self._ranges[k], 0
+        own.reserve(int(min(sizes.sum(), 2 * sizes.max())))
         while at < len(tables):
-            own.reserve(int(sizes[k, at]))
-            own.distinct, at = _merge_range(described, k, bits, sizes[k], at, own.arrays, own.distinct, int(starts[k]))
-        _read(own.arrays, int(starts[k]), *made[:5])
-        return int(starts[k]), int(starts[k]) + own.distinct
+            own.reserve(int(sizes[at]))
+            own.distinct, at = _merge_range(tables, k, self._bits, sizes, at, own.arrays, own.distinct, base)
 
-    return made._replace(ranges=map_parallel(merge_one, range(1 << bits))), ids
-
-
-def _shift(table: Interned) -> int:
-    return 65 - (len(table.arrays.slots) // 4).bit_length()
+    def read(self, k: int, first: int, made: Strings) -> tuple[int, int]:
+        """Write the strings of a range from ``first`` on, and free them; return where they are."""
+        own, self._ranges[k] = self._ranges[k], Interned.of([])
+        _read(own.arrays, first, *made[:5])
+        return first, first + own.distinct

@@ -53,6 +53,12 @@ def test_tables_grow_in_the_middle_of_a_row(threads: int) -> None:
             assert_counts(rows, given_)
 
 
+@given(rows=columns)
+def test_tables_are_merged_now_and_then(rows: list[str | None]) -> None:
+    with tadoc.Config(threads=3), patch.object(count_words_cpu, "HELD", 2), patch.object(tokenizer, "PIECE_BYTES", 1):
+        assert_counts(rows, "words")
+
+
 def test_holds_no_sequence_of_words() -> None:
     text = pl.Series("text", ["to be or not to be " * 1000] * 500)  # 9.5 MB: a sequence would take 12 MB
     count_words_cpu.count_text_words(text, Tokenizer("words"))
