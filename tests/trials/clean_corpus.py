@@ -18,6 +18,9 @@ LENGTH = 50
 PROVED = 40
 """Passages that are searched for with plain Python."""
 
+COMPARED = 15
+"""Paragraphs that plain Python compares with all others."""
+
 IN_A_NEW_PROCESS = """
 import json, sys
 import polars as pl
@@ -26,6 +29,38 @@ known, pages = tadoc.PassageSet.load(sys.argv[1]), pl.read_parquet(sys.argv[2])
 found = pages.tadoc.overlap("text", known, id="page")
 print(json.dumps([found["id"].unique().sort().to_list(), pages.filter(pl.col("text").tadoc.overlaps(known)).height]))
 """
+
+
+def near(pages: pl.DataFrame) -> None:
+    """Find near duplicates among paragraphs; plain Python compares some rows with all others."""
+    paragraphs = pages["text"].str.split("\n\n").explode().drop_nulls()
+    found = paragraphs.tadoc.near_duplicates(threshold=0.7)
+    groups = paragraphs.tadoc.duplicate_groups(threshold=0.7)
+    assert paragraphs.tadoc.compress().tadoc.duplicate_groups(threshold=0.7).equals(groups)
+    assert groups["id"].to_list() == list(range(len(paragraphs)))
+    assert groups.filter("keep")["id"].to_list() == groups["group"].unique().sort().to_list()
+    of = groups["group"].to_list()
+    assert all(of[one] == of[other] for one, other, _ in found.rows())
+
+    words = [tuple(own) for own in paragraphs.str.extract_all(r"\w+").to_list()]
+    firsts = {own: row for row, own in reversed([*enumerate(words)]) if own}
+    sets = {row: {own[at : at + 5] for at in range(max(len(own) - 4, 1))} for own, row in firsts.items()}
+    pairs = {(one, other): similarity for one, other, similarity in found.rows()}
+    copies = {(firsts[own], row) for row, own in enumerate(words) if own and firsts[own] != row}
+    assert copies <= pairs.keys()
+    true = {}
+    for row in random.Random(1).sample(sorted(sets), min(COMPARED, len(sets))):
+        for other, members in sets.items():
+            similarity = len(sets[row] & members) / len(sets[row] | members)
+            if other != row and similarity >= 0.7:
+                true[min(row, other), max(row, other)] = similarity
+    assert true
+    assert all(pairs[pair] == similarity for pair, similarity in true.items() if pair in pairs)
+    assert sum(pair in pairs for pair in true) >= 0.95 * len(true)
+    seen = pl.DataFrame({"text": paragraphs}).tadoc.positions("text", "cluster setting", lowercase=True)
+    assert seen.height == sum(
+        (own[at].lower(), own[at + 1].lower()) == ("cluster", "setting") for own in words for at in range(len(own) - 1)
+    )
 
 
 def run(folder: Path, size: str) -> None:
@@ -64,6 +99,8 @@ def run(folder: Path, size: str) -> None:
     firsts = found.filter("first").head(PROVED)
     for page, offset, length, _, _ in firsts.rows():  # nothing is lost that is nowhere else
         assert f" {' '.join(words[page][offset : offset + length])} " in rest
+
+    near(pages)
 
     tests = pl.Series(
         [" ".join(own[3 : 3 + LENGTH]) for own in words[:: max(1, len(words) // 50)] if len(own) > LENGTH]
