@@ -164,14 +164,15 @@ def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStr
         while pieces := [piece for piece in map_parallel(tally, pieces) if piece is not None]:
             merge = merge or Merge(MOST_RANGES)
             merge.add(threads.tables)
-            threads.tables[:] = [Interned.of([]) for _ in threads.tables]
+            map_parallel(Interned.clear, threads.tables)
+            give_back_memory()  # what tables left behind as they grew
     if merge is None:
         merged, _ = merge_tables(threads.tables, keeps_ids=False)
         threads.tables.clear()  # frees them
     else:
         merge.add(threads.tables)
         threads.tables.clear()
-        give_back_memory()  # allocators keep it: together, much more than what is merged
+        give_back_memory()
         merged = merge.strings()
         give_back_memory()
     order = merged.order(by_count=False)

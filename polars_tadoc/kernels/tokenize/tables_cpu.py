@@ -27,7 +27,7 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import (
     shift_of,
     tally,
 )
-from polars_tadoc.runtime.addresses import byte_swapped, load_u64, store_u8, store_u32, store_u64
+from polars_tadoc.runtime.addresses import byte_swapped, load_u32, load_u64, store_u8, store_u32, store_u64
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate, view
 from polars_tadoc.runtime.compiled import njit
@@ -80,22 +80,30 @@ def _grow(table: Table, larger: Table, bits: int) -> None:
 
 
 @njit
-def merge(table: Table, distinct: int, strings: UInt64, ids: UInt32) -> int:
-    """Intern strings, ``len(ids)`` of them, with a tally of 1 in a table with enough room.
-
-    ``ids`` become their ids there. Returns the new number of strings.
-    """
-    slots, own_strings = addresses_of(table)
+def _intern_range(given: UInt64, offsets: Int64, number: int, bits: int, table: Table, distinct: int) -> int:
+    """Intern the strings of a range in its table, which has room; arguments as for :meth:`Merge.intern`."""
+    slots, strings = addresses_of(table)
     shift = shift_of(table)
-    for i in range(len(ids)):
-        address, length = strings[2 * i], nb.int64(strings[2 * i + 1])
-        low, high = key_of(address, length)
-        place = hash_of(low, high, length) >> shift
-        own, slot = find_or_add(place, slots, shift, own_strings, distinct, low, high, length, address)
-        distinct = max(distinct, own + 1)
-        tally(slot, 1)
-        ids[i] = own
+    for k in range(len(given)):
+        for at in range(offsets[k, number], offsets[k, number + 1]):
+            i = nb.uint64(load_u32(given[k, 1] + nb.uint64(4 * at)))
+            address = load_u64(given[k, 0] + _16 * i)
+            length = nb.int64(load_u64(given[k, 0] + _16 * i + nb.uint64(8)))
+            low, high = key_of(address, length)
+            place = hash_of(low, high, length) << nb.uint64(bits) >> shift
+            own, slot = find_or_add(place, slots, shift, strings, distinct, low, high, length, address)
+            distinct = max(distinct, own + 1)
+            tally(slot, 1)
+            store_u32(given[k, 2] + nb.uint64(4) * i, nb.uint32(own))
     return distinct
+
+
+@njit
+def _renumber_range(given: UInt64, offsets: Int64, number: int, numbers: UInt32) -> None:
+    for k in range(len(given)):
+        for at in range(offsets[k, number], offsets[k, number + 1]):
+            to = given[k, 2] + nb.uint64(4) * nb.uint64(load_u32(given[k, 1] + nb.uint64(4 * at)))
+            store_u32(to, numbers[load_u32(to)])
 
 
 @njit
@@ -289,6 +297,11 @@ class Interned:
         _grow(self.arrays, larger, self.bits)
         self.arrays = larger
 
+    def clear(self) -> None:
+        """Drop all strings, and keep the room for as many."""
+        self.arrays.slots.fill(0)
+        self.distinct = 0
+
 
 def _sizes(strings: int) -> tuple[int, int]:
     """Return the lengths of the slots and of the strings of a table for a number of strings."""
@@ -421,8 +434,11 @@ class Merge:
     """
 
     def __init__(self, ranges: int) -> None:
-        self._bits = min(LEAST_PLACES, max(ranges - 1, 0).bit_length())
-        self._ranges = [Interned.of([], self._bits) for _ in range(1 << self._bits)]
+        self.bits = min(LEAST_PLACES, max(ranges - 1, 0).bit_length())
+        """Bits of a hash that tell its range."""
+        self._ranges = [Interned.of([], self.bits) for _ in range(1 << self.bits)]
+        self.numbers = [np.zeros(0, np.uint32) for _ in self._ranges]
+        """By range, the numbers of its strings that were given by :meth:`renumber`."""
 
     def add(self, tables: list[Interned]) -> None:
         """Take the strings of tables, which are not needed any more."""
@@ -450,7 +466,7 @@ class Merge:
             np.uint64,
         )
         sizes = np.zeros((len(self._ranges), len(tables)), np.int64)
-        map_parallel(lambda k: _count_range(given, k, self._bits, sizes[k]), range(len(sizes)))
+        map_parallel(lambda k: _count_range(given, k, self.bits, sizes[k]), range(len(sizes)))
         return given, sizes
 
     def merge(self, k: int, tables: UInt64, sizes: Int64, base: int) -> None:
@@ -459,10 +475,36 @@ class Merge:
         own.reserve(int(min(sizes.sum(), 2 * sizes.max())))
         while at < len(tables):
             own.reserve(int(sizes[at]))
-            own.distinct, at = _merge_range(tables, k, self._bits, sizes, at, own.arrays, own.distinct, base)
+            own.distinct, at = _merge_range(tables, k, self.bits, sizes, at, own.arrays, own.distinct, base)
 
     def read(self, k: int, first: int, made: Strings) -> tuple[int, int]:
         """Write the strings of a range from ``first`` on, and free them; return where they are."""
         own, self._ranges[k] = self._ranges[k], Interned.of([])
         _read(own.arrays, first, *made[:5])
         return first, first + own.distinct
+
+    def intern(self, k: int, given: UInt64, offsets: Int64) -> int:
+        """Take strings of a range with a tally of 1, and write their ids in it; return how many are new.
+
+        Parameters
+        ----------
+        k
+            The range.
+        given
+            uint64[parts, 3]: addresses of strings, of their numbers by range, and for ids.
+        offsets
+            int64[parts, ranges + 1]: those of the ranges of each part.
+
+        """
+        own = self._ranges[k]
+        before = own.distinct
+        own.reserve(int((offsets[:, k + 1] - offsets[:, k]).sum()))
+        own.distinct = _intern_range(given, offsets, k, self.bits, own.arrays, before)
+        return own.distinct - before
+
+    def renumber(self, k: int, given: UInt64, offsets: Int64, start: int) -> None:
+        """Number new strings of a range from ``start`` on, and replace ids by numbers; as for :meth:`intern`."""
+        known = self.numbers[k]
+        new = np.arange(start, start + self._ranges[k].distinct - len(known), dtype=np.uint32)
+        self.numbers[k] = np.concatenate([known, new])
+        _renumber_range(given, offsets, k, self.numbers[k])

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.kernels.tokenize import tables_cpu
-from polars_tadoc.kernels.tokenize.tables_cpu import Interned, merge, merge_tables, number
+from polars_tadoc.kernels.tokenize.common_numbers_cpu import CommonNumbers
+from polars_tadoc.kernels.tokenize.tables_cpu import Interned, Merge, merge_tables, number
 
 _K2, _K3 = 0xD6E8FEB86659FD93, 0xC2B2AE3D27D4EB4F
 LAST = 0xFFFFFFFFFFFFFFFF
@@ -23,18 +24,29 @@ def hashing_to(wanted: int) -> bytes:
     return ((wanted * pow(_K2, -1, 1 << 64) ^ 8 * _K3) & LAST).to_bytes(8, "little")
 
 
-def table_of(strings: list[bytes], kept: list[object]) -> Interned:
-    """Intern strings, which ``kept`` keeps alive; room for more comes bit by bit."""
-    table = Interned.of([])
+def described(strings: list[bytes], kept: list[object]) -> np.ndarray:
+    """Addresses and lengths of strings, which ``kept`` keeps alive."""
+    data = np.frombuffer(b"".join(strings) + bytes(8), np.uint8)
+    kept.append(data)
+    lengths = np.array([len(one) for one in strings], np.uint64)
+    return np.stack([np.uint64(data.ctypes.data) + np.cumsum(lengths) - lengths, lengths], axis=1).ravel()
+
+
+def intern(table: Interned, strings: list[bytes], kept: list[object]) -> None:
+    """Intern strings; room for more comes bit by bit."""
     for first in range(0, len(strings), 100):
-        some = strings[first : first + 100]
-        data = np.frombuffer(b"".join(some) + bytes(8), np.uint8)
-        kept.append(data)
-        lengths = np.array([len(one) for one in some], np.uint64)
-        described = np.stack([np.uint64(data.ctypes.data) + np.cumsum(lengths) - lengths, lengths], axis=1)
-        table.reserve(len(some))
-        ids = np.empty(len(some), np.uint32)
-        table.distinct = merge(table.arrays, table.distinct, described.ravel(), ids)
+        one = Merge(1)
+        one._ranges[0] = table
+        some = described(strings[first : first + 100], kept)
+        order, ids = np.arange(len(some) // 2, dtype=np.uint32), np.empty(len(some) // 2, np.uint32)
+        given = np.array([[some.ctypes.data, order.ctypes.data, ids.ctypes.data]], np.uint64)
+        one.intern(0, given, np.array([[0, len(ids)]]))
+
+
+def table_of(strings: list[bytes], kept: list[object]) -> Interned:
+    """Return a table of strings."""
+    table = Interned.of([])
+    intern(table, strings, kept)
     return table
 
 
@@ -95,9 +107,7 @@ def test_a_table_doubles() -> None:
     table, kept = Interned.of([]), []
     sizes = set()
     for first in range(0, 40_000, 100):
-        table.reserve(100)
-        part = table_of([b"%d" % k for k in range(first, first + 100)], kept)
-        table.distinct = merge(table.arrays, table.distinct, part.arrays.strings[:200], np.empty(100, np.uint32))
+        intern(table, [b"%d" % k for k in range(first, first + 100)], kept)
         places = len(table.arrays.slots) // 4
         assert 2 * places > 3 * table.distinct or places == 1024
         assert places <= 3 * table.distinct + 1024
@@ -112,3 +122,29 @@ def test_strings_that_do_not_occur_are_dropped() -> None:
     strings, ids = number(tables)
     assert strings.to_pylist() == [" "]
     assert ids[1][0] == 0
+
+
+@given(parts=st.lists(st.lists(strings, min_size=1, max_size=40), min_size=1, max_size=5), threads=st.integers(1, 3))
+def test_common_numbers_of_tables_that_fill_up(parts: list[list[bytes]], threads: int) -> None:
+    """Each string has one number, from its first time on; the first ones of the largest table are the first."""
+    kept: list[object] = []
+    tables = [Interned.of([b""]) for _ in range(threads)]
+    met: list[dict[bytes, None]] = [{b"": None} for _ in tables]
+    with tadoc.Config(threads=3):
+        numbers, known = CommonNumbers(tables, 5), {b"": 0}
+        for i, part in enumerate(parts):
+            intern(tables[i % threads], part, kept)
+            met[i % threads] |= dict.fromkeys(part)
+            numbers.update()
+            if i == 0:  # ids, not words: the separator has one
+                assert sorted(numbers.maps[0][:5].tolist()) == list(range(min(5, len(met[0]))))
+            for strings_, own in zip(met, numbers.maps, strict=True):
+                assert len(strings_) == len(own)
+                for string, number_ in zip(strings_, own.tolist(), strict=True):
+                    assert known.setdefault(string, number_) == number_
+            assert sorted(known.values()) == list(range(numbers.distinct))
+        words, rank = numbers.ranked()
+        data, (starts, ends) = bytes(words.buffers()[2] or b""), offsets_of(words)
+        in_order = sorted(known.keys() - {b""})
+        assert [data[a:b] for a, b in zip(starts, ends, strict=True)] == in_order
+        assert [rank[known[one]] for one in in_order] == list(range(len(in_order)))

@@ -23,6 +23,7 @@ from polars_tadoc.kernels.keys.key_forms_cpu import Ranks
 from polars_tadoc.kernels.keys.key_order_cpu import in_result_order
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.rule_ends_cpu import rank_bits
+from polars_tadoc.kernels.tokenize.common_numbers_cpu import CommonNumbers
 from polars_tadoc.kernels.tokenize.count_words_cpu import (
     TextBlock,
     ThreadTables,
@@ -30,7 +31,6 @@ from polars_tadoc.kernels.tokenize.count_words_cpu import (
     scan_piece,
     text_blocks,
 )
-from polars_tadoc.kernels.tokenize.tables_cpu import Interned, merge, number
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR_ID, Piece
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
@@ -115,29 +115,6 @@ def _spread_pairs(
         run += _1
 
 
-class _Numbers:
-    """Numbers of the words of all threads in one table; that of the separator is ``SEPARATOR_ID``."""
-
-    def __init__(self, threads: list[Interned]) -> None:
-        self._threads, self.merged = threads, Interned.of([b""])
-        self.maps = [np.zeros(1, np.uint32) for _ in threads]
-
-    def update(self) -> None:
-        """Number the words that are new since the last time."""
-        for k, (table, known) in enumerate(zip(self._threads, self.maps, strict=True)):
-            ids = np.empty(table.distinct - len(known), np.uint32)
-            if len(ids):
-                new = table.arrays.strings[2 * len(known) : 2 * table.distinct]
-                self.merged.reserve(len(ids))
-                self.merged.distinct = merge(self.merged.arrays, self.merged.distinct, new, ids)
-                self.maps[k] = np.concatenate([known, ids])
-
-    def ranked(self) -> tuple[pa.LargeStringArray, UInt32]:
-        """Return the words in code point order, and the rank of each number."""
-        (words, ids) = number([self.merged], by_count=False)
-        return words, ids[0]
-
-
 Sequences = tuple[pa.LargeStringArray, UInt32, UInt64]
 """The distinct words in code point order; the words of each sequence or pair, and their counts."""
 
@@ -180,7 +157,7 @@ def _count(
     require_utf8(text)
     tables, owners = ThreadTables([b""]), []  # SEPARATOR_ID
     numbers, hashes = (
-        _Numbers(tables.tables),
+        CommonNumbers(tables.tables, 1 << HOT),
         HashCounts(int(text.estimated_size()) // WORD_BYTES * (span if is_pairs else 1)),
     )
     counters = np.zeros((len(tables.tables) if is_pairs else 0, 1 << 2 * HOT), np.uint64)
@@ -190,7 +167,7 @@ def _count(
         for pieces in _groups(block.pieces):
             _scan(block, pieces, tables, rooms)
             numbers.update()
-            if numbers.merged.distinct > 1 << min(32, MAX_BITS // n):
+            if numbers.distinct > 1 << min(32, MAX_BITS // n):
                 return None
             rooms.renumber(pieces, numbers.maps, span)
             _spread(rooms, n, span, tables, counters, hashes)
