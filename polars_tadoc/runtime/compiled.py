@@ -9,10 +9,12 @@ from typing import Any
 import numba as nb
 from numba import types
 from numba.core.ccallback import CFunc
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import OmittedArg
 from numba.core.registry import CPUDispatcher
 
 from polars_tadoc.runtime.machine_code.cache import KernelCache
+from polars_tadoc.runtime.process.threads import undivided
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -35,6 +37,14 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         self._insert([one._code for one in given], entry_point)
         self.__dict__.setdefault("_readonly_forms", set()).add(given)  # unreferenced types lose their codes
         return entry_point
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for types of arguments, or load the machine code.
+
+        An interrupt between two steps of LLVM's Python binding leaves a module that is freed twice: the next kernel, or
+        the interpreter's end, crashes.
+        """
+        return _undivided(partial(super().compile, sig))
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Return the type of a call in a kernel; constants share one compiled form: LLVM inlines small callees."""
@@ -63,5 +73,10 @@ def callback(signature: Any, function: Callable[..., None]) -> Any:
     """Compile a function for a signature, like ``numba.cfunc``, and cache its machine code."""
     made: Any = CFunc(function, (signature.args, signature.return_type), locals={}, options={})
     made._cache = KernelCache(function, is_callback=True)  # type: ignore[arg-type]
-    made.compile()
+    _undivided(made.compile)
     return made
+
+
+def _undivided(function: Callable[[], Any]) -> Any:
+    """Run a function that an interrupt must not divide, unless this thread is compiling already."""
+    return function() if global_compiler_lock.is_locked() else undivided(function)

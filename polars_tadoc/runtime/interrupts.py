@@ -279,13 +279,15 @@ class polled:  # noqa: N801 (used as a decorator)
         self.__wrapped__ = kernel
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the kernel."""
+        """Run the kernel, unless its call has been interrupted already."""
         since = began()
         arm()
-        result = self.kernel(*arguments)
-        if since != _state[0]:
-            raise KeyboardInterrupt
-        return result
+        if since == _state[0]:
+            result = self.kernel(*arguments)
+            if since == _state[0]:
+                return result
+        _tell()  # where Python has yet to raise it, one is enough
+        raise KeyboardInterrupt
 
 
 @typeof_impl.register(polled)

@@ -255,9 +255,22 @@ def naming_place(path: Path, call: str) -> Iterator[None]:
         with naming_full_disk(path.parent, call, mend), naming_long_name(path, call):
             yield
     except OSError as error:
-        if isinstance(error, DiskFullError) or path.parent.is_dir():
+        if isinstance(error, DiskFullError):
             raise
-        raise FileNotFoundError(f"{call}: folder {path.parent} was removed while {path.name} was written") from error
+        if not path.parent.is_dir():
+            raise FileNotFoundError(
+                f"{call}: folder {path.parent} was removed while {path.name} was written"
+            ) from error
+        if error.errno is None or not _is_temporary(error.filename, path):
+            raise
+        raise OSError(
+            error.errno, f"{call}: cannot write {path} ({os.strerror(error.errno)}); choose another folder"
+        ) from error
+
+
+def _is_temporary(name: object, path: Path) -> bool:
+    """Tell whether a name is one that :func:`beside` gives."""
+    return isinstance(name, str) and Path(name).name.startswith(f".{path.name}.")
 
 
 @contextmanager

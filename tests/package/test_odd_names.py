@@ -184,6 +184,25 @@ def test_long_names_of_targets_are_named(length: int, tmp_path: Path) -> None:
     df.tadoc.write_packed(tmp_path / ("b" * 241))
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder in which nobody can make files")
+def test_folders_without_room_for_files_are_named() -> None:
+    """The errors do not name a temporary file."""
+    df = pl.DataFrame({"text": ROWS}).tadoc.compress("text")
+    calls: dict[str, Callable[[str], object]] = {
+        "write_packed": df.tadoc.write_packed,
+        "sink_parquet": df.lazy().tadoc.sink_parquet,
+        "save": df.tadoc.build_index("text").save,
+        "TwigSet.save": tadoc.TwigSet({"a": "/a"}).save,
+        "PassageSet.save": tadoc.PassageSet(pl.Series(["a"])).save,
+    }
+    for name, call in calls.items():
+        with pytest.raises(
+            FileNotFoundError, match=rf"{name}: cannot write /proc/x \(.*\); choose another folder"
+        ) as told:
+            call("/proc/x")
+        assert ".tmp" not in str(told.value)
+
+
 def test_huge_numbers_are_numbers() -> None:
     df = pl.DataFrame({"text": ROWS}).tadoc.compress("text")
     assert df.tadoc.preview(rows=2**64).equals(df.tadoc.preview(rows=3))

@@ -15,6 +15,7 @@ from polars_tadoc.runtime.addresses import move
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.secret import first_secret
 
 EXACT = 128
 DROPPED = 255
@@ -67,7 +68,7 @@ def list_first(hashes: UInt64, first: Int64) -> None:
         slots *= 2
     table = np.full(slots, -1, np.int64)
     for row in range(len(hashes)):
-        s = nb.int64(hashes[row] & nb.uint64(slots - 1))
+        s = nb.int64((hashes[row] * first_secret()) >> _32 & nb.uint64(slots - 1))
         while table[s] >= 0 and hashes[table[s]] != hashes[row]:
             s = (s + 1) & (slots - 1)
         if table[s] < 0:

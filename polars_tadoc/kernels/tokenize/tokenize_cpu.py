@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
+from polars_tadoc.kernels.primitives.keyed_hash import keyed, keyed_more
 from polars_tadoc.kernels.primitives.varint import read_own_varint, varint_size, write_varint
 from polars_tadoc.runtime.addresses import (
     count_ones,
@@ -25,6 +26,7 @@ from polars_tadoc.runtime.addresses import (
 )
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.secret import first_secret
 
 GAP, SINGLE, WORD, MARK = 0, 1, 2, 3
 """Character classes: SINGLE is a word of one character (plus the marks that follow); higher classes continue a word."""
@@ -64,7 +66,7 @@ WORK_BYTES = BLOCK + 8 * WORD_FIELDS * BATCH_WORDS
 own arrays after the last use of their name, while their addresses are still used."""
 
 _RECENT_GAPS = 1024
-_K1, _K2, _K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(0xC2B2AE3D27D4EB4F)
+_K1 = np.uint64(0x9E3779B97F4A7C15)
 
 # by length: masks of the first and of the second eight bytes of a string of up to 16 bytes
 _LOW = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(17)], np.uint64)
@@ -120,7 +122,7 @@ class Table(NamedTuple):
 @njit
 def hash_of(low: int, high: int, length: int) -> Any:
     """Return the hash of a string; its highest bits are the place in a table of any size."""
-    return (nb.uint64(low) ^ (nb.uint64(high) * _K1) ^ (nb.uint64(length) * _K3)) * _K2
+    return keyed(low, high, length)
 
 
 @njit
@@ -156,15 +158,13 @@ def key_of(address: int, length: int) -> Any:
     if length <= 16:
         return load_u64(p), _load_up_to_8(p + nb.uint64(8), length - 8)
     last = nb.uint64(length) - nb.uint64(8)
-    h = nb.uint64(length) * _K1
+    h = first_secret() ^ nb.uint64(length)
     i = nb.uint64(0)
     while i < last:
-        h = (h ^ load_u64(p + i)) * _K2
-        h ^= h >> nb.uint64(32)
+        h = keyed_more(h, load_u64(p + i))
         i += nb.uint64(8)
     high = load_u64(p + last)
-    h = (h ^ high) * _K2
-    return h ^ (h >> nb.uint64(32)), high
+    return keyed_more(h, high), high
 
 
 @njit

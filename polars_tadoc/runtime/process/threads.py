@@ -7,6 +7,7 @@ forever. So our threads are started and awaited in machine code only, which an i
 
 from __future__ import annotations
 
+import threading
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -71,3 +72,22 @@ class Task(Generic[Result]):
             raise self.errors[0]
         finally:
             self.errors.clear()  # they hold frames
+
+
+def undivided(function: Callable[[], Result]) -> Result:
+    """Run a function that an interrupt must not divide: in a thread of its own where the main thread calls it.
+
+    An interrupt is raised after its end.
+    """
+    if threading.get_ident() != threading.main_thread().ident:
+        return function()
+    task = Task(function)
+    try:
+        try:
+            task.start()
+        except RuntimeError:  # when the interpreter ends, no thread can be had
+            return function()
+        return task.result()
+    except BaseException:
+        task.stop()
+        raise

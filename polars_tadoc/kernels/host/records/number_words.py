@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.host.records.merge_words import compare_words, word_bounds
 from polars_tadoc.kernels.host.records.sort_keys import sort_with
+from polars_tadoc.kernels.primitives.keyed_hash import keyed_more
 from polars_tadoc.runtime.addresses import copy_bytes, load_u8, load_u32, load_u64, prefetch, prefetch_address
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
@@ -27,8 +28,8 @@ AHEAD = 16
 SEED = np.uint64(secrets.randbits(64))
 """Random, so that words cannot be crafted to collide. Numbers do not depend on it."""
 
-_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-_1, _2, _4, _8, _16, _29, _32 = (np.uint64(number) for number in (1, 2, 4, 8, 16, 29, 32))
+_K1 = np.uint64(0x9E3779B97F4A7C15)
+_1, _2, _4, _8, _16, _32 = (np.uint64(number) for number in (1, 2, 4, 8, 16, 32))
 
 
 def number_words(
@@ -77,8 +78,7 @@ def _hash_words(bounds: UInt64, places: UInt64, seed: Any, shift: Any, hashes: U
         at, end = bounds[places[i]], bounds[places[i] + _1]
         h = seed ^ ((end - at) * _K1)
         while at + _8 <= end:
-            h = (h ^ load_u64(at)) * _K1
-            h ^= h >> _29
+            h = keyed_more(h, load_u64(at))
             at += _8
         left = end - at
         tail = np.uint64(0)
@@ -87,9 +87,7 @@ def _hash_words(bounds: UInt64, places: UInt64, seed: Any, shift: Any, hashes: U
         elif left > np.uint64(0):
             middle = np.uint64(load_u8(at + left // _2))
             tail = np.uint64(load_u8(at)) | middle << _8 | np.uint64(load_u8(end - _1)) << _16
-        h = (h ^ tail) * _K2
-        h = (h ^ (h >> _29)) * _K1
-        hashes[i] = (h ^ (h >> _32)) >> shift
+        hashes[i] = keyed_more(keyed_more(h, tail), seed) >> shift
 
 
 @kernel

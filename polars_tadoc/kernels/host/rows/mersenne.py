@@ -14,6 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from polars_tadoc.kernels.primitives.keyed_hash import high_product
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.jit import kernel
 
@@ -27,23 +28,11 @@ _61 = 61
 _P = nb.uint64(PRIME)
 
 
-@intrinsic
-def _high_product(typing_context: Any, a: Any, b: Any) -> Any:
-    """Return the upper 64 bits of the product of two 64-bit numbers."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
-        return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
-
-    return types.uint64(types.uint64, types.uint64), generate
-
-
 @njit(inline="always")
 def times(a: int, b: int) -> Any:
     """Return the product of two values below 2^62; the result is below 2^61 + 8."""
     low = nb.uint64(a) * nb.uint64(b)
-    high = _high_product(nb.uint64(a), nb.uint64(b))
+    high = high_product(nb.uint64(a), nb.uint64(b))
     total = (low & _P) + ((high << nb.uint64(3)) | (low >> nb.uint64(61)))
     return (total & _P) + (total >> nb.uint64(61))
 
@@ -65,7 +54,7 @@ def shifted(b: int) -> Any:
 def times_plus(a: int, b: int, c: int) -> Any:
     """Return ``a * b + c`` for ``b`` as :func:`shifted` gives it; ``a``, ``c`` and the result are below 2^61 + 8."""
     low = nb.uint64(a) * nb.uint64(b)
-    high = _high_product(nb.uint64(a), nb.uint64(b))
+    high = high_product(nb.uint64(a), nb.uint64(b))
     return plus(high + (low >> nb.uint64(3)), c)
 
 

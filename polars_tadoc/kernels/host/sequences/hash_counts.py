@@ -22,6 +22,7 @@ from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.scratch import scratch, scratch_zeros
+from polars_tadoc.runtime.secret import first_secret
 
 BUCKETS = 9
 """Bits of a hash that number its bucket."""
@@ -41,8 +42,8 @@ _BUCKET_BITS, _BUCKET_SHIFT = np.uint64(BUCKETS), np.uint64(64 - BUCKETS)
 
 @njit
 def hashed(key: int) -> Any:
-    """Spread a key over 64 bits; no two keys have the same hash."""
-    h = nb.uint64(key) * _K1
+    """Spread a key over 64 bits, differently in each process; no two keys have the same hash."""
+    h = (nb.uint64(key) ^ first_secret()) * _K1
     return (h ^ (h >> _32)) * _K2
 
 
@@ -55,7 +56,7 @@ def bucket_of(h: int) -> Any:
 @njit
 def _unhashed(h: int) -> Any:
     key = nb.uint64(h) * _BACK2
-    return (key ^ (key >> _32)) * _BACK1
+    return (key ^ (key >> _32)) * _BACK1 ^ first_secret()
 
 
 class Counts(NamedTuple):
