@@ -121,14 +121,13 @@ class Analyzer:
             require_known(tokenizer, "build_index: the column")
         return cls(tokenizers[0] if tokenizers else Tokenizer("words"), morphism)
 
-    def analyze(self, queries: str | pl.Series) -> QueryWords:
+    def analyze(self, queries: str | list[str] | pl.Series) -> QueryWords:
         """Tokenize queries, and apply the morphism to each distinct word; a null query has no words."""
         if self.tokenizer.has_classes:
             words, is_mapped = self._cut(*bytes_of(queries))
         else:
-            cut = PhraseWords.cut(
-                (queries,) if isinstance(queries, str) else tuple(queries.fill_null("")), self.tokenizer
-            )
+            texts = queries.fill_null("") if isinstance(queries, pl.Series) else queries
+            cut = PhraseWords.cut((texts,) if isinstance(texts, str) else tuple(texts), self.tokenizer)
             words, is_mapped = QueryWords.numbered(cut.data, cut.spans, cut.offsets), self.morphism is None
         if is_mapped or self.morphism is None:
             return words
@@ -191,11 +190,16 @@ def _spans(ends: Int64) -> Int64:
     return spans
 
 
-def bytes_of(strings: str | pl.Series) -> tuple[UInt8, Int64]:
+def bytes_of(strings: str | list[str] | pl.Series) -> tuple[UInt8, Int64]:
     """Return the UTF-8 bytes of concatenated strings and the start of each; null is the same as empty."""
     if isinstance(strings, str):
         encoded = strings.encode()
         return np.frombuffer(encoded, np.uint8) if encoded else _NO_BYTES, np.array([0, len(encoded)], np.int64)
+    if isinstance(strings, list):
+        parts = [string.encode() for string in strings]
+        data = b"".join(parts)
+        ends = np.array([0, *accumulate(map(len, parts))], np.int64)
+        return np.frombuffer(data, np.uint8) if data else _NO_BYTES, ends
     filled = strings.fill_null("") if strings.null_count() else strings
     array: Any = filled.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     if not len(array):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.analyzer import QueryWords
 from polars_tadoc.index.query.phrases import Unit
-from polars_tadoc.index.query.read import read
+from polars_tadoc.index.query.read import Read, read
 from polars_tadoc.index.query.trees import ALL, BY_MODE, Entries, entries_of
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, weigh_words
 from polars_tadoc.kernels.postings.coded import Lists, Queries
@@ -93,10 +93,7 @@ def plan(
     """Find the words and phrases of queries in all segments, and weigh them by their frequency in the whole index."""
     with naming_normalize(call):
         found = read(index, texts, syntax, call)
-        words = index.analyzer.analyze(found.texts)
-        frequencies = np.zeros(words.distinct, np.int64)
-        numbers = [words.find(segment, frequencies) for segment in index.segments]
-        planned = _weighed(index, scoring, words, numbers, frequencies)
+        planned = _planned(index, found, scoring)
         joins = np.full(planned.size, BY_MODE) if found.joins or found.trees else None
         for query, join in found.joins.items():
             joins[query] = join  # type: ignore[index]
@@ -107,6 +104,20 @@ def plan(
         if mode == "and_or":
             first.again = _joined(index, scoring, planned, entries_of(index, found.trees, "or", call))
         return first
+
+
+def _planned(index: Collection, found: Read, scoring: Scoring) -> Plan:
+    """Plan the queries without syntax."""
+    size = 1 if isinstance(found.texts, str) else len(found.texts)
+    if len(found.trees) == size:
+        bases = np.zeros(size, np.float32) if scoring.has_base else None
+        none, offsets = [_NO_NUMBERS for _ in index.segments], np.zeros(size + 1, np.int64)
+        words, extra = QueryWords.of_strings([]), [None for _ in index.segments]
+        return Plan(offsets, _NO_NUMBERS, _NO_TOTALS, none, bases, [*extra], _NO_NUMBERS, words, [])
+    words = index.analyzer.analyze(found.texts)
+    frequencies = np.zeros(words.distinct, np.int64)
+    numbers = [words.find(segment, frequencies) for segment in index.segments]
+    return _weighed(index, scoring, words, numbers, frequencies)
 
 
 def _weighed(index: Collection, scoring: Scoring, words: QueryWords, numbers: list[Int64], frequencies: Int64) -> Plan:
@@ -137,37 +148,29 @@ def _weighed(index: Collection, scoring: Scoring, words: QueryWords, numbers: li
 
 
 def _joined(index: Collection, scoring: Scoring, planned: Plan, entries: Entries) -> Plan:
-    """Add queries with syntax to a plan of the others.
-
-    Entries are in the order of the other queries': the rarest first, then by words, words before phrases.
-    """
+    """Add queries with syntax to a plan of the others."""
     weights, bases, places = _worth(scoring, index.documents, entries.frequencies)
-    names = [(len(unit.words) > 1, *unit) for unit in entries.units]
-    ranks = np.empty(len(names), np.int64)
-    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     owners, items = entries.owners, entries.items
-    own_weights = (entries.factors * weights[places[items]]).astype(np.float32)
-    totals = planned.bases
+    places, totals = places[items], planned.bases
+    own_weights = (entries.factors * weights[places]).astype(np.float32)
     if totals is not None:
-        order = np.lexsort((ranks[items], owners))
-        own_bases = (entries.factors * bases[places[items]])[order]
-        totals = totals + np.bincount(owners[order], own_bases, planned.size).astype(np.float32)
-    order = np.lexsort((ranks[items], entries.sizes[items], owners))
-    all_owners = np.append(planned.owners, owners[order])
-    whole = np.argsort(all_owners, kind="stable")
+        names = [entries.units[item] for item in items.tolist()]  # the sum is in this order
+        by_name = sorted(range(len(names)), key=lambda entry: (len(names[entry].words) > 1, names[entry]))
+        own_bases = (entries.factors * bases[places])[by_name]
+        totals = totals + np.bincount(owners[by_name], own_bases, planned.size).astype(np.float32)
+    offsets, items = owners.searchsorted(np.arange(planned.size + 1)), len(planned.frequencies) + items
+    if len(planned.items):
+        all_owners = np.append(planned.owners, owners)
+        order = np.argsort(all_owners, kind="stable")
+        items, own_weights = np.append(planned.items, items)[order], np.append(planned.weights, own_weights)[order]
+        offsets = planned.offsets + offsets
     joins = np.full(planned.size, BY_MODE) if planned.joins is None else planned.joins.copy()
-    joins[list(entries.joins)] = list(entries.joins.values())
-    return replace(
-        planned,
-        offsets=np.searchsorted(all_owners[whole], np.arange(planned.size + 1)),
-        items=np.append(planned.items, len(planned.frequencies) + items[order])[whole],
-        weights=np.append(planned.weights, own_weights[order])[whole],
-        numbers=[np.append(first, own) for first, own in zip(planned.numbers, entries.numbers, strict=True)],
-        bases=totals,
-        extra=entries.extra,
-        frequencies=np.append(planned.frequencies, entries.frequencies),
-        units=entries.units,
-        joins=joins,
+    for query, join in entries.joins.items():
+        joins[query] = join
+    numbers = [np.append(first, own) for first, own in zip(planned.numbers, entries.numbers, strict=True)]
+    frequencies = np.append(planned.frequencies, entries.frequencies)
+    return Plan(
+        offsets, items, own_weights, numbers, totals, entries.extra, frequencies, planned.analyzed, entries.units, joins
     )
 
 
@@ -195,3 +198,4 @@ def _values(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float
 
 
 _NO_TOTALS: Float32 = np.zeros(0, np.float32)
+_NO_NUMBERS: Int64 = np.zeros(0, np.int64)

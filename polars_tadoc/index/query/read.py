@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection as Names
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,9 @@ from polars_tadoc.index.language.parse import MARKS, SYNTAX, may_have_syntax, pa
 from polars_tadoc.index.language.tree import And, Node, Or, Sequence, Word
 from polars_tadoc.index.query.analyzer import bytes_of
 from polars_tadoc.index.query.trees import ALL, ANY, BY_MODE
+
+SHORT = 512
+"""Trees of queries of up to this many characters are cached: a single query may be asked for twice."""
 
 
 class Read(NamedTuple):
@@ -51,19 +54,26 @@ def read(index: Collection, texts: str | pl.Series, syntax: str, call: str) -> R
     return Read(own[0] or "" if isinstance(texts, str) else pl.Series("query", own, pl.String), joins, trees)
 
 
-def fields_of(index: Collection) -> Names[str]:
+def fields_of(index: Collection) -> tuple[str, ...]:
     """Return the names that are fields before a colon."""
-    return () if index.stored.metadata is None else index.stored.metadata.columns
+    return () if index.stored.metadata is None else tuple(index.stored.metadata.columns)
 
 
-def read_one(text: str, fields: Names[str], is_strict: bool) -> tuple[str, int, Node | None]:
+def read_one(text: str, fields: tuple[str, ...], is_strict: bool) -> tuple[str, int, Node | None]:
     """Return a query as words and how they are joined, or with its tree."""
+    return _read_short(text, fields, is_strict) if len(text) <= SHORT else _read(text, fields, is_strict)
+
+
+def _read(text: str, fields: tuple[str, ...], is_strict: bool) -> tuple[str, int, Node | None]:
     tree = parse(text, fields, is_strict)
     parts, join = _parts(tree)
     words = [part.text for part in parts if isinstance(part, Word)]
     if len(words) == len(parts) and (join != ANY or all(map(str.isalnum, words))):
         return " ".join(words), join, None
     return "", BY_MODE, tree
+
+
+_read_short = lru_cache(maxsize=256)(_read)
 
 
 def _parts(tree: Node) -> tuple[tuple[Node, ...], int]:

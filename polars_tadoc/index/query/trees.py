@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.language.evaluate import (
@@ -61,8 +60,6 @@ class Entries:
     """By number: a word or a phrase; one without words adds documents without a score."""
     frequencies: Int64
     """int64 by unit: number of documents that contain it."""
-    sizes: Int64
-    """int64 by unit: number of documents in its lists, which may be parts of those."""
     numbers: list[Int64]
     """By segment, int64 by unit: number of its list, negative if the segment has none."""
     extra: list[Lists | None]
@@ -72,7 +69,9 @@ class Entries:
     owners: Int64
     items: Int64
     factors: Float64
-    """``owners``, ``items``, ``factors``: by entry its query, ascending, its unit, and the factor of its weight."""
+    """``owners``, ``items``, ``factors``: by entry its query, ascending, its unit, and the factor of its weight. A
+    query's entries are in the order of other queries': those with the fewest documents in their lists first, then by
+    words, words before phrases."""
 
 
 def entries_of(index: Collection, trees: dict[int, Node], mode: str, call: str) -> Entries:
@@ -87,9 +86,10 @@ def entries_of(index: Collection, trees: dict[int, Node], mode: str, call: str) 
         joins[query] = ALL if parts is not None and isinstance(node, All) else ANY
         own = found.cut(node) if node and parts is None else _sums((one.item, one.factor) for one in parts or ())
         rows += [(query, item, factor) for item, factor in own.items()]
+    rows.sort(key=lambda row: (row[0], found.sizes[row[1]], found.ranked(row[1])))
     owners, items, factors = (np.array(own) for own in zip(*rows, strict=True)) if rows else _NO_ROWS
-    units, sizes = found.units, found.sizes()
-    return Entries(units, np.array(found.frequencies, np.int64), sizes, *found.joined(), joins, owners, items, factors)
+    frequencies = np.array(found.frequencies, np.int64)
+    return Entries(found.units, frequencies, *found.joined(), joins, owners, items, factors)
 
 
 def _sums(parts: Iterable[tuple[Any, float]]) -> dict[Any, float]:
@@ -108,7 +108,7 @@ class _Resolver:
         self.trees = {query: fields_at_leaves(tree) for query, tree in trees.items()}
         self.units: dict[Unit, int] = {}
         texts = list(dict.fromkeys(text for tree in self.trees.values() for text in self._texts(tree)))
-        analyzed = index.analyzer.analyze(pl.Series("query", texts, pl.String))
+        analyzed = index.analyzer.analyze(texts)
         strings, numbers, offsets = analyzed.strings(), analyzed.words.tolist(), analyzed.offsets.tolist()
         self._words = {
             text: tuple(strings[number] for number in numbers[first:stop])
@@ -254,7 +254,7 @@ class _Lists:
             else int(totals[spelled[place][0]])
             for place in range(len(units))
         ]
-        self._sizes = list(self.frequencies)
+        self.sizes = list(self.frequencies)
         starts = itertools.accumulate((segment.size for segment in index.segments), initial=0)
         self._masks = [
             [mask[start : start + segment.size].nonzero()[0].astype(np.uint32) for mask in masks]
@@ -290,7 +290,7 @@ class _Lists:
         cut: list[tuple[int, Any]] = [key for key in factors if key[1]]
         self.units += [self.units[item] for item, _ in cut] + [Unit(())] * rest
         self.frequencies += [self.frequencies[item] for item, _ in cut] + [0] * rest
-        self._sizes += [0] * (len(cut) + rest)
+        self.sizes += [0] * (len(cut) + rest)
         for number, segment in enumerate(self._index.segments):
             evaluation = Evaluation(segment.size, partial(self._documents, number), self._masks[number])
             kept: dict[Any, Any] = {}
@@ -308,12 +308,14 @@ class _Lists:
             self._numbers[number] += [own_lists + at if len(own[0]) else UNKNOWN for at, own in enumerate(lists)]
             self._made[number] += lists
             for at, (documents, _) in enumerate(lists):
-                self._sizes[first + at] += len(documents)
+                self.sizes[first + at] += len(documents)
         made = {first + at: factors[key] for at, key in enumerate(cut)} | ({first + len(cut): 0.0} if rest else {})
         return {item: factors[item, ()] for item in whole} | made
 
-    def sizes(self) -> Int64:
-        return np.array(self._sizes, np.int64)
+    def ranked(self, item: int) -> tuple[Any, ...]:
+        """Return a key by which units of equally many documents are ordered."""
+        unit = self.units[item]
+        return len(unit.words) > 1, *unit, item
 
     def joined(self) -> tuple[list[Int64], list[Lists | None]]:
         """Return the numbers of lists by segment, and the lists that were made."""
