@@ -9,6 +9,19 @@ import numpy as np
 
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.jit import inner
+
+
+@inner
+def _begin_alike(offsets: Int64, data: UInt8, one: int, other: int, size: int) -> Any:
+    """Tell whether a word begins with the first ``size`` bytes of another one."""
+    first, second = offsets[one], offsets[other]
+    if offsets[other + 1] - second < size:
+        return False
+    same = 0
+    while same < size and data[first + same] == data[second + same]:
+        same += 1
+    return same == size
 
 
 @njit
@@ -44,15 +57,25 @@ def find_alike(offsets: Int64, data: UInt8, word: UInt32, edits: int, found: Int
     starts = np.zeros(depths + 1, np.int64)  # bytes before each character
     known, dead_bytes = nb.int64(0), nb.int64(-1)
     first = nb.int64(0)  # start of the word before
-    for number in range(len(offsets) - 1):
+    number, terms = nb.int64(-1), len(offsets) - 1
+    while True:
+        number += 1
+        if dead_bytes >= 0:  # gallop over the words that begin with the same characters
+            low, step = number - 1, nb.int64(1)
+            while low + step < terms and _begin_alike(offsets, data, number - 1, low + step, dead_bytes):
+                low, step = low + step, step + step
+            while step > 0:
+                if low + step < terms and _begin_alike(offsets, data, number - 1, low + step, dead_bytes):
+                    low += step
+                step //= 2
+            number = low + 1
+        if number >= terms:
+            return count
         start, stop = offsets[number], offsets[number + 1]
         shared = nb.int64(0)
         most = starts[known] if dead_bytes < 0 else dead_bytes
         while shared < most and start + shared < stop and data[first + shared] == data[start + shared]:
             shared += 1
-        if dead_bytes >= 0 and shared >= dead_bytes:
-            first = start
-            continue
         first, dead_bytes = start, nb.int64(-1)
         while known > 0 and starts[known] > shared:
             known -= 1
@@ -89,4 +112,3 @@ def find_alike(offsets: Int64, data: UInt8, word: UInt32, edits: int, found: Int
         if dead_bytes < 0 and rows[known, size] <= edits:
             found[count], distances[count] = number, rows[known, size]
             count += 1
-    return count
