@@ -49,13 +49,13 @@ FILTER_SHARE = 4
 ROTATIONS = stretches.ROTATION, np.uint64(37)
 """Each filter takes other bits of the hashes: the second one recognises most of what the first one did not."""
 
-RANGE_SHARE = 2
-"""Share of the limit for the distinct stretches of a range."""
+RANGE_SHARE = 0.75
+"""Share of the limit for the distinct stretches of a range: the fewer ranges, the less often words are read."""
 
 WORD_BYTES = 28
 """Maximum bytes for each word of a distinct stretch while its windows are found."""
 
-SPARE = 0.8
+SPARE = 0.9
 """Part of the room that a range is estimated to take."""
 
 RECORD = np.dtype([("key", np.uint64), ("place", np.uint32), ("size", np.uint32)])
@@ -104,7 +104,7 @@ class Hits:
     call: str
 
     def __post_init__(self) -> None:
-        self._room = max(working_bytes(self.limit) // RANGE_SHARE // WORD_BYTES, 4 * self.grams.length)
+        self._room = max(int(RANGE_SHARE * working_bytes(self.limit)) // WORD_BYTES, 4 * self.grams.length)
 
     def find(self) -> None:
         """Find all; raises ``LimitExceededError`` if windows with one gram do not fit, or ``DiskFullError``."""

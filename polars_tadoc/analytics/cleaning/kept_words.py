@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out_window
 from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.execute.splits import working_bytes
 from polars_tadoc.execute.windows import Window
 from polars_tadoc.kernels.host.passages.layout import SEPARATOR
 from polars_tadoc.kernels.host.records.number_words import number_words
@@ -22,6 +24,9 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 
 WORDS_SHARE = 4
 """Maximum share of the limit for the distinct words."""
+
+WORD_BYTES = 60
+"""Maximum bytes for each word of a block while it is read."""
 
 NUMBER_BYTES = 16
 """Bytes for a distinct word beside its own while words are numbered."""
@@ -42,6 +47,23 @@ class Block:
     """Where the starts of its rows are in another file."""
     places: int | None
     """Start of the words' numbers among their rows' own in another file; None if normalisation dropped no word."""
+
+
+def parts_of(window: Window, limit: int) -> Iterator[Window]:
+    """Split rows of compressed columns into parts whose words fit; those of text are small."""
+    words = sum(corpus.word_total() for corpus in window.corpora)
+    if WORD_BYTES * words <= working_bytes(limit) or window.height <= 1:
+        yield window
+        return
+    half = window.height // 2
+    for first, rows in ((0, half), (half, window.height - half)):
+        start = window.first + first
+        corpora = []
+        for corpus in window.corpora:
+            a, b = np.searchsorted(corpus.rows, [start, start + rows])
+            corpora.append(corpus.some(int(a), int(b)))
+        column = None if window.column is None else window.column.slice(first, rows)
+        yield from parts_of(Window(start, window.frame.slice(first, rows), tuple(corpora), column), limit)
 
 
 class KeptWords:

@@ -12,12 +12,13 @@ import polars as pl
 
 from polars_tadoc.analytics.cleaning.drop_repeats import Cuts, DropRepeatsRequest
 from polars_tadoc.analytics.cleaning.hits import PARTS
+from polars_tadoc.analytics.cleaning.kept_words import parts_of
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
 from polars_tadoc.analytics.cleaning.passages import Passages, PassageSearch
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, passages_frame
 from polars_tadoc.execute.labels import KeptLabels
 from polars_tadoc.execute.plan import CHECKPOINTED, add_source, require_always_the_same
-from polars_tadoc.execute.windows import Window, in_parts, question_of, windows_of
+from polars_tadoc.execute.windows import Window, question_of, windows_of
 from polars_tadoc.kernels.host.passages import runs
 from polars_tadoc.packed.pushdown import PackedQuestion
 from polars_tadoc.records import Checkpoint
@@ -67,7 +68,7 @@ class LimitedPlan:
     def windows(self) -> Iterator[Window]:
         """Yield the rows in parts whose words fit."""
         for window in windows_of(self.plan, self.column, self._others, self.limit):
-            yield from in_parts(window, self.limit)
+            yield from parts_of(window, self.limit)
 
     def passages(self, search: PassageSearch, kept: KeptLabels) -> Iterator[Passages]:
         """Yield the passages of all rows, block by block; keeps the labels of rows."""

@@ -12,7 +12,7 @@ import numpy as np
 from polars_tadoc.analytics.cleaning.hits import GRAM_BASE, LAYOUT, NO_WORDS, Hits
 from polars_tadoc.analytics.cleaning.kept_words import Block, KeptWords
 from polars_tadoc.execute.splits import working_bytes
-from polars_tadoc.execute.windows import Window, in_parts
+from polars_tadoc.execute.windows import Window
 from polars_tadoc.kernels.host.passages import distinct as kernels
 from polars_tadoc.kernels.host.passages import stretches
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
@@ -64,7 +64,7 @@ class PassageSearch:
         return {"call": self.call, "length": self.length, **(self.morphism or Morphism()).described}
 
     def stream(self, windows: Iterable[Window], limit: int, checkpoint: Checkpoint | None = None) -> Iterator[Passages]:
-        """Read the rows of a plan, then yield their passages, block by block; memory does not grow with the rows.
+        """Read the rows of a plan, then yield their passages, window by window; memory does not grow with the rows.
 
         Raises
         ------
@@ -81,9 +81,8 @@ class PassageSearch:
             spill = stack.enter_context(Spill(LAYOUT, room, self.call, checkpoint))
             words = KeptWords(self.call, folder, limit)
             for window in windows:
-                for part in in_parts(window, limit):
-                    words.add(part, self.tokenizer, self.morphism)
-                    give_back_memory(limit // GROWN_SHARE)
+                words.add(window, self.tokenizer, self.morphism)
+                give_back_memory(limit // GROWN_SHARE)
             Hits(words, grams, limit, folder, spill, self.call).find()
             records = _ByRow(spill.merged(batch=BATCH))
             for block in words.blocks:
