@@ -50,6 +50,7 @@ def spark_session(folder: Path, **options: str) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     known = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # small work: a quick start
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",

@@ -48,8 +48,10 @@ print(*sorted({"pandas", "numba.misc.gdb_hook"} & sys.modules.keys()))
 def test_calls_import_neither_pandas_nor_what_compiles() -> None:
     """Pandas takes 35 MB and a second in which an interrupt is lost; what Numba compiles with, 60 MB and half one."""
     command = [sys.executable, "-c", CALLS]
-    subprocess.run(command, capture_output=True, check=True)  # kernels that are in no cache are compiled
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "\n"
+    for _ in range(2):  # the first process compiles kernels that are in no cache
+        if (imported := subprocess.run(command, capture_output=True, text=True, check=True).stdout) == "\n":
+            break
+    assert imported == "\n"
 
 
 def test_arrays() -> None:

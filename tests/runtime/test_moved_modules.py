@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -81,9 +82,24 @@ def test_expressions(name: str) -> None:
         assert found.equals(expected)
 
 
+EACH = """
+import os, pathlib, pickle, sys
+import numba, polars, pyarrow  # once, for all
+for path in sys.argv[1:]:
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0, path
+    else:
+        assert not any(name.startswith("polars_tadoc") for name in sys.modules)
+        import polars_tadoc
+        pickle.loads(pathlib.Path(path).read_bytes())
+        print(path, flush=True)
+        os._exit(0)
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.pickle")))
-def test_in_a_fresh_process(name: str) -> None:
-    path = str(FOLDER / f"{name}.pickle")
-    code = f"import pathlib, pickle, polars_tadoc; pickle.loads(pathlib.Path({path!r}).read_bytes())"
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_in_fresh_processes() -> None:
+    paths = sorted(map(str, FOLDER.glob("*.pickle")))
+    command = [sys.executable, "-W", "error", "-c", EACH, *paths]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines() == paths

@@ -135,7 +135,7 @@ import polars_tadoc as tadoc
 
 tadoc.Config.set(threads=4)
 words = [f"equal_beginnings_of_words_{number}" for number in range(40_000)]
-rows = pl.DataFrame({"text": [" ".join(words[first::400] * 40) for first in range(400)]})
+rows = pl.DataFrame({"text": [" ".join(words[first::400] * 10) for first in range(400)]})
 chunks = pl.concat([rows, rows], rechunk=False)
 how = {"rows_per_grammar": 400}
 if sys.argv[1] == "like":

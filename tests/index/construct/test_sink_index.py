@@ -141,16 +141,21 @@ def assert_same_files(sunk: Path, saved: Path) -> None:
         assert text.tadoc.decompress().equals(expected.tadoc.decompress())  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("form", ["packed", "packed with nulls", "rows", "shuffled", "few", "none"])
+FORMS = ("packed", "packed with nulls", "rows", "shuffled", "few", "none")
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"id": "name", "metadata": ["year", "kind"], "lowercase": True},
+    {"metadata": ["name"], "store": False, "stopwords": ["a"]},
+]
+
+
 @pytest.mark.parametrize(
-    "how",
-    [
-        {},
-        {"id": "name", "metadata": ["year", "kind"], "lowercase": True},
-        {"metadata": ["name"], "store": False, "stopwords": ["a"]},
+    ("form", "how", "codec"),
+    [  # every pair of form, options and codec
+        (form, how, list(CODECS)[(place + turn) % len(CODECS)])
+        for place, form in enumerate(FORMS)
+        for turn, how in enumerate(OPTIONS)
     ],
-    ids=["plain", "id", "without text"],
 )
 def test_the_saved_index_is_the_one_built_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str, form: str, how: dict[str, Any]
