@@ -117,7 +117,7 @@ class CountsWords(Analytic[WordCounts, Selection]):
 
         def count(start: int, stop: int, engine: Engine) -> WordCounts:
             strings, counts = engine.kernels.count_text_words(text[start:stop], tokenizer)
-            words = Vocabulary(strings)
+            words = Vocabulary.ordered(strings)
             if morphism is not None:
                 image = morphism.apply(words.series)
                 words, counts = image.words, engine.kernels.map_counts(counts, image.ids, len(image.words))

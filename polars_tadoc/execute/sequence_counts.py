@@ -120,7 +120,7 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
         if found is None:
             return None
         strings, ids, counts = found
-        made: Counts = self.made(Vocabulary(strings), ids, counts)
+        made: Counts = self.made(Vocabulary.ordered(strings), ids, counts)
         return made
 
     def merge(self, partials: Sequence[Counts]) -> Counts:

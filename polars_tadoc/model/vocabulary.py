@@ -41,6 +41,14 @@ class Vocabulary:
         strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
         return cls(strings)
 
+    @classmethod
+    def ordered(cls, strings: pa.LargeStringArray) -> Vocabulary:
+        """Return words that are in code point order, so that nobody needs to find out."""
+        made = cls(strings)
+        made.rank = made.by_rank = np.arange(len(strings), dtype=np.uint32)
+        made.ascending = np.ones(max(len(strings) - 1, 0), np.bool_)
+        return made
+
     def __len__(self) -> int:
         return len(self.strings)
 
@@ -123,10 +131,7 @@ class Vocabulary:
         """The same words numbered in code point order; the vocabulary itself if it is."""
         if self.ascending.all():
             return self
-        made = Vocabulary(self.strings.take(lent(self.by_rank)))
-        made.rank = made.by_rank = np.arange(len(self), dtype=np.uint32)
-        made.ascending = np.ones(len(self) - 1, np.bool_)
-        return made
+        return Vocabulary.ordered(self.strings.take(lent(self.by_rank)))
 
     def rank_of(self, ids: UInt32) -> UInt32:
         """Return ranks that order the given words by code point; ranks the whole vocabulary only for many words."""

@@ -82,7 +82,7 @@ def _choice(engine: Engine, morphism: Morphism | None, dictionary: Dictionary | 
     """Combine a morphism of words with a dictionary."""
 
     def choose(strings: pa.LargeStringArray) -> tuple[Vocabulary, UInt32 | None]:
-        words = Vocabulary(strings)
+        words = Vocabulary.ordered(strings)
         if morphism is None and dictionary is None:
             return words, None
         ids = np.arange(len(words), dtype=np.uint32)
