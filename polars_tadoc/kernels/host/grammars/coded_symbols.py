@@ -79,6 +79,7 @@ def shapes_of(offsets: Int64, data: UInt8, shapes: UInt8) -> None:
         shapes[word] = 0 if digits == 0 else min(length, 16) + (0 if digits == length else 16)
 
 
+@polled
 @njit
 def order_of_first_use(
     words: int,
@@ -100,7 +101,7 @@ def order_of_first_use(
     for shape in range(SHAPES):
         shape_ends[shape + 1] += shape_ends[shape]
     rules = len(rule_offsets) - 1
-    found_words, found_rules = 0, 0
+    found_words, found_rules, events, began = 0, 0, 0, interrupts()
     following = np.empty(rules + 1, np.int64)
     ends = np.empty(rules + 1, np.int64)
     for s in range(len(numbers)):
@@ -110,6 +111,9 @@ def order_of_first_use(
         depth = 0
         symbol = nb.int64(roots[at])
         while True:
+            events += 1
+            if events & _POLL == 0 and interrupts() != began:
+                return found_words, found_rules
             if numbers[symbol] != _NO_SYMBOL:
                 uses[symbol] += nb.uint32(1)
             elif symbol < words:
@@ -137,23 +141,28 @@ def weigh(words: int, order: UInt32, rule_starts: UInt32, bodies: UInt32, roots:
     """Count how often each symbol occurs in the rows, expanded; ``order`` has each rule after those in its body."""
     began = interrupts()
     for at in range(len(roots)):
+        if at & _POLL == 0 and interrupts() != began:
+            return
         weights[roots[at]] += nb.uint64(1)
     for i in range(len(order) - 1, -1, -1):
-        if i & _POLL == 0 and interrupts() != began:
-            return
         weight = weights[words + order[i]]
         for at in range(nb.int64(rule_starts[order[i]]), nb.int64(rule_starts[order[i] + 1])):
+            if at & _POLL == 0 and interrupts() != began:  # places of all rules together: short ones, too
+                return
             weights[bodies[at]] += weight
 
 
+@polled
 @njit
 def have_levels(words: int, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> bool:
     """Tell whether each rule's level is one more than the highest level among the rules in its body."""
-    heights = np.zeros(len(rule_offsets) - 1, np.uint32)
+    heights, began = np.zeros(len(rule_offsets) - 1, np.uint32), interrupts()
     for level in range(len(level_offsets) - 1):
         for rule in range(nb.int64(level_offsets[level]), nb.int64(level_offsets[level + 1])):
             height = nb.uint32(0)
             for at in range(nb.int64(rule_offsets[rule]), nb.int64(rule_offsets[rule + 1])):
+                if at & _POLL == 0 and interrupts() != began:
+                    return False
                 if symbols[at] >= words:
                     height = max(height, heights[symbols[at] - words])
             if height != level:
@@ -226,10 +235,10 @@ def renumber(
     out = nb.int64(0)
     began = interrupts()
     for i in range(len(order)):
-        if i & _POLL == 0 and interrupts() != began:
-            return
         rule_offsets[i] = out
         for at in range(nb.int64(rule_starts[order[i]]), nb.int64(rule_starts[order[i] + 1])):
+            if at & _POLL == 0 and interrupts() != began:
+                return
             symbols[out] = numbers[bodies[at]]
             out += 1
     rule_offsets[len(order)] = out
@@ -276,6 +285,7 @@ def _learn(predicted: UInt32, sureness: UInt8, at: int, code: int) -> None:
         sureness[at] = 1
 
 
+@polled
 @njit
 def plan(
     words: int,
@@ -315,7 +325,7 @@ def plan(
     predicted = np.full(2 * (mask + 1), _NO_SYMBOL, np.uint32)
     sureness = np.zeros(2 * (mask + 1), np.uint8)
     hits = np.full(128, 2048, np.uint32)
-    coded, placed, hit_count = 0, 0, 0
+    coded, placed, hit_count, events, began = 0, 0, 0, 0, interrupts()
     before, last, context, history = nb.int64(0), nb.int64(0), 0, 0
     top = nb.int64(words + rules)
     for d in range(len(root_offsets) - 1):
@@ -323,6 +333,9 @@ def plan(
         depth = 0
         while True:
             ending = False
+            events += 1
+            if events & _POLL == 0 and interrupts() != began:
+                return coded, placed, hit_count
             if depth > 0:
                 symbol = nb.int64(symbols[following[depth - 1]])
                 following[depth - 1] += 1
