@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from polars_tadoc.model import column
     from polars_tadoc.model.corpus import Corpus
     from polars_tadoc.model.grammar import Grammar
+    from polars_tadoc.model.stop_words import stop_words
     from polars_tadoc.namespaces.typed import of
     from polars_tadoc.packed.partition import PACKED_DTYPE, is_packed
     from polars_tadoc.packed.scan import scan_packed
@@ -126,6 +127,7 @@ _PLACES = {
     "scan_parquet": "packed.scan_parquet",
     "sequence_count": "analytics.sequence_count",
     "sort": "analytics.sort",
+    "stop_words": "model.stop_words",
     "tail": "rows.extract",
     "term_vector": "analytics.term_vector",
     "tfidf": "analytics.tfidf",
@@ -197,6 +199,7 @@ __all__ = [
     "scan_parquet",
     "sequence_count",
     "sort",
+    "stop_words",
     "tail",
     "term_vector",
     "testing",

@@ -188,7 +188,7 @@ def word_count(column: pl.Series, **options: Unpack[TopOptions]) -> pa.Table:
     lowercase
         Whether to lower-case words (after ``normalize``) and stop words.
     stopwords
-        Words to drop, compared after ``normalize`` and lower-casing.
+        Words to drop, compared after ``normalize`` and lower-casing; or the name of a language (:func:`stop_words`).
     strategy
         "auto", "top_down" or "bottom_up": direction in which rules are traversed; results are equal.
     tokenizer

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.host.rows.query_words import NOT_ALONE
 from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.model.stop_words import languages, stop_words
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_text
 from polars_tadoc.runtime.array_types import UInt32
@@ -98,7 +99,8 @@ class Morphism:
         Raises
         ------
         TypeError
-            ``normalize`` is not an expression, ``lowercase`` not a bool or ``stopwords`` not a list of strings.
+            ``normalize`` is not an expression, ``lowercase`` not a bool, or ``stopwords`` neither a list of strings nor
+            the name of a language.
         ValueError
             ``normalize`` reads columns instead of ``pl.element()``.
 
@@ -119,10 +121,13 @@ class Morphism:
         if not isinstance(lowercase, bool):
             raise TypeError(f"lowercase={lowercase!r} must be True or False")
         if isinstance(stopwords, str):
-            advice = f'["{stopwords}"]'
-            if stopwords == "english":  # as in scikit-learn
-                advice = "from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS has one for English"
-            raise TypeError(f"stopwords={stopwords!r} is one string; pass a list of words: {advice}")
+            if stopwords not in languages():
+                known = '", "'.join(languages())
+                raise TypeError(
+                    f"stopwords={stopwords!r} is one string; pass a list of words: [{stopwords!r}], or the name of a "
+                    f'language: "{known}"'
+                )
+            stopwords = stop_words(stopwords)
         if stopwords is not None and not isinstance(stopwords, Iterable):
             raise TypeError(f"stopwords={stopwords!r} is not a list of words")
         words = frozenset(() if stopwords is None else stopwords)

@@ -55,7 +55,7 @@ def count_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOptions
     lowercase
         Whether to lower-case words (after ``normalize``) and stop words.
     stopwords
-        Words to drop, compared after ``normalize`` and lower-casing.
+        Words to drop, compared after ``normalize`` and lower-casing; or the name of a language (:func:`stop_words`).
 
     Raises
     ------

@@ -41,7 +41,7 @@ class PassageSet:
     lowercase
         Whether to lower-case words (after ``normalize``) and stop words.
     stopwords
-        Words to drop, compared after ``normalize`` and lower-casing.
+        Words to drop, compared after ``normalize`` and lower-casing; or the name of a language (:func:`stop_words`).
     tokenizer
         Cuts plain text into words, as for ``compress``; "words" by default.
 

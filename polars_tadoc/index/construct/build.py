@@ -94,7 +94,7 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     lowercase
         Convert words to lower case after ``normalize``, and also the stop words.
     stopwords
-        Words to drop, compared after ``normalize`` and lower-casing.
+        Words to drop, compared after ``normalize`` and lower-casing; or the name of a language (:func:`stop_words`).
     metadata
         One row per row of the column, for filters.
     store
