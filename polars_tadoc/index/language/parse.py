@@ -31,6 +31,9 @@ from polars_tadoc.index.language.tree import (
 MAX_DEPTH: Final = 30
 """Nested parentheses; deeper ones are text."""
 
+MAX_PATTERN: Final = 100
+"""Characters of a word with wildcards or ``~``; longer ones are text."""
+
 MARKS: Final = b'"*?~^:+-'
 """A query without these bytes and without capital operators has no syntax."""
 
@@ -215,6 +218,9 @@ class _Tokens:
         """Read a word with its marks."""
         if found := _FACTOR.fullmatch(text):
             return Boost(self._word(at, found[1]), float(found[2])) if "^" not in found[1] else Word(text)
+        if len(text) > MAX_PATTERN and set(text) & set("*?~"):
+            self._odd(at, f"a word with wildcards or ~ has more than {MAX_PATTERN} characters")
+            return Word(text)
         if found := _EDITS.fullmatch(text):
             return Fuzzy(found[1], min(int(found[2]), 2) if found[2] and not found[3] else None)
         if "^" in text or "~" in text:
@@ -293,16 +299,16 @@ class _Parser:
         return modifier, self._near()
 
     def _near(self) -> Node:
-        node = self._operand()
+        node, words, distance = self._operand(), list[str](), 0
         while self._kind() == "NEAR" and self._kind(1) == "part":
-            other, distance = self._tokens[self._at + 1].node, int(self._tokens[self._at].number)
-            if not isinstance(node, Word | Near) or not isinstance(other, Word):
+            other = self._tokens[self._at + 1].node
+            if not isinstance(node, Word) or not isinstance(other, Word):
                 self._odd("NEAR joins words only")
                 break
-            words = node.words if isinstance(node, Near) else (node.text,)
-            node = Near((*words, other.text), max(distance, node.distance if isinstance(node, Near) else 0))
+            words.append(other.text)
+            distance = max(distance, int(self._tokens[self._at].number))
             self._at += 2
-        return node
+        return Near((node.text, *words), distance) if words and isinstance(node, Word) else node
 
     def _operand(self) -> Node:
         """Read a part, a group or a field; an operator here is a word."""

@@ -20,6 +20,9 @@ from polars_tadoc.runtime.array_types import Int64
 MAX_WORDS = 50
 """Maximum words that replace a pattern or a misspelled word (Lucene's number)."""
 
+LONGEST = 1_000
+"""Characters of a word that is looked up by its spelling."""
+
 SHORT, LONG = 3, 6
 """Fuzzy words of fewer characters than ``SHORT`` allow no edit, of fewer than ``LONG`` one, others two (as in
 Elasticsearch)."""
@@ -47,6 +50,8 @@ def alike(index: Collection, word: str, edits: int | None, most: int = MAX_WORDS
     The order is by edits, then by descending document frequency, then by word. ``edits=None`` allows as many as suit
     the word's length.
     """
+    if len(word) > LONGEST:
+        return []
     if edits is None:
         edits = 0 if len(word) < SHORT else 1 if len(word) < LONG else 2
     return _best([_spell(one, word, edits) for one in index.segments], most)

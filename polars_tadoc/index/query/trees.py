@@ -48,6 +48,9 @@ from polars_tadoc.runtime.array_types import Bools, Float64, Int64, UInt32
 BY_MODE, ANY, ALL = -1, 0, 1
 """How the lists of a query are joined: as the search's mode says, or in this way."""
 
+MAX_SLOPPY = 64
+"""Maximum words of a phrase with ``~``; longer phrases are exact."""
+
 MAX_FACTOR = 1e6
 """Weights are multiplied by this at most."""
 
@@ -107,6 +110,7 @@ class _Resolver:
         self.conditions = Conditions(index.stored.metadata)
         self.trees = {query: fields_at_leaves(tree) for query, tree in trees.items()}
         self.units: dict[Unit, int] = {}
+        self._replaced: dict[tuple[Pattern | Fuzzy, float], Resolved] = {}
         texts = list(dict.fromkeys(text for tree in self.trees.values() for text in self._texts(tree)))
         analyzed = index.analyzer.analyze(texts)
         strings, numbers, offsets = analyzed.strings(), analyzed.words.tolist(), analyzed.offsets.tolist()
@@ -145,7 +149,7 @@ class _Resolver:
         if isinstance(node, Sequence):
             return self._sequence(node, factor)
         if isinstance(node, Pattern):
-            return self._any(tuple(word for word, _ in matching(self._index, image_of(self._index, node.text))), factor)
+            return self._expanded(node, node.text, factor)
         if isinstance(node, Field):
             number = self.conditions.number(node.name, node.node)
             if number is not None:
@@ -157,18 +161,27 @@ class _Resolver:
         if isinstance(node, Phrase):
             return self._leaf(Unit(words, node.slop), factor)
         if isinstance(node, Fuzzy) and len(words) == 1:
-            return self._any(tuple(word for word, _, _ in alike(self._index, words[0], node.edits)), factor)
+            return self._expanded(node, words[0], factor)
         found = [self._leaf(Unit((word,)), factor) for word in words]
         return _some(found) if is_loose and not self._requires else _all(found)
 
     def _leaf(self, unit: Unit, factor: float) -> Leaf | None:
         if not unit.words:
             return None
-        unit = Unit(unit.words) if len(unit.words) == 1 else unit
+        if len(unit.words) == 1 or (unit.is_ordered and len(unit.words) > MAX_SLOPPY):
+            unit = Unit(unit.words)
         return Leaf(self.units.setdefault(unit, len(self.units)), factor)
 
-    def _any(self, words: tuple[str, ...], factor: float) -> Resolved:
-        return _some([self._leaf(Unit((word,)), factor) for word in words]) or Some(())
+    def _expanded(self, node: Pattern | Fuzzy, text: str, factor: float) -> Resolved:
+        """Join the words that replace a pattern or a misspelled word; each is looked up once for a batch."""
+        key, index = (node, factor), self._index
+        if key not in self._replaced:
+            if isinstance(node, Pattern):
+                words = [word for word, _ in matching(index, image_of(index, text))]
+            else:
+                words = [word for word, _, _ in alike(index, text, node.edits)]
+            self._replaced[key] = _some([self._leaf(Unit((word,)), factor) for word in words]) or Some(())
+        return self._replaced[key]
 
     def _sequence(self, node: Sequence, factor: float) -> Resolved | None:
         required: list[Resolved | None] = []

@@ -88,6 +88,8 @@ TEXT = {
     "a^ b~~ c^x": row("a^", "b~~", "c^x"),
     "a NEAR b NEAR/ c": row("a", "NEAR", "b", "NEAR/", "c"),
     "()": Sequence(()),
+    "?" * 100 + "a": Word("?" * 100 + "a"),
+    "a" * 100 + "~": Word("a" * 100 + "~"),
     "\x00 \ufeff\x1f": row("\x00", "\ufeff"),
 }
 """What looks like syntax and is text."""

@@ -258,6 +258,27 @@ def test_words_that_are_spelled_alike(words: set[str], word: str, edits: int) ->
     assert list(zip(found[:count].tolist(), distances[:count].tolist(), strict=True)) == wanted
 
 
+LONG = [
+    "?" * 5000 + "a",
+    "a*" * 5000,
+    "a" * 5000 + "~2",
+    "null NEAR/1 " * 2000 + "null",
+    '"' + "null " * 2000 + '"~3',
+    "+null " * 2000,
+    "nul* " * 500,
+    "nul~^2 -" * 500 + "x",
+    "((null " * 1000,
+    "year:[" * 2000,
+    "null^9999" * 999,
+]
+
+
+@pytest.mark.parametrize("number", range(len(LONG)))
+def test_long_queries_are_answered(number: int) -> None:
+    INDEX.search(LONG[number])
+    INDEX.did_you_mean(LONG[number])
+
+
 @given(query=mistakes)
 def test_mistakes_are_answered(query: str) -> None:
     INDEX.search([query, "null"], mode="and_or")
