@@ -291,9 +291,11 @@ def test_what_is_only_compared_is_not_kept() -> None:
 @pytest.mark.parametrize("name", ["logs_dmesg", "docs_peps", "multi_cldr_annotations"])
 def test_corpora(name: str, corpus: Callable[[str], pl.DataFrame]) -> None:
     text = corpus(name)["text"].head(2000)
-    column = tadoc.compress(text.head(1000))
+    text = text.filter(text.str.len_bytes().cum_sum() < 1_000_000)
+    half = text.head(len(text) // 2)
+    column = tadoc.compress(half)
     got = like(text, column)
-    assert tadoc.decompress(pl.concat([column, got])).equals(pl.concat([text.head(1000), text]))
+    assert tadoc.decompress(pl.concat([column, got])).equals(pl.concat([half, text]))
 
 
 def test_like_a_column_of_the_empty_regex() -> None:

@@ -230,10 +230,10 @@ def shift(numbers: dict[str, int], off: tuple[int, ...]) -> None:
 def test_what_is_not_verified_does_no_harm() -> None:
     """In a process of its own: a wild read would end it."""
     done = subprocess.run(
-        [sys.executable, "-c", HARM, str(FLIPS)], capture_output=True, text=True, timeout=500, check=False
+        [sys.executable, "-c", HARM, str(FLIPS // 4)], capture_output=True, text=True, timeout=500, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout.removeprefix("used ")) > FLIPS
+    assert int(done.stdout.removeprefix("used ")) > FLIPS // 4
 
 
 def test_text_is_never_stored_wrong() -> None:
