@@ -55,6 +55,7 @@ def test_every_analytic_is_a_count_or_a_weight() -> None:
     assert own == ["min_count"]
     assert both == ["normalize", "lowercase", "stopwords", "strategy", "engine"]
     others = {"info", "parquet_info", "explain", "calibrate", "twig_filter"}  # they count no words
+    others |= {"collocations", "concordance"}  # pairs and places of words, with options of their own
     analytics = {
         name for name in tadoc.__all__ if getattr(getattr(tadoc, name), "__module__", "").endswith(f".analytics.{name}")
     }
