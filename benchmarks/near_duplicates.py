@@ -104,7 +104,7 @@ def sign(rows: list[str], repeat: int) -> None:
         step = datatrove.MinhashDedupSignature("/nowhere", config)
 
         def one_by_one() -> None:
-            for row in strings:
+            for row in encoded:
                 step.get_signature(np.fromiter(map(step._hash_func, row), np.uint64).reshape(-1, 1))
 
         contenders["datatrove"] = one_by_one
