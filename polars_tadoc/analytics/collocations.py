@@ -29,7 +29,7 @@ from polars_tadoc.traversal.options import MAX_WORDS, require_min_count, require
 MEASURES = ("npmi", "pmi", "llr", "t")
 SCHEMA = pl.Schema({"word": pl.String, "other": pl.String, "count": pl.UInt64, "score": pl.Float64})
 
-LISTED = 1 << 25
+LISTED = 1 << 23
 """Pairs that are listed and sorted at once, or those of one word if there are more."""
 
 
