@@ -26,6 +26,7 @@ from polars_tadoc.kernels.repair.pairs_cpu import (
     hash_pair,
     key_and_bucket,
     list_alive,
+    slot_of,
 )
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetch
@@ -240,11 +241,11 @@ def assign_rules(
             return known
         prefetch(sequence, nb.int64(places[min(k + 2 * AHEAD, last)] >> _32))
         ahead = nb.int64(places[min(k + AHEAD, last)] >> _32)
-        prefetch(index, nb.int64(hash_pair(sequence[ahead], sequence[ahead + 1]) & mask))
+        prefetch(index, nb.int64(slot_of(hash_pair(sequence[ahead], sequence[ahead + 1]), mask)))
         entry = nb.int64(places[k] & _LOW)
         place = nb.int64(places[k] >> _32)
         first, second = sequence[place], sequence[place + 1]
-        s = nb.int64(hash_pair(first, second) & mask)
+        s = nb.int64(slot_of(hash_pair(first, second), mask))
         while True:
             rule = nb.int64(index[s]) - 1
             if rule < 0:
@@ -266,7 +267,7 @@ def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
     """Insert the existing rules into an empty, larger index."""
     mask = nb.uint64(len(index) - 1)
     for rule in range(known):
-        s = nb.int64(hash_pair(left[rule], right[rule]) & mask)
+        s = nb.int64(slot_of(hash_pair(left[rule], right[rule]), mask))
         while index[s] != 0:
             s = (s + 1) & nb.int64(mask)
         index[s] = rule + 1

@@ -21,6 +21,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner
+from polars_tadoc.runtime.secret import first_secret
 
 DEAD, ALIVE, SELECTED = 0, 1, 2
 """State of a position: whether the pair that starts there may still occur twice, or is to be replaced."""
@@ -82,8 +83,8 @@ def key_and_bucket(left: int, right: int, split: Split) -> Any:
 
 @njit(inline="always")
 def slot_of(key: int, mask: int) -> Any:
-    """Return the first slot of a key."""
-    return ((nb.uint64(key) * _K2) >> _32) & mask
+    """Return the first slot of a key, which differs between processes: no text can have pairs that share one."""
+    return ((nb.uint64(key) * first_secret()) >> _32) & mask
 
 
 @inner

@@ -20,6 +20,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.secret import first_secret
 
 FIELDS = 3
 SYMBOL, BEFORE, AFTER = range(FIELDS)
@@ -47,7 +48,7 @@ The stack of pending positions follows.
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW = np.uint64(0xFFFFFFFF)
 _1, _32 = np.uint64(1), np.uint64(32)
-_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_K1 = np.uint64(0x9E3779B97F4A7C15)
 
 
 @inner
@@ -66,7 +67,7 @@ def _link(nodes: Any, before: int, after: int) -> None:
 def _tag(left: int, right: int) -> Any:
     """Return 32 bits of hash; the low ones are the digram's slot in the table."""
     h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
-    return ((h ^ (h >> _32)) * _K2) >> _32
+    return ((h ^ (h >> _32)) * first_secret()) >> _32
 
 
 @inner

@@ -8,6 +8,7 @@ import pytest
 
 from polars_tadoc.kernels.host.sequences import hash_counts
 from polars_tadoc.kernels.primitives.keyed_hash import keyed, keyed_more
+from polars_tadoc.kernels.repair import pairs_cpu
 from polars_tadoc.kernels.tokenize import tokenize_cpu
 from polars_tadoc.runtime.jit import kernel
 
@@ -72,3 +73,9 @@ def test_sequences_that_shared_a_slot_do_not() -> None:
     found = [hash_counts.hashed(key) for key in keys]
     assert len({h >> 44 for h in found}) > 0.9 * MANY
     assert [hash_counts._unhashed(np.uint64(h)) for h in found] == keys.tolist()
+
+
+def test_pairs_that_shared_a_slot_do_not() -> None:
+    keys = (np.arange(MANY, dtype=np.uint64) + (np.uint64(5) << _32)) * np.uint64(pow(int(K2), -1, 1 << 64))
+    assert len(np.unique((keys * K2) >> _32)) == 1
+    assert len({pairs_cpu.slot_of(key, (1 << 24) - 1) for key in keys}) > 0.9 * MANY
