@@ -141,7 +141,7 @@ def test_options_are_those_of_the_function(accessor: type) -> None:
             assert given.pop("memory_limit") == ("int | str | None", None)
         if accessor is TadocLazyFrame and name in STREAMED:
             assert given.pop("checkpoint") == ("str | os.PathLike[str] | None", None)
-        if accessor is not TadocExpr and name in STREAMED and name != "twig_filter":
+        if accessor is not TadocExpr and name in REQUESTS:
             assert given.pop("words") == ("WordForm", "string")
         assert given == expected((FUNCTIONS | ROW_BY_ROW)[name]), name
 
