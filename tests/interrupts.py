@@ -372,6 +372,15 @@ CALLS: dict[str, Kind] = {
     "ranked_inverted_index of text, sink": _sunk(
         _lazy_plain, lambda lf: lf.tadoc.ranked_inverted_index("text", memory_limit="300MB"), 60_000
     ),
+    "repeats of text, sink": _sunk(
+        _lazy_plain, lambda lf: lf.tadoc.repeats("text", length=10, memory_limit="300MB"), 60_000
+    ),
+    "drop_repeats, sink": Kind(
+        _scan,
+        lambda lf, path: lf.tadoc.drop_repeats(length=10, memory_limit="300MB").tadoc.sink_packed(path),
+        60_000,
+        _of_packed,
+    ),
     "decompress, sink": Kind(
         _scan, lambda lf, path: lf.tadoc.decompress("text").tadoc.sink_parquet(path), 200_000, _of_text
     ),

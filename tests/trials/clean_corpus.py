@@ -103,11 +103,12 @@ def run(folder: Path, size: str) -> None:
     near(pages)
 
     tests = pl.Series(
-        [" ".join(own[3 : 3 + LENGTH]) for own in words[:: max(1, len(words) // 50)] if len(own) > LENGTH]
+        [" ".join(own[3 : 3 + LENGTH]) for own in words[:: max(1, len(words) // 50)] if len(own) >= 3 + LENGTH]
     )
     tadoc.PassageSet(tests, length=LENGTH).save(folder / "tests")
     pages.write_parquet(folder / "pages.parquet")
     command = [sys.executable, "-c", IN_A_NEW_PROCESS, str(folder / "tests"), str(folder / "pages.parquet")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    expected = [page for page, own in enumerate(words) if any(f" {test} " in f" {' '.join(own)} " for test in tests)]
+    lines = everything.split("\n")  # a line per page
+    expected = [page for page, line in enumerate(lines) if any(f" {test} " in line for test in tests)]
     assert json.loads(done.stdout) == [expected, len(expected)]
