@@ -112,6 +112,7 @@ class Evaluation:
     def __init__(self, size: int, documents_of: Callable[[int], UInt32], masks: list[UInt32]) -> None:
         self._size, self._documents_of, self._masks = size, documents_of, masks
         self._found: dict[int, Documents] = {}
+        self._inside: dict[tuple[int, ...], Bools | None] = {}
 
     def matches(self, node: Resolved) -> Documents:
         """Return the documents that match."""
@@ -135,8 +136,8 @@ class Evaluation:
         return Documents(numbers, is_complement != isinstance(node, Some))
 
     def _intersect(self, parts: list[Documents]) -> Documents:
-        inside = sorted((own for own, is_complement in parts if not is_complement), key=len)
-        outside = [own for own, is_complement in parts if is_complement]
+        inside = sorted({id(own): own for own, is_complement in parts if not is_complement}.values(), key=len)
+        outside = [*{id(own): own for own, is_complement in parts if is_complement}.values()]
         if not inside:
             return Documents(self._unite(outside), True)
         found = inside[0]
@@ -181,11 +182,14 @@ class Evaluation:
 
     def _counted(self, node: Resolved, around: list[Documents]) -> Iterator[Bools | None]:
         if isinstance(node, Leaf):
-            own, kept = self._documents_of(node.item), None
-            for numbers, is_complement in around:
-                inside = self._is_in(own, numbers) != is_complement
-                kept = inside if kept is None else kept & inside
-            yield kept
+            key = node.item, *(id(numbers) for numbers, _ in around)  # a query may repeat a word many times
+            if key not in self._inside:
+                own, kept = self._documents_of(node.item), None
+                for numbers, is_complement in around:
+                    inside = self._is_in(own, numbers) != is_complement
+                    kept = inside if kept is None else kept & inside
+                self._inside[key] = kept
+            yield self._inside[key]
         elif isinstance(node, Some):
             for part in node.nodes:
                 yield from self._counted(part, around)

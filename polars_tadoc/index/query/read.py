@@ -100,7 +100,9 @@ def _asked(texts: str | pl.Series, syntax: str) -> list[int]:
 def has_marks(data: bytes) -> bool:
     """Tell whether a query may have syntax, fast."""
     is_marked = len(data.translate(None, MARKS)) != len(data)
-    return is_marked or b"AND" in data or b"OR" in data or b"NOT" in data or b"NEAR/" in data
+    if is_marked or data.islower():
+        return is_marked
+    return b"AND" in data or b"OR" in data or b"NOT" in data or b"NEAR/" in data
 
 
 _MARKED = np.zeros(256, np.bool_)
