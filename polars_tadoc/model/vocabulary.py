@@ -43,7 +43,7 @@ class Vocabulary:
 
     @classmethod
     def ordered(cls, strings: pa.LargeStringArray) -> Vocabulary:
-        """Return words that are in code point order, so that nobody needs to find out."""
+        """Return words that are known to be in code point order."""
         made = cls(strings)
         made.rank = made.by_rank = np.arange(len(strings), dtype=np.uint32)
         made.ascending = np.ones(max(len(strings) - 1, 0), np.bool_)

@@ -1,6 +1,6 @@
 """Hashes with this process's random numbers, by multiplications whose halves are combined.
 
-As in wyhash (Wang Yi) and foldhash: without the random numbers, nobody can make keys that collide.
+As in wyhash (Wang Yi) and foldhash: keys that collide cannot be made without the random numbers.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from numba import types
@@ -111,7 +112,8 @@ def _copy(path: Path, target: Path) -> None:
 def _kernels_of(path: Path, entry: Entry) -> list[Any]:
     """Return the current kernels of an entry."""
     known = signatures.kernels().get(f"{entry.module.rpartition('.')[2]}.{entry.qualname}", [])
-    functions = [(one, getattr(one, "py_func", one)) for one in known if not isinstance(one, type)]
+    functions = [(one, getattr(one, "py_func", one)) for one in known]  # intrinsics are none
+    functions = [(one, function) for one, function in functions if isinstance(function, FunctionType)]
     is_callback = entry.is_callback
     return [
         one for one, function in functions if KernelCache(function, is_callback=is_callback).is_current(path, entry)
