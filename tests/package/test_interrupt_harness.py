@@ -29,6 +29,7 @@ SHORT = {
     "contains_any": "count_phrase",
     "contains_phrase": "count_phrase",
     "token_count": "reads lengths",
+    "stop_words": "reads a list",
     "calibrate": "half a second of small calls",
 }
 """Calls that the harness leaves out: why, or which of its calls does the same."""

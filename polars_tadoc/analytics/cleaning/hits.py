@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from polars_tadoc.analytics.cleaning.kept_words import Block, KeptWords
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords
@@ -29,6 +28,7 @@ from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records import Spill, SpillFolder
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.arrow_arrays import strings
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
@@ -60,7 +60,7 @@ SPARE = 0.9
 
 RECORD = np.dtype([("key", np.uint64), ("place", np.uint32), ("size", np.uint32)])
 
-NO_WORDS: Any = pa.array([], pa.large_string())
+NO_WORDS: Any = strings([])
 
 _NONE = np.zeros(0, np.uint32)
 
