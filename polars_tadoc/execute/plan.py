@@ -20,7 +20,7 @@ from polars_tadoc.execute.fitting import require_row_numbers, suits_gpu
 from polars_tadoc.execute.labels import KeptLabels
 from polars_tadoc.execute.limited import Limited
 from polars_tadoc.execute.stream import stream_result
-from polars_tadoc.execute.windows import packed_windows, plan_windows, read_ahead_windows
+from polars_tadoc.execute.windows import packed_windows, plan_windows, question_of, read_ahead_windows
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.packed.pushdown import PackedQuestion, most_partitions, packed_question
 from polars_tadoc.records import Checkpoint
@@ -117,6 +117,15 @@ def ask(
     if limit is None:
         return read_columns(plan, analytic, column, labels, schema)
     return stream_columns(plan, analytic, column, labels, limit, schema)
+
+
+def checkpointed_question(plan: pl.LazyFrame, column: str, others: list[str], call: str) -> PackedQuestion:
+    """Return the documents of a packed scan that a plan with a checkpoint selects; raises ``ValueError`` as above."""
+    question = question_of(plan, column, others)
+    if question is None:
+        raise ValueError(f"{call}: {CHECKPOINTED}")
+    require_always_the_same(question, call)
+    return question
 
 
 def require_always_the_same(question: PackedQuestion, call: str) -> None:

@@ -63,8 +63,8 @@ from polars_tadoc.execute.partitioned_sink import (
     partition_target,
     sink_partitions,
 )
-from polars_tadoc.execute.plan import CHECKPOINTED, WITHOUT_LIMIT, ask, read_columns, require_always_the_same
-from polars_tadoc.execute.windows import question_of, windows_of
+from polars_tadoc.execute.plan import WITHOUT_LIMIT, ask, checkpointed_question, read_columns
+from polars_tadoc.execute.windows import windows_of
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
 from polars_tadoc.index.construct.sink import sink_index
@@ -900,10 +900,7 @@ class TadocLazyFrame:
         windows, kept = windows_of(lf, name, documents.columns, room, gaps=store), None
         if checkpoint is not None:
             path_of_checkpoint = require_path("checkpoint", checkpoint, call)
-            question = question_of(lf, name, documents.columns)
-            if question is None:
-                raise ValueError(f"{call}: {CHECKPOINTED}")
-            require_always_the_same(question, call)
+            question = checkpointed_question(lf, name, documents.columns, call)
             asked = {"call": call, **(counting.morphism or Morphism()).described, **question.asked}
             kept = Checkpoint(path_of_checkpoint, asked, call, most_partitions(asked))
         with telling_share(limit, room), index_folder(place, overwrite, call, access) as (folder, replaces):

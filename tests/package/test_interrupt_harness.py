@@ -19,7 +19,6 @@ SHORT = {
     "explain": "runs nothing",
     "parquet_info": "reads the ends of files",
     "of": "makes nothing",
-    "stop_words": "a short list",
     "is_packed": "a type",
     "is_tadoc": "a type",
     "as_text": "copies nothing",

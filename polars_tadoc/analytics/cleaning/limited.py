@@ -17,10 +17,9 @@ from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
 from polars_tadoc.analytics.cleaning.passages import Passages, PassageSearch
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, passages_frame
 from polars_tadoc.execute.labels import KeptLabels
-from polars_tadoc.execute.plan import CHECKPOINTED, add_source, require_always_the_same
-from polars_tadoc.execute.windows import Window, question_of, windows_of
+from polars_tadoc.execute.plan import add_source, checkpointed_question
+from polars_tadoc.execute.windows import Window, windows_of
 from polars_tadoc.kernels.host.passages import runs
-from polars_tadoc.packed.pushdown import PackedQuestion
 from polars_tadoc.records import Checkpoint
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.runtime.array_types import Int64
@@ -50,16 +49,9 @@ class LimitedPlan:
 
         """
         if self.checkpoint is not None:
-            self._question(call)
+            checkpointed_question(self.plan, self.column, self._others, call)
         key = (id(self.plan), request, self.column, self.labels, self.limit, self.checkpoint)
         return add_source(key, frames, self.limit, call, schema)
-
-    def _question(self, call: str) -> PackedQuestion:
-        question = question_of(self.plan, self.column, self._others)
-        if question is None:
-            raise ValueError(f"{call}: {CHECKPOINTED}")
-        require_always_the_same(question, call)
-        return question
 
     @property
     def _others(self) -> list[str]:
@@ -74,7 +66,7 @@ class LimitedPlan:
         """Yield the passages of all rows, block by block; keeps the labels of rows."""
         opened = None
         if self.checkpoint is not None:
-            asked = {**search.asked, **self._question(search.call).asked}
+            asked = {**search.asked, **checkpointed_question(self.plan, self.column, self._others, search.call).asked}
             opened = Checkpoint(self.checkpoint, asked, search.call, PARTS)
 
         def read() -> Iterator[Window]:
