@@ -124,7 +124,7 @@ class Morphism:
             if stopwords not in languages():
                 known = '", "'.join(languages())
                 raise TypeError(
-                    f"stopwords={stopwords!r} is one string; pass a list of words: [{stopwords!r}], or the name of a "
+                    f'stopwords={stopwords!r} is one string; pass a list of words: ["{stopwords}"], or the name of a '
                     f'language: "{known}"'
                 )
             stopwords = stop_words(stopwords)

@@ -105,7 +105,7 @@ def test_every_public_call(quick: list[str]) -> None:
     missing = []
     for surface, call in CALLS:
         if surface == "Workers":
-            held = OF_WORKERS.get(call, f"test_equals_one_process[{{'cpus': 2}}-{call}]") in tests
+            held = OF_WORKERS.get(call, f"test_equals_one_process[{{'cpus': 1}}-{call}]") in tests
         elif surface == "Spark":
             held = OF_SPARK.get(call, f"test_the_answer_is_that_of_one_process[{call}]") in tests
         else:
