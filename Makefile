@@ -29,11 +29,11 @@ demo: $(BIN)/.package
 	$(BIN)/python -m polars_tadoc warmup --demo
 	$(BIN)/python examples/quickstart.py
 
-# What every change runs: all but tests marked slow, each property with 15 examples.
+# What every change runs: all but tests marked slow, each property with 10 examples.
 test: $(BIN)/.installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow" --hypothesis-profile=quick
 
-# Every test, each property with 25 examples; then the slowest.
+# Every test, each property with 15 examples; then the slowest.
 test-all: $(BIN)/.installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations=40
 

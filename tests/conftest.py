@@ -21,8 +21,8 @@ _COMMON = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 }
-settings.register_profile("quick", max_examples=15, derandomize=True, database=None, **_COMMON)
-settings.register_profile("ci", max_examples=25, derandomize=True, database=None, **_COMMON)
+settings.register_profile("quick", max_examples=10, derandomize=True, database=None, **_COMMON)
+settings.register_profile("ci", max_examples=15, derandomize=True, database=None, **_COMMON)
 settings.register_profile("deep", max_examples=300, **_COMMON)  # chosen anew in each run
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
