@@ -30,6 +30,7 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import (
     add_to_batch,
     addresses_of,
     cut_block,
+    first_match,
     intern_batch,
     shift_of,
     tables_of,
@@ -77,8 +78,7 @@ def tally_words(
     the numbers of strings in the table and of ids; and where the counted text ends, row and byte, and whether that is
     the end of the piece. If not, the table is too full for the next ``BATCH_WORDS``.
     """
-    by_class = len(matches.ends) == 0
-    match = nb.int64(matches.ends[piece.first_row - 1]) if not by_class and piece.first_row > 0 else 0
+    by_class, match = len(matches.ends) == 0, first_match(matches, piece)
     tables, (slots, strings) = tables_of(classes, tail), addresses_of(words)
     shift = shift_of(words)
     edges = np.empty(EDGES, np.int64)
@@ -240,14 +240,10 @@ def most_ids(block: TextBlock, piece: Piece) -> int:
     rows = slice(piece.first_row, piece.last_row)
     ended = piece.last_row - piece.first_row
     if len(block.matches.ends):
-        return ended + _matches_in(block.matches, piece)
+        first = int(block.matches.ends[piece.first_row - 1]) if piece.first_row else 0
+        return ended + (int(block.matches.ends[piece.last_row - 1]) - first if piece.last_row else 0)
     text = int(block.lengths[rows].sum(dtype=np.int64)) - piece.first_byte + piece.last_byte
     return 2 * ended + text // 2 + 1  # words have a byte at least, and one between them or two bytes
-
-
-def _matches_in(matches: Matches, piece: Piece) -> int:
-    first = int(matches.ends[piece.first_row - 1]) if piece.first_row else 0
-    return int(matches.ends[piece.last_row - 1]) - first if piece.last_row else 0
 
 
 def scan_piece(block: TextBlock, piece: Piece, table: Interned, ids: UInt32) -> int:
@@ -256,8 +252,6 @@ def scan_piece(block: TextBlock, piece: Piece, table: Interned, ids: UInt32) -> 
     Writes ids if there is room for them, :func:`most_ids` many; the table then has ``SEPARATOR_ID``. Returns how many.
     """
     tail, written, is_done = np.empty(WORK_BYTES, np.uint8), 0, False
-    if len(block.matches.ends):  # matches are numbered, so there is no going on within a row
-        table.reserve(_matches_in(block.matches, piece) + BATCH_WORDS)
     while not is_done:
         table.reserve(BATCH_WORDS)
         read = (block.addresses, block.lengths, piece, block.classes, block.matches)

@@ -464,7 +464,7 @@ def scan(
     gap_ends: Int64,
     pairs: UInt8,
     tail: UInt8,
-) -> tuple[int, int, int, int, bool]:
+) -> tuple[int, int, int, int, int, bool, int, int, bool]:
     """Cut a piece into word ids, with ``SEPARATOR_ID`` after each row that ends in it, and gaps.
 
     A row of n words has n + 1 gaps. Gaps other than the default (one space inside a row, empty at its ends) are encoded
@@ -480,7 +480,7 @@ def scan(
     classes, matches
         Tokenizer.
     words, distinct_words, gaps, distinct_gaps
-        Tables with room for all words and gaps of the piece, and their sizes. A gap's tally does not count default
+        Tables with room for ``BATCH_WORDS`` more strings, and their sizes. A gap's tally does not count default
         occurrences.
     sequence
         Output: ids, length words + rows that end in the piece.
@@ -495,13 +495,13 @@ def scan(
 
     Returns
     -------
-    (int, int, int, int, bool)
-        Sizes of both tables; bytes of pairs; and for a row that continues after the piece: the number of gaps skipped
-        since its last pair, and whether it had a pair.
+    (int, int, int, int, int, bool, int, int, bool)
+        Sizes of both tables; number of ids; bytes of pairs; for a row that continues: the number of gaps skipped since
+        its last pair, and whether it had a pair; and where the scanned text ends, row and byte, and whether that is the
+        end of the piece. If not, a table has no room for ``BATCH_WORDS`` more strings; the rest is another piece.
 
     """
-    by_class = len(matches.ends) == 0
-    match = nb.int64(matches.ends[piece.first_row - 1]) if not by_class and piece.first_row > 0 else 0
+    by_class, match = len(matches.ends) == 0, first_match(matches, piece)
     tables, pairs_at = tables_of(classes, tail), nb.uint64(pairs.ctypes.data)
     slots, strings = addresses_of(words)
     gap_slots, gap_strings = addresses_of(gaps)
@@ -586,6 +586,7 @@ def scan(
                     assumed = SPACE_ID
                 add_to_batch(batch_at, many, base + nb.uint64(start), length, stop - start, slots, shift)
                 many += 1
+            done = edges[(count & ~1) - 1]
             if count & 1:
                 edges[0] = edges[count - 1]
             count &= 1
@@ -594,9 +595,32 @@ def scan(
                 distinct_words = intern_batch(batch_at, many, slots, shift, strings, distinct_words, ids, True)
                 written += many
                 many = 0
+                is_full = 6 * (distinct_words + BATCH_WORDS) >= len(words.slots)
+                is_full |= 6 * (distinct_gaps + BATCH_WORDS) >= len(gaps.slots)
+                if is_full and not (row == final_row and not more):
+                    found = (distinct_words, distinct_gaps, written, at, skipped, row_pairs != 0)
+                    if more or not ends_here:
+                        return *found, row, done, False
+                    if lossless:
+                        gap_ends[row] = at
+                    return *found, row + 1, 0, False
         if ends_here and lossless:
             gap_ends[row] = at
-    return distinct_words, distinct_gaps, at, skipped, row_pairs != 0
+    found = (distinct_words, distinct_gaps, written, at, skipped, row_pairs != 0)
+    return *found, piece.last_row, piece.last_byte, True
+
+
+@njit
+def first_match(matches: Matches, piece: Piece) -> int:
+    """Return the number of the first match that a piece has; 0 if there are no matches."""
+    if len(matches.ends) == 0:
+        return 0
+    match = nb.int64(matches.ends[piece.first_row - 1]) if piece.first_row > 0 else 0
+    while piece.first_byte > 0 and match < matches.ends[piece.first_row]:
+        if matches.starts[match] >= piece.first_byte:
+            break
+        match += 1
+    return match
 
 
 @njit

@@ -111,9 +111,9 @@ class _Thread:
         self.tail = np.empty(kernels.WORK_BYTES, np.uint8)
 
     def reserve(self, count: int) -> None:
-        """Make room for ``count`` more words and gaps."""
-        self.words.reserve(count)
-        self.gaps.reserve(count)
+        """Make room for the next words and gaps, and for the pairs of ``count`` gaps."""
+        self.words.reserve(kernels.BATCH_WORDS)
+        self.gaps.reserve(kernels.BATCH_WORDS)
         if len(self.pairs) < kernels.MAX_PAIR_BYTES * count:
             self.pairs = np.empty(kernels.MAX_PAIR_BYTES * count, np.uint8)
 
@@ -122,6 +122,9 @@ class _Thread:
 class _Scanned:
     """A piece's gaps, and the thread whose ids its words and gaps have."""
 
+    piece: kernels.Piece
+    ids: int
+    """How many."""
     thread: int
     pairs: UInt8
     skipped: int
@@ -132,13 +135,10 @@ class _Scanned:
 class Cut:
     """Rows as ids that are local to each thread."""
 
-    pieces: list[kernels.Piece]
-    places: Int64
-    """Offset of each piece in ``sequence``; length pieces + 1."""
     sequence: UInt32
     """Each thread's local ids of words, ``SEPARATOR_ID`` after each row."""
     scanned: list[_Scanned]
-    """By piece."""
+    """By piece, in order."""
     words: list[Interned]
     """By thread."""
     gaps: list[Interned]
@@ -166,7 +166,8 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
 
     """
     found = cut(text, tokenizer, lossless=lossless)
-    sequence, places, scanned = found.sequence, found.places, found.scanned
+    sequence, scanned = found.sequence, found.scanned
+    places = running_sum(np.array([piece.ids for piece in scanned], np.int64))
     (vocabulary, word_ids), (gap_vocabulary, gap_ids) = map_parallel(number, [found.words, found.gaps])
     for ids in word_ids:
         ids[kernels.SEPARATOR_ID] = kernels.SEPARATOR
@@ -175,7 +176,7 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
         kernels.renumber(sequence[places[i] : places[i + 1]], word_ids[scanned[i].thread])
 
     map_parallel(renumber, range(len(scanned)))
-    gap_data = _encode_gaps(found.pieces, scanned, gap_ids, found.gap_offsets)
+    gap_data = _encode_gaps(scanned, gap_ids, found.gap_offsets)
     return Tokens(vocabulary, gap_vocabulary, sequence, found.gap_offsets, gap_data)
 
 
@@ -204,26 +205,30 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
     for i in range(len(threads)):
         idle.put(i)
 
-    def scan(i: int) -> _Scanned:
+    def scan(i: int) -> list[_Scanned]:
         own = idle.get()
         try:
-            thread = threads[own]
-            thread.reserve(int(places[i + 1] - places[i]))
-            words, gaps, ids = thread.words, thread.gaps, sequence[places[i] : places[i + 1]]
-            tables = (words.arrays, words.distinct, gaps.arrays, gaps.distinct)
-            written = (ids, lossless, gap_offsets[1:], thread.pairs, thread.tail)
-            words.distinct, gaps.distinct, size, skipped, had_pair = kernels.scan(
-                addresses, lengths, pieces[i], classes, matches, *tables, *written
-            )
-            return _Scanned(own, thread.pairs[:size].copy(), skipped, had_pair)
+            thread, made, piece = threads[own], [], pieces[i]
+            words, gaps, ids, is_done = thread.words, thread.gaps, sequence[places[i] : places[i + 1]], False
+            while not is_done:
+                thread.reserve(len(ids))
+                tables = (words.arrays, words.distinct, gaps.arrays, gaps.distinct)
+                written = (ids, lossless, gap_offsets[1:], thread.pairs, thread.tail)
+                words.distinct, gaps.distinct, many, size, skipped, had_pair, row, byte, is_done = kernels.scan(
+                    addresses, lengths, piece, classes, matches, *tables, *written
+                )
+                done = piece._replace(last_row=row, last_byte=byte)
+                made.append(_Scanned(done, many, own, thread.pairs[:size].copy(), skipped, had_pair))
+                ids, piece = ids[many:], piece._replace(first_row=row, first_byte=byte)
+            return made
         finally:
             idle.put(own)
 
-    scanned = map_parallel(scan, range(len(pieces)))
+    scanned = [part for parts in map_parallel(scan, range(len(pieces))) for part in parts]
     words, gaps = [thread.words for thread in threads], [thread.gaps for thread in threads]
     for table in words:
         forget_separator(table)
-    return Cut(pieces, places, sequence, scanned, words, gaps, gap_offsets, views)
+    return Cut(sequence, scanned, words, gaps, gap_offsets, views)
 
 
 def forget_separator(table: Interned) -> None:
@@ -328,20 +333,21 @@ def _match_spans(all_gaps: pl.Series, matches: pl.Series, pattern: str) -> kerne
     return kernels.Matches(starts[:kept], lengths[:kept], ends)
 
 
-def _encode_gaps(pieces: list[kernels.Piece], scanned: list[_Scanned], ids: list[UInt32], gap_offsets: Int64) -> UInt8:
+def _encode_gaps(scanned: list[_Scanned], ids: list[UInt32], gap_offsets: Int64) -> UInt8:
     """Encode the pairs with final ids, row by row; ``gap_offsets`` of the pieces' pairs become global offsets."""
     passed = [0]
-    for piece, found in zip(pieces, scanned, strict=True):
+    for found in scanned:
+        piece = found.piece
         in_same_row = piece.first_row == piece.last_row and not found.had_pair
         passed.append(found.skipped + (passed[-1] if in_same_row else 0) if piece.last_byte else 0)
 
     def encode(i: int, start: int, writing: bool, data: UInt8) -> int:
-        ends = gap_offsets[1 + pieces[i].first_row : 1 + pieces[i].last_row]
         found = scanned[i]
+        ends = gap_offsets[1 + found.piece.first_row : 1 + found.piece.last_row]
         return int(kernels.encode_gaps(found.pairs, ends, ids[found.thread], passed[i], start, writing, data))
 
-    sizes = map_parallel(lambda i: encode(i, 0, False, np.zeros(0, np.uint8)), range(len(pieces)))
+    sizes = map_parallel(lambda i: encode(i, 0, False, np.zeros(0, np.uint8)), range(len(scanned)))
     starts = np.cumsum([0, *sizes])
     data = np.empty(starts[-1], np.uint8)
-    map_parallel(lambda i: encode(i, int(starts[i]), True, data), range(len(pieces)))
+    map_parallel(lambda i: encode(i, int(starts[i]), True, data), range(len(scanned)))
     return data

@@ -250,6 +250,17 @@ def test_many_distinct_words_grow_the_tables() -> None:
     assert len(tokens.vocabulary) == len(set(words[0]))
 
 
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace", re.compile("[a-z0-9]+")])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tables_grow_within_rows_and_at_their_ends(tokenizer: str | re.Pattern[str], threads: int) -> None:
+    parts = [f"w{i * i}" + (" " if i % 37 else "," * (i % 97) + " ") for i in range(6000)]
+    rows = ["".join(parts[i : i + size]) for size in (1, 180, 3000) for i in range(0, 6000, size)]
+    with patch.object(stage, "PIECE_BYTES", 1 << 13):
+        _, words, gaps = cut(rows, tokenizer, threads)
+    assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row, tokenizer) for row in rows]
+    assert sum(tadoc.word_count(pl.Series(rows), tokenizer=tokenizer)["count"].to_pylist()) == sum(map(len, words))
+
+
 @given(text=texts)
 def test_long_and_short_buffers(text: str) -> None:
     """Strings of up to 12 bytes stand in Polars' views, longer ones outside: both, and slices of both."""
