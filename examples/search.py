@@ -27,7 +27,7 @@ def main() -> None:
     pl.Config.set_fmt_str_lengths(110)
 
     print("# Build an index from the compressed column, without decompressing it.")
-    index = df.tadoc.build_index("text", id="passage", lowercase=True, stopwords=STOPWORDS, metadata=["year"])
+    index = df.tadoc.build_index("text", id="passage", stopwords=STOPWORDS, metadata=["year"])
     print(index)
 
     print("\n# One query, or a column of queries: the best passages for each, joined to their metadata.")

@@ -333,7 +333,7 @@ class Index(Collection):
         >>> index = tadoc.build_index(pl.Series("text", ["To be, or not to be: that is", "To do"]).tadoc.compress())
         >>> found = index.search('"not to"')
         >>> index.snippets(found, '"not to"', words=5)["snippet"].to_list()
-        ['…or **not to** be: that…']
+        ['To be, or **not to**…']
 
         """
         return snippets(self, results, queries, words, before, after, syntax)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.host.rows.query_words import NOT_ALONE
 from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.model.analyzers import folded, is_language, require_analyzer, require_stemmer, stems
 from polars_tadoc.model.stop_words import languages, stop_words
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_text
@@ -73,6 +74,8 @@ class Morphism:
     """Words to delete, in their normalised form."""
     evaluate: Callable[[pl.Series], pl.Series] | None = None
     """Applies ``normalize`` to a series of words, if Polars alone should not: for expressions from a file."""
+    analyzer: str | None = None
+    """Name of an analyzer: it folds words before they are lower-cased, or makes stems after stop words are dropped."""
 
     def __eq__(self, other: object) -> bool:
         """Compare; expressions are equal if they are one object, because their ``==`` makes an expression."""
@@ -81,8 +84,8 @@ class Morphism:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def _key(self) -> tuple[int, bool, frozenset[str]]:
-        return id(self.normalize), self.lowercase, self.stopwords
+    def _key(self) -> tuple[int, bool, frozenset[str], str | None]:
+        return id(self.normalize), self.lowercase, self.stopwords, self.analyzer
 
     @property
     def described(self) -> dict[str, Any]:
@@ -90,7 +93,13 @@ class Morphism:
         normalize = None
         if self.normalize is not None:
             normalize = f"{self.normalize} {blake2b(self.normalize.meta.serialize(), digest_size=16).hexdigest()}"
-        return {"normalize": normalize, "lowercase": self.lowercase, "stopwords": sorted(self.stopwords)}
+        named = {} if self.analyzer is None else {"analyzer": self.analyzer}
+        return {"normalize": normalize, "lowercase": self.lowercase, "stopwords": sorted(self.stopwords)} | named
+
+    @property
+    def is_of_characters(self) -> bool:
+        """Whether each character of an ASCII word has its own image, or words are dropped."""
+        return self.normalize is None and not is_language(self.analyzer)
 
     @classmethod
     def of(cls, options: MorphismOptions) -> Morphism | None:
@@ -102,10 +111,15 @@ class Morphism:
             ``normalize`` is not an expression, ``lowercase`` not a bool, or ``stopwords`` neither a list of strings nor
             the name of a language.
         ValueError
-            ``normalize`` reads columns instead of ``pl.element()``.
+            ``normalize`` reads columns instead of ``pl.element()``, the analyzer is unknown, or it makes stems and
+            ``lowercase`` is False.
+        ModuleNotFoundError
+            The analyzer makes stems, and PyStemmer is missing.
 
         """
         normalize, lowercase, stopwords = options["normalize"], options["lowercase"], options["stopwords"]
+        named: Any = options
+        analyzer = require_analyzer(named.get("analyzer"))
         if normalize is not None and not isinstance(normalize, pl.Expr):
             raise TypeError(
                 f"normalize is {type(normalize).__name__}, not a Polars expression over one word such as "
@@ -135,9 +149,15 @@ class Morphism:
             raise TypeError("stopwords: every element must be a string")
         for word in words:
             require_text(word, f"stopwords: {word!r}")
-        if normalize is None and not lowercase and stopwords is None:
+        if is_language(analyzer) and analyzer is not None:
+            if not lowercase:
+                raise ValueError(f'analyzer="{analyzer}" lower-cases words: omit lowercase=False')
+            require_stemmer(analyzer)
+            if stopwords is None and analyzer in languages():
+                words = frozenset(stop_words(analyzer))
+        if normalize is None and not lowercase and stopwords is None and analyzer is None:
             return None
-        return cls(normalize, lowercase, words)
+        return cls(normalize, lowercase, words, analyzer=analyzer)
 
     def apply(self, words: pl.Series) -> Image:
         """Map each word of a String series.
@@ -160,6 +180,17 @@ class Morphism:
 
     def images(self, words: pl.Series) -> pl.Series:
         """Map each word to its image as a string, null if deleted; errors as for :meth:`apply`."""
+        images = self.spellings(words)
+        deleted = self.deleted
+        if len(images) <= FEW:  # one Polars call takes as long as all words of a query
+            kept = [None if word in deleted else word for word in images.to_list()]
+            return pl.Series("word", self._stemmed(kept), pl.String)
+        gone = images.is_in(pl.Series(sorted(deleted), dtype=pl.String).implode())
+        images = images.zip_with(~gone, _NOTHING).alias("word")
+        return pl.Series("word", self._stemmed(images.to_list()), pl.String) if is_language(self.analyzer) else images
+
+    def spellings(self, words: pl.Series) -> pl.Series:
+        """Map words without dropping stop words or making stems; errors as for :meth:`apply`."""
         images = words
         if self.normalize is not None:
             images = self._normalized(words, self.normalize)
@@ -169,23 +200,38 @@ class Morphism:
                     "it must give one String (or null) per word"
                 )
             images = images.cast(pl.String)
-        if self.lowercase:
-            images = images.str.to_lowercase()
-        deleted = self.deleted
-        if len(images) <= FEW:  # one Polars call takes as long as all words of a query
-            kept = [None if word in deleted else word for word in images.to_list()]
-            return pl.Series("word", kept, pl.String)
-        gone = images.is_in(pl.Series(sorted(deleted), dtype=pl.String).implode())
-        return images.zip_with(~gone, _NOTHING).alias("word")
+        return self._folded(images)
+
+    def _folded(self, words: pl.Series) -> pl.Series:
+        words = folded(words, self.analyzer)
+        return folded(words.str.to_lowercase(), self.analyzer) if self.lowercase else words
 
     def few_images(self, words: list[str]) -> list[str | None]:
         """Map a few words as :meth:`images` does, without Polars where they are only lower-cased: calls take longer."""
-        if self.normalize is not None or (self.lowercase and any("Σ" in word for word in words)):  # ς ends a word
+        if self._needs_polars(words):
             by_polars: list[str | None] = self.images(pl.Series("word", words, pl.String)).to_list()
             return by_polars
-        table, deleted = _lower_case() if self.lowercase else {}, self.deleted
-        images = [word.translate(table) for word in words]
-        return [None if image in deleted else image for image in images]
+        deleted = self.deleted
+        return self._stemmed([None if image in deleted else image for image in self._few_lowered(words)])
+
+    def few_spellings(self, words: list[str]) -> list[str | None]:
+        """Map a few words as :meth:`spellings` does."""
+        if self._needs_polars(words):
+            by_polars: list[str | None] = self.spellings(pl.Series("word", words, pl.String)).to_list()
+            return by_polars
+        return [*self._few_lowered(words)]
+
+    def _needs_polars(self, words: list[str]) -> bool:
+        if self.normalize is not None or (self.lowercase and any("Σ" in word for word in words)):  # ς ends a word
+            return True
+        return self.analyzer is not None and not (is_language(self.analyzer) or all(map(str.isascii, words)))
+
+    def _few_lowered(self, words: list[str]) -> list[str]:
+        table = _lower_case() if self.lowercase else {}
+        return [word.translate(table) for word in words]
+
+    def _stemmed(self, words: list[str | None]) -> list[str | None]:
+        return stems(words, self.analyzer) if self.analyzer is not None and is_language(self.analyzer) else words
 
     def _normalized(self, words: pl.Series, normalize: pl.Expr) -> pl.Series:
         try:
@@ -203,8 +249,7 @@ class Morphism:
     @cached_property
     def deleted(self) -> frozenset[str]:
         """The empty string and the stop words, in the form in which they are compared."""
-        words = pl.Series(sorted(self.stopwords), dtype=pl.String)
-        return frozenset(["", *(words.str.to_lowercase() if self.lowercase else words).to_list()])
+        return frozenset(["", *self._folded(pl.Series(sorted(self.stopwords), dtype=pl.String)).to_list()])
 
 
 @cache

@@ -66,7 +66,7 @@ from polars_tadoc.execute.partitioned_sink import (
 from polars_tadoc.execute.plan import WITHOUT_LIMIT, ask, checkpointed_question, read_columns
 from polars_tadoc.execute.windows import windows_of
 from polars_tadoc.index.codecs import require_codec
-from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
+from polars_tadoc.index.construct.build import IndexColumnOptions, build_index, require_phrases
 from polars_tadoc.index.construct.sink import sink_index
 from polars_tadoc.index.construct.sink_documents import DocumentsWriter
 from polars_tadoc.index.store.place import index_folder
@@ -885,6 +885,7 @@ class TadocLazyFrame:
         how, metadata, store = require_codec(options["codec"]), options["metadata"], options["store"]
         counting = Options.of(options)
         require_bool("store", store, call)
+        require_phrases(counting.morphism, store, call)
         require_bool("overwrite", overwrite, call)
         access = Access(storage_options, credential_provider)
         place = one_file(path, call, access)

@@ -13,7 +13,8 @@ from polars_tadoc.index.construct.collect import document_rows, documents_of, ma
 from polars_tadoc.index.construct.plain_text import stored_form
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.query.analyzer import Analyzer
-from polars_tadoc.model.word_map import MorphismOptions, naming_normalize
+from polars_tadoc.model.analyzers import CJK
+from polars_tadoc.model.word_map import Morphism, naming_normalize
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
@@ -45,9 +46,18 @@ class StoreOption(TypedDict, total=False):
     store: Annotated[bool, Default(True)]
 
 
+class AnalyzerOptions(TypedDict, total=False):
+    """Which words an index takes for equal, and which it leaves out."""
+
+    normalize: Annotated[pl.Expr | None, Default(None)]
+    lowercase: Annotated[bool, Default(True)]
+    stopwords: Annotated[Iterable[str] | None, Default(None)]
+    analyzer: Annotated[str | None, Default(None)]
+
+
 class IndexOptions(
     CodecOption,
-    MorphismOptions,
+    AnalyzerOptions,
     MetadataOption,
     StoreOption,
     StrategyOption,
@@ -60,7 +70,7 @@ class IndexOptions(
 
 class IndexColumnOptions(
     CodecOption,
-    MorphismOptions,
+    AnalyzerOptions,
     MetadataColumnsOption,
     StoreOption,
     StrategyOption,
@@ -92,9 +102,16 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
         Expression over ``pl.element()`` that maps each distinct word to a String; null or "" drops the word. It is
         applied once to the vocabulary, and to the words of each batch of queries.
     lowercase
-        Convert words to lower case after ``normalize``, and also the stop words.
+        Convert words to lower case after ``normalize``, and also the stop words. (Counts and :func:`bm25` keep the case
+        by default.)
     stopwords
         Words to drop, compared after ``normalize`` and lower-casing; or the name of a language (:func:`stop_words`).
+        Default: none, or those of the analyzer's language, where there is a list; ``[]`` keeps all words.
+    analyzer
+        "folded" also drops accents and other differences of form: "Été" is "ete", "Straße" is "strasse". The name of a
+        language, such as "english", reduces words to their stems by Snowball's algorithm, after stop words are
+        dropped; it needs the package PyStemmer (``pip install "polars-tadoc[analyzers]"``). "cjk" finds adjacent Han
+        and kana characters of a query as a phrase, and equals full-width and half-width forms. Its name is saved.
     metadata
         One row per row of the column, for filters.
     store
@@ -126,22 +143,29 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     ValueError
         The length of ``id`` or ``metadata`` differs from the column's, the column's texts were cut by different
         tokenizers, ``codec``, ``tokenizer``, ``strategy`` or ``engine`` is unknown, a row of plain text is not UTF-8,
-        or ``normalize`` reads columns or does not return one String or null per word.
+        or ``normalize`` reads columns or does not return one String or null per word. Or the analyzer is unknown, makes
+        stems although ``lowercase`` is False, or is "cjk" without ``store``.
+    ModuleNotFoundError
+        The analyzer makes stems, and PyStemmer is not installed.
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["To be, or not to be", "To do is to be", "Do be do be do"])
-    >>> index = tadoc.build_index(text.tadoc.compress(), lowercase=True)
+    >>> index = tadoc.build_index(text.tadoc.compress())
     >>> index.search("do be", k=2)["id"].to_list()
     [2, 1]
+    >>> index = tadoc.build_index(pl.Series(["It is connected", "A connection"]), analyzer="english")
+    >>> index.search("connecting")["id"].to_list()
+    [0, 1]
 
     """
     how, metadata, store = require_codec(options["codec"]), options["metadata"], options["store"]
     counting = Options.of(options)
     column = require_text(column, "build_index")
     require_bool("store", store, "build_index")
+    require_phrases(counting.morphism, store, "build_index")
     require_rows(column, id, metadata)
     with interruptible():
         column = stored_form(column, counting.tokenizer or WORDS, options["engine"], store)
@@ -151,3 +175,9 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
         with naming_normalize("build_index", column.name):
             segment = make_segment(corpora, rows, counting, how)
         return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)
+
+
+def require_phrases(morphism: Morphism | None, store: bool, call: str) -> None:
+    """Raise ``ValueError`` if queries become phrases and the index would not have the text."""
+    if morphism is not None and morphism.analyzer == CJK and not store:
+        raise ValueError(f'{call}: analyzer="cjk" finds phrases, which need the text: omit store=False')

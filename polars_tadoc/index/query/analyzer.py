@@ -16,6 +16,7 @@ from polars_tadoc.index.segment import Segment, SoughtTerms, sought_terms
 from polars_tadoc.kernels.host.rows.query_words import analyze_words, find_lists, number_words, word_keys
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.analyzers import CJK
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import FEW, Morphism, lower_case_table
@@ -98,6 +99,11 @@ class Analyzer:
     morphism: Morphism | None = None
     """Morphism of the words at indexing; None for none."""
 
+    @cached_property
+    def joins_ideographs(self) -> bool:
+        """Whether adjacent ideographs of a query are a phrase."""
+        return self.morphism is not None and self.morphism.analyzer == CJK
+
     @classmethod
     def of(cls, corpora: Sequence[Corpus], morphism: Morphism | None) -> Analyzer:
         """Return the analyzer of a column.
@@ -149,13 +155,16 @@ class Analyzer:
 
     @cached_property
     def _cutting_any(self) -> tuple[Any, ...]:
-        lowers = self.morphism is not None and self.morphism.lowercase
+        morphism = self.morphism
+        if morphism is not None and morphism.analyzer is not None:  # it may fold other characters than ASCII
+            return *self._cutting[:4], False, *self._cutting[5:]
+        lowers = morphism is not None and morphism.lowercase
         return (*self._cutting[:-1], lower_case_table()) if lowers else self._cutting
 
     @cached_property
     def _cutting(self) -> tuple[Any, ...]:
         classes, morphism = characters.classes(self.tokenizer.name), self.morphism
-        maps, lowers = morphism is None or morphism.normalize is None, morphism is not None and morphism.lowercase
+        maps, lowers = morphism is None or morphism.is_of_characters, morphism is not None and morphism.lowercase
         stop = sought_strings(frozenset() if morphism is None else morphism.deleted)
         return classes.page_of, classes.pages, int(classes.firsts), int(classes.widths), maps, lowers, *stop, _ASCII
 

@@ -114,8 +114,8 @@ def image_of(index: Collection, pattern: str) -> str:
     if morphism is None:
         return pattern
     parts = re.split(r"([*?]+)", pattern)
-    images = [morphism.few_images([part])[0] if part.strip("*?") else part for part in parts]
-    own = [part.lower() if morphism.lowercase else part for part in parts]  # stop words have no image
+    images = [morphism.few_spellings([part])[0] if part.strip("*?") else part for part in parts]
+    own = [part.lower() if morphism.lowercase else part for part in parts]  # of words without an image
     return "".join(part if image is None else image for image, part in zip(images, own, strict=True))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from polars_tadoc.engine.choose import CPU
 from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.language.ideographs import joins_ideographs
 from polars_tadoc.index.language.parse import may_have_syntax
 from polars_tadoc.index.query.costs import edge_of
 from polars_tadoc.index.query.plan import table_of
@@ -61,8 +62,11 @@ def find_one(index: Collection, query: str, request: Request, allowed: list[UInt
         return None
     if not 0 < len(data) <= MAX_BYTES or request.syntax == "strict":
         return None
-    if request.syntax == "lenient" and has_marks(data) and may_have_syntax(query):
-        query, join, tree = read_one(query, fields_of(index), False)
+    joins_own = index.analyzer.joins_ideographs
+    if (joins_own and joins_ideographs(query)) or (
+        request.syntax == "lenient" and has_marks(data) and may_have_syntax(query)
+    ):
+        query, join, tree = read_one(query, fields_of(index), request.syntax, joins_own)
         if tree is not None:
             return None
         request = request if join == BY_MODE else with_mode(request, "and" if join == ALL else "or")

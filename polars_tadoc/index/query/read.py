@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_tadoc.errors import QuerySyntaxError
 from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.language.ideographs import ideographs_joined, joins_ideographs, run_of_ideographs
 from polars_tadoc.index.language.parse import MARKS, SYNTAX, may_have_syntax, parse
 from polars_tadoc.index.language.tree import And, Node, Or, Sequence, Word
 from polars_tadoc.index.query.analyzer import bytes_of
@@ -32,9 +33,10 @@ class Read(NamedTuple):
 
 def read(index: Collection, texts: str | pl.Series, syntax: str, call: str) -> Read:
     """Read a batch of queries; messages name the call."""
-    if syntax == "plain":
-        return Read(texts, {}, {})
-    asked = _asked(texts, syntax)
+    joins_own = index.analyzer.joins_ideographs
+    asked = _asked(texts, syntax) if syntax != "plain" else []
+    if joins_own:
+        asked = sorted({*asked, *_with_ideographs(texts)})
     if not len(asked):
         return Read(texts, {}, {})
     fields = fields_of(index)
@@ -43,7 +45,7 @@ def read(index: Collection, texts: str | pl.Series, syntax: str, call: str) -> R
     trees: dict[int, Node] = {}
     for query in asked:
         try:
-            words, join, tree = read_one(own[query] or "", fields, syntax == "strict")
+            words, join, tree = read_one(own[query] or "", fields, syntax, joins_own)
         except QuerySyntaxError as error:
             raise QuerySyntaxError(f"{call}: query {query}, {error}") from None
         own[query] = words
@@ -59,13 +61,14 @@ def fields_of(index: Collection) -> tuple[str, ...]:
     return () if index.stored.metadata is None else tuple(index.stored.metadata.columns)
 
 
-def read_one(text: str, fields: tuple[str, ...], is_strict: bool) -> tuple[str, int, Node | None]:
+def read_one(text: str, fields: tuple[str, ...], syntax: str, joins_own: bool) -> tuple[str, int, Node | None]:
     """Return a query as words and how they are joined, or with its tree."""
-    return _read_short(text, fields, is_strict) if len(text) <= SHORT else _read(text, fields, is_strict)
+    return (_read_short if len(text) <= SHORT else _read)(text, fields, syntax, joins_own)
 
 
-def _read(text: str, fields: tuple[str, ...], is_strict: bool) -> tuple[str, int, Node | None]:
-    tree = parse(text, fields, is_strict)
+def _read(text: str, fields: tuple[str, ...], syntax: str, joins_own: bool) -> tuple[str, int, Node | None]:
+    tree: Node = Word(text) if syntax == "plain" else parse(text, fields, syntax == "strict")
+    tree = ideographs_joined(tree) if joins_own else tree
     parts, join = _parts(tree)
     words = [part.text for part in parts if isinstance(part, Word)]
     if len(words) == len(parts) and (join != ANY or all(map(str.isalnum, words))):
@@ -74,6 +77,13 @@ def _read(text: str, fields: tuple[str, ...], is_strict: bool) -> tuple[str, int
 
 
 _read_short = lru_cache(maxsize=256)(_read)
+
+
+def _with_ideographs(texts: str | pl.Series) -> list[int]:
+    """Return the queries with adjacent ideographs."""
+    if isinstance(texts, str):
+        return [0] if joins_ideographs(texts) else []
+    return texts.str.contains(run_of_ideographs().pattern).fill_null(False).arg_true().to_list()
 
 
 def _parts(tree: Node) -> tuple[tuple[Node, ...], int]:

@@ -41,7 +41,8 @@ HEADER = "header.json"
 """Written last; a folder without it is not a saved index."""
 
 _FORMAT = "polars_tadoc index"
-_VERSION = 1
+VERSION = 2
+"""Version of files with a named analyzer, which earlier releases would overlook; others have version 1."""
 _DTYPES = ("|u1", "<u2", "<u4", "<u8", "<i8")
 _READ_BYTES = 1 << 20
 
@@ -121,7 +122,7 @@ class Writer:
 
     def finish(self, contents: dict[str, Any]) -> None:
         """Write the header: ``contents``, the files, and a checksum of both."""
-        header = {"format": _FORMAT, "format_version": _VERSION, **contents, "files": self._files}
+        header = {"format": _FORMAT, "format_version": 1, **contents, "files": self._files}
         (self._folder / HEADER).write_text(_header_text(header), encoding="utf-8")
 
     def _bytes(self, name: str, data: memoryview) -> None:
@@ -203,11 +204,11 @@ class Reader:
             raise self.damaged(HEADER, "it is not JSON") from None
         if not isinstance(header, dict) or header.get("format") != _FORMAT:
             raise self.damaged(HEADER, "it is not the header of an index")
-        if header.get("format_version") != _VERSION:
+        if header.get("format_version") not in range(1, VERSION + 1):
             raise InvalidIndexError(
                 f"load_index: {path} has format version {reprlib.repr(header.get('format_version'))}, this "
-                f"polars_tadoc reads version {_VERSION}: build the index again, or install the polars_tadoc that saved "
-                "it"
+                f"polars_tadoc reads versions up to {VERSION}: build the index again, or install the polars_tadoc that "
+                "saved it"
             )
         header.pop("crc32", None)
         try:

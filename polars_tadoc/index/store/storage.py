@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,11 +23,12 @@ from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.index.store import saved_expressions as expressions
 from polars_tadoc.index.store.bounded import Bounded
-from polars_tadoc.index.store.folder import HEADER, Reader, Writer, field, new_folder
+from polars_tadoc.index.store.folder import HEADER, VERSION, Reader, Writer, field, new_folder
 from polars_tadoc.index.store.saved_segment import SavedSegment
 from polars_tadoc.index.store.stored_text import StoredText
 from polars_tadoc.kernels.postings.coded import Postings
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.analyzers import is_language, require_analyzer, require_stemmer, stemmer_version
 from polars_tadoc.model.text_type import is_tadoc, storage
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
@@ -58,7 +60,9 @@ def contents(
     codec: Codec, analyzer: Analyzer, documents: dict[str, Any], segments: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Make the header's content from those of the documents and of each segment."""
+    morphism = analyzer.morphism
     return {
+        "format_version": 1 if morphism is None or morphism.analyzer is None else VERSION,
         "polars_tadoc": __version__,
         "codec": codec.name,
         "analyzer": _describe(analyzer),
@@ -263,6 +267,9 @@ def _describe(analyzer: Analyzer) -> dict[str, Any]:
             "lowercase": morphism.lowercase,
             "stopwords": sorted(morphism.stopwords),
         }
+        if morphism.analyzer is not None:
+            version = stemmer_version() if is_language(morphism.analyzer) else None
+            described["morphism"]["analyzer"] = {"name": morphism.analyzer, "stemmer": version}
     return described
 
 
@@ -275,6 +282,10 @@ class _MorphismHeader(NamedTuple):
     """Whether an expression was left out because it calls code."""
     lowercase: bool
     stopwords: frozenset[str]
+    analyzer: str | None
+    """Name of the analyzer."""
+    stemmer: str | None
+    """Version of PyStemmer."""
 
 
 def _analyzer_header(described: dict[str, Any]) -> tuple[Tokenizer, _MorphismHeader | None]:
@@ -296,7 +307,13 @@ def _analyzer_header(described: dict[str, Any]) -> tuple[Tokenizer, _MorphismHea
     if not all(isinstance(word, str) for word in stopwords):
         raise ValueError(f"its stopwords are {reprlib.repr(stopwords)}")
     calls_code, lowercase = field(own, "calls_python", bool), field(own, "lowercase", bool)
-    return tokenizer, _MorphismHeader(own.get("normalize"), calls_code, lowercase, frozenset(stopwords))
+    named = field(own, "analyzer", dict) if "analyzer" in own else {"name": None, "stemmer": None}
+    asked, stemmer = named.get("name"), named.get("stemmer")
+    if not isinstance(asked, str | None) or not isinstance(stemmer, str | None):
+        raise ValueError(f"its analyzer is {reprlib.repr(named)}")
+    analyzer = require_analyzer(asked, "its analyzer")
+    known = own.get("normalize"), calls_code, lowercase, frozenset(stopwords)
+    return tokenizer, _MorphismHeader(*known, analyzer, stemmer)
 
 
 def _analyzer(tokenizer: Tokenizer, own: _MorphismHeader | None, normalize: pl.Expr | None) -> Analyzer:
@@ -319,12 +336,27 @@ def _analyzer(tokenizer: Tokenizer, own: _MorphismHeader | None, normalize: pl.E
             "load_index: the index was built with a normalize= that calls a Python function, which is not saved; "
             "pass the same expression, load_index(path, normalize=…)"
         )
+    _require_stems(own)
     if own.normalize is not None:
         saved = _saved_normalize(own.normalize, normalize)
         if saved is not None:
             evaluate = Bounded(expressions.encode(saved), saved)
-            return Analyzer(tokenizer, Morphism(saved, own.lowercase, own.stopwords, evaluate))
-    return Analyzer(tokenizer, Morphism(normalize, own.lowercase, own.stopwords))
+            return Analyzer(tokenizer, Morphism(saved, own.lowercase, own.stopwords, evaluate, own.analyzer))
+    return Analyzer(tokenizer, Morphism(normalize, own.lowercase, own.stopwords, analyzer=own.analyzer))
+
+
+def _require_stems(own: _MorphismHeader) -> None:
+    """Raise if stems cannot be made here; warn if they may be others than the index's."""
+    if own.analyzer is None or not is_language(own.analyzer):
+        return
+    require_stemmer(own.analyzer)
+    if own.stemmer != stemmer_version():
+        warnings.warn(
+            f'load_index: the index was built with analyzer="{own.analyzer}" of PyStemmer {own.stemmer}; this is '
+            f"{stemmer_version()}, and words whose stems have changed are not found: build the index again, or install "
+            "that version",
+            stacklevel=2,
+        )
 
 
 def _saved_normalize(serialized: Any, given: pl.Expr | None) -> pl.Expr | None:

@@ -68,7 +68,7 @@ def test_columns(case: Case, data: Any, mode: str, engine: str) -> None:
     morphism = Morphism.of({"normalize": None, "lowercase": False, "stopwords": None, **case.arguments})
     image = lambda word: word if morphism is None else morphism.images(pl.Series([word]))[0]  # noqa: E731
     images = [tuple(own for word in words if (own := image(word)) is not None) for words in units]
-    index = tadoc.build_index(case.column, **case.arguments)
+    index = tadoc.build_index(case.column, **{"lowercase": False, **case.arguments})
     wanted = expected(case.documents, [own for own in images if own], mode, scoring)
     check(index, query, wanted, mode=mode, scoring=scoring, engine=engine)
 
@@ -93,7 +93,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 TEXTS = ["out of memory", "memory is out of order", None, "the out-of memory, out of memory killer", "Out of memory"]
-INDEX = tadoc.build_index(tadoc.compress(pl.Series("text", TEXTS), rows_per_grammar=2))
+INDEX = tadoc.build_index(tadoc.compress(pl.Series("text", TEXTS), rows_per_grammar=2), lowercase=False)
 
 
 def ids(index: tadoc.Index, query: str, **arguments: Any) -> list[int]:

@@ -217,7 +217,7 @@ def test_words_that_repeat_count_again(engine: str) -> None:
 @pytest.mark.parametrize("tokenizer", ["words", "whitespace", re.compile("[a-z]+"), re.compile("(?i)[xy]+|[^ ]+")])
 def test_queries_are_cut_as_texts_were(tokenizer: Any) -> None:
     texts = ["to-be, or not", "to-be or", "Or not x"]
-    index = tadoc.build_index(tadoc.compress(pl.Series(texts), tokenizer=tokenizer))
+    index = tadoc.build_index(tadoc.compress(pl.Series(texts), tokenizer=tokenizer), lowercase=False)
     cut = [
         tadoc.term_vector(tadoc.compress(pl.Series([text]), tokenizer=tokenizer)).column("word").to_pylist()
         for text in texts

@@ -315,8 +315,8 @@ def test_damaged_headers(name: str, tmp_path: Path) -> None:
 
 
 def test_another_version(tmp_path: Path) -> None:
-    (tmp_path / HEADER).write_text('{"format": "polars_tadoc index", "format_version": 2}')
-    with pytest.raises(InvalidIndexError, match="has format version 2, this polars_tadoc reads version 1"):
+    (tmp_path / HEADER).write_text('{"format": "polars_tadoc index", "format_version": 3}')
+    with pytest.raises(InvalidIndexError, match="has format version 3, this polars_tadoc reads versions up to 2"):
         tadoc.load_index(tmp_path)
 
 
