@@ -21,7 +21,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import is_packed, partition_at, short_dtype
-from polars_tadoc.packed.unpack import unpacked_schema
+from polars_tadoc.packed.unpack import unpack, unpacked_schema
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.runtime.regular_file import arrow_file, open_regular
 from polars_tadoc.storage.find import Source, find_files
@@ -171,6 +171,16 @@ class Files:
                 frames.append(rows.select(wanted).collect())
             if frames[-1].width and frames[-1].height != one.rows:
                 raise InvalidGrammarError(f"{one.path}: it was replaced while it was read; call again")
+        return pl.concat(frames)
+
+    def rows(self, piece: Piece) -> pl.DataFrame:
+        """Read rows with all columns; packed ones as compressed."""
+        if not self.packed:
+            return self.read(piece)
+        frames = []
+        for one in piece.intervals:
+            with PackedFile(one.path) as file:
+                frames.append(unpack(file.read(one.first, list(self.schema)), self.column))
         return pl.concat(frames)
 
     @property

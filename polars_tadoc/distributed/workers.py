@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,13 @@ from typing import Any, Unpack
 import polars as pl
 
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOnWorkers, BM25WeightsRequest, bm25_weights
+from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest, drop_repeats
+from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
+from polars_tadoc.analytics.cleaning.overlap import OverlapRequest, overlap
+from polars_tadoc.analytics.cleaning.overlap import schema as overlap_schema
+from polars_tadoc.analytics.cleaning.passage_set import PassageSet
+from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, repeats
+from polars_tadoc.analytics.cleaning.repeats import schema as repeats_schema
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOnWorkers, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest, ranked_inverted_index
@@ -25,9 +32,10 @@ from polars_tadoc.analytics.twig_filter import TwigFilterOnWorkers, TwigFilterRe
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
 from polars_tadoc.compress.compress import Compression, CompressOnWorkers, compress
 from polars_tadoc.config import EngineName, settings
-from polars_tadoc.distributed import worker_tasks
+from polars_tadoc.distributed import passage_tasks, worker_tasks
 from polars_tadoc.distributed.compressing import compress_piece
 from polars_tadoc.distributed.file_splits import Files
+from polars_tadoc.distributed.passage_tasks import PassageJob, PassageRequest
 from polars_tadoc.distributed.pool import Pool, Task
 from polars_tadoc.engine.visible_devices import device_problem, visible_devices
 from polars_tadoc.errors import EngineUnavailableError
@@ -365,6 +373,62 @@ class Workers:
         request = TwigFilterRequest.of_frame(column, queries, **options)
         return self._answer(request, source, column, id)
 
+    @documented_by(repeats, source=SOURCE, column=COLUMN, id=LABELS)
+    def repeats(
+        self, source: Source, column: str | None = None, *, id: str | None = None, **options: Unpack[RepeatsOptions]
+    ) -> pl.LazyFrame:
+        """Find passages of at least ``length`` words that occur more than once, over all files.
+
+        Splits are read three times. Temporary files have 8 bytes for each thirteenth word (with ``length=50``), and
+        the words around passages.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, offset, length: UInt32, copies: UInt64, first: Boolean``, in row order.
+
+        """
+        request = RepeatsRequest.from_arguments(**options)
+        return self._passages(request, source, column, lambda _, label: repeats_schema(label), id)
+
+    @documented_by(drop_repeats, source=SOURCE, column=COLUMN)
+    def drop_repeats(
+        self, source: Source, column: str | None = None, **options: Unpack[DropRepeatsOptions]
+    ) -> pl.LazyFrame:
+        """Drop repeated passages, or whole rows that repeat others, over all files; all columns are kept.
+
+        Returns
+        -------
+        LazyFrame
+            The rows, in order; the column is compressed if the files are packed.
+
+        """
+        request = DropRepeatsRequest.from_arguments(**options)
+        return self._passages(request, source, column, lambda columns, _: columns)
+
+    @documented_by(overlap, source=SOURCE, column=COLUMN, id=LABELS)
+    def overlap(
+        self,
+        source: Source,
+        column: str | None = None,
+        reference: pl.Series | PassageSet | None = None,
+        *,
+        id: str | None = None,
+        reference_id: pl.Series | None = None,
+        **options: Unpack[OverlapOptions],
+    ) -> pl.LazyFrame:
+        """Find passages of at least ``length`` words that occur in a reference, too; each worker holds the reference.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, offset, length: UInt32, reference, reference_offset: UInt32``, in row order.
+
+        """
+        request = OverlapRequest.of(reference, reference_id, options)
+        other = None if reference_id is None else reference_id.dtype
+        return self._passages(request, source, column, lambda _, label: overlap_schema(label, other), id)
+
     @apart
     def _answer(
         self, analytic: Analytic[Any, Any], source: Source, column: str | None, id: str | None = None
@@ -374,13 +438,63 @@ class Workers:
         files.require_labels(id, analytic.name)
         if isinstance(analytic, TwigFilterRequest):
             analytic = replace(analytic, column=files.column)
-        folder = Path(tempfile.mkdtemp(prefix=f"{analytic.name}-", dir=self._folder.path))
-        shards = SHARDS * len(self)
-        job = worker_tasks.Job(folder, analytic, files, id, shards, self._room, BLOCK_RECORDS)
+
+        def results(folder: Path) -> list[Path]:
+            shards = SHARDS * len(self)
+            job = worker_tasks.Job(folder, analytic, files, id, shards, self._room, BLOCK_RECORDS)
+            return self._results(job, job.save())
+
+        return self._scan(analytic.name, results)
+
+    @apart
+    def _passages(
+        self,
+        request: PassageRequest,
+        source: Source,
+        column: str | None,
+        schema: Callable[[pl.Schema, pl.DataType | None], pl.Schema],
+        id: str | None = None,
+    ) -> pl.LazyFrame:
+        """Run a call about passages; ``schema`` gives its columns, given those of the files and the labels' type."""
+        self._pool.require_open(request.name)
+        files = Files.find(source, column, request.name)
+        columns = schema(files.schema, files.require_labels(id, request.name))
+
+        def results(folder: Path) -> list[Path]:
+            job = PassageJob.of(folder, request, files, id, SHARDS * len(self))
+            if not files.pieces:
+                return [job.write(0, columns.to_frame())]
+            return self._passage_results(job, job.save())
+
+        return self._scan(request.name, results)
+
+    def _passage_results(self, job: PassageJob, path: Path) -> list[Path]:
+        """Run a call about passages; return the files of the result in order."""
+
+        def run(function: Callable[..., Any], names: Sequence[object], arguments: Iterable[Any] | None = None) -> Any:
+            given = [()] * len(names) if arguments is None else [(one,) for one in arguments]
+            tasks = [
+                Task(str(name), (path, number, *own))
+                for number, (name, own) in enumerate(zip(names, given, strict=True))
+            ]
+            return self._pool.run(job.request.name, function, tasks)
+
+        pieces, shards = job.files.pieces, [f"shard {shard} of {job.shards}" for shard in range(job.shards)]
+        if job.grams is None:
+            return run(passage_tasks.match, pieces)  # type: ignore[no-any-return]
+        listed = run(passage_tasks.list_keys, pieces)
+        shared = run(passage_tasks.share_keys, shards, zip(*listed, strict=True))
+        sent = run(passage_tasks.send_stretches, pieces, [shared] * len(pieces))
+        found = run(passage_tasks.find_windows, shards, zip(*sent, strict=True))
+        return run(passage_tasks.finish, pieces, zip(*found, strict=True))  # type: ignore[no-any-return]
+
+    def _scan(self, call: str, run: Callable[[Path], list[Path]]) -> pl.LazyFrame:
+        """Scan the files of a result, which are made in a folder; removes all others of it."""
+        folder = Path(tempfile.mkdtemp(prefix=f"{call}-", dir=self._folder.path))
         results: list[Path] = []
         try:
             with self._folder.writing():
-                results = self._results(job, job.save())
+                results = run(folder)
         finally:
             with suppress(FileNotFoundError):  # the workers were closed
                 for file in folder.iterdir():

@@ -170,6 +170,32 @@ class TestResults:
             answer = two.twig_filter(tmp_path, "xml", queries, id=labels).collect()
             assert_frame_equal(answer, rows.tadoc.twig_filter("xml", queries, id=labels))  # type: ignore[attr-defined]
 
+    @pytest.mark.parametrize("kind", ["packed", "text"])
+    def test_passages(self, two: Workers, folder: Path, kind: str) -> None:
+        """Windows that lie in several splits, and overlap; the same as of all rows in one process."""
+        df, options = texts(), {"length": 3, "lowercase": True}
+        labels = {"id": "name"} if kind == "text" else {}
+        found = two.repeats(folder / kind, "text", min_count=3, **options, **labels).collect()
+        assert_frame_equal(found, df.tadoc.repeats("text", min_count=3, **options, **labels))  # type: ignore[attr-defined]
+        assert not found["first"].all()
+        for more in ({}, {"keep": "none"}, {"unit": "row", "share": 0.6}):
+            left = two.drop_repeats(folder / kind, "text", length=3, **more).collect()
+            left = left.tadoc.decompress("text") if kind == "packed" else left  # type: ignore[attr-defined]
+            assert_frame_equal(left, df.tadoc.drop_repeats("text", length=3, **more))  # type: ignore[attr-defined]
+            assert not left.equals(df)
+        reference = pl.Series(["on the mat n0", "Wörds 漢字 the"])
+        known = {"reference_id": pl.Series(["x", "y"]), **options}
+        matches = two.overlap(folder / kind, "text", reference, **known, **labels).collect()
+        assert_frame_equal(matches, df.tadoc.overlap("text", reference, **known, **labels))  # type: ignore[attr-defined]
+        assert set(matches["reference"]) == {"x", "y"}
+
+    def test_passages_of_no_rows(self, two: Workers, tmp_path: Path) -> None:
+        texts(0).write_parquet(tmp_path / "none.parquet")
+        assert_frame_equal(two.drop_repeats(tmp_path, "text").collect(), texts(0))
+        assert_frame_equal(
+            two.repeats(tmp_path, "text", id="name").collect(), texts(0).tadoc.repeats("text", id="name")
+        )  # type: ignore[attr-defined]
+
     def test_calls_from_two_threads(self, two: Workers, folder: Path) -> None:
         with ThreadPoolExecutor(2) as threads:
             answers = list(threads.map(lambda call: getattr(two, call)(folder / "packed").collect(), ["sort"] * 4))

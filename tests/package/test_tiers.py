@@ -28,6 +28,9 @@ OF_WORKERS = {
     "close": "test_closed",
     "compress": "test_gives_the_rows_back",
     "twig_filter": "test_twigs",
+    "repeats": "test_passages[text]",
+    "drop_repeats": "test_passages[text]",
+    "overlap": "test_passages[text]",
 }
 """Tests of what is no analytic; analytics are cases of ``test_equals_one_process``."""
 OF_SPARK = {"compress": "test_cells_are_files_of_packed_rows", "unpack": "test_cells_are_files_of_packed_rows"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -40,6 +40,7 @@ UNITS = ("passage", "row")
 class DropRepeatsRequest:
     """The checked arguments of a call."""
 
+    name: ClassVar[str] = "drop_repeats"
     length: int
     kind: int
     unit: str
@@ -97,6 +98,12 @@ class DropRepeatsRequest:
                 f'drop_repeats: column "{column}" is an Enum, which has no place for shorter texts; cast it to '
                 "pl.String first"
             )
+
+    def without(self, frame: pl.DataFrame, column: str, cuts: Cuts, are_kept: pl.Series) -> pl.DataFrame:
+        """Return a frame whose column has some words less, or only some of its rows."""
+        if self.unit == "row":
+            return frame.filter(are_kept)
+        return frame.with_columns(self.cut_out(frame[column], cuts).alias(column))
 
     @ends_on_interrupt
     def cut_out(self, column: pl.Series, cuts: Cuts) -> pl.Series:

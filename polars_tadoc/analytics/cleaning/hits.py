@@ -167,7 +167,7 @@ class Hits:
 
     def _find_between(self, read: _Read, least: int, most: int) -> int:
         """Find the repeated windows whose hashes are in a range; return the words of its distinct stretches."""
-        kept, ids = _Kept(self._room, self.grams.length), self.folder.path / "ids"
+        kept, ids = KeptStretches(self._room, self.grams.length), self.folder.path / "ids"
         parts = list[tuple[int, int]]()
         with self.folder.writing(), ids.open("wb") as file:
             for block, records in read(least, most):
@@ -268,7 +268,7 @@ class _Windows:
 _Read = _Stretches | _Windows
 
 
-class _Kept:
+class KeptStretches:
     """Distinct stretches of a range."""
 
     def __init__(self, room: int, length: int) -> None:
@@ -286,6 +286,16 @@ class _Kept:
         """Words that are kept."""
         return int(self._starts[self._state[0]])
 
+    @property
+    def words(self) -> UInt32:
+        """Words that are kept, a separator after each stretch."""
+        return self._words[: self.used]
+
+    @property
+    def starts(self) -> Int64:
+        """Starts of the stretches, int64, one more than there are."""
+        return self._starts[: int(self._state[0]) + 1]
+
     def collect(self, words: UInt32, records: Any) -> UInt32 | None:
         """Return the number of each stretch; None if they do not fit."""
         ids = np.empty(len(records), np.uint32)
@@ -301,7 +311,7 @@ class _Kept:
         laid = LaidWords(
             Vocabulary(NO_WORDS),
             self._starts,
-            self._words[: self.used],
+            self.words,
             np.ones(count, np.bool_),
             (),
         )

@@ -109,7 +109,8 @@ def _normalised(laid: LaidWords, call: str, column: str, morphism: Morphism | No
     return _mapped(replace(laid, vocabulary=image.words), image.ids)
 
 
-def _starts(counts: Int64, call: str) -> Int64:
+def starts_of(counts: Int64, call: str) -> Int64:
+    """Return the starts of rows with some numbers of words; raises ``LimitExceededError``."""
     starts = running_sum(counts + 1)
     if starts[-1] > MOST_WORDS:
         raise LimitExceededError(f"{call}: the column has more than {MOST_WORDS:,} words and rows; split it")
@@ -122,7 +123,7 @@ def _of_text(text: pl.Series, call: str, tokenizer: Tokenizer) -> LaidWords:
     valid = plain(text).is_not_null().to_numpy()
     counts = np.zeros(len(text), np.int64)
     counts[source.rows] = np.diff(source.root_offsets)
-    starts = _starts(counts, call)
+    starts = starts_of(counts, call)
     words, offsets = np.empty(starts[-1], np.uint32), running_sum(counts)
     image = np.arange(len(source.words), dtype=np.uint32)
 
@@ -139,7 +140,7 @@ def _of_corpora(corpora: list[Corpus], rows: int, call: str) -> LaidWords:
     valid, counts = np.zeros(rows, np.bool_), np.zeros(rows, np.int64)
     for corpus in corpora:
         valid[corpus.rows], counts[corpus.rows] = True, document_words(corpus)
-    starts = _starts(counts, call)
+    starts = starts_of(counts, call)
     if starts[-1] - rows > settings().expansion_limit:
         raise Allowance(call).exceeded()
     words = np.empty(starts[-1], np.uint32)

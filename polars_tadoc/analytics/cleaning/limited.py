@@ -15,11 +15,10 @@ from polars_tadoc.analytics.cleaning.hits import PARTS
 from polars_tadoc.analytics.cleaning.kept_words import parts_of
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
 from polars_tadoc.analytics.cleaning.passages import Passages, PassageSearch
-from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, passages_frame
+from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.execute.labels import KeptLabels
 from polars_tadoc.execute.plan import add_source, checkpointed_question
 from polars_tadoc.execute.windows import Window, windows_of
-from polars_tadoc.kernels.host.passages import runs
 from polars_tadoc.records import Checkpoint
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.runtime.array_types import Int64
@@ -81,13 +80,10 @@ def repeats(request: RepeatsRequest, plan: LimitedPlan, schema: pl.Schema) -> pl
     """Return the plan of :meth:`polars_tadoc.namespaces.lazyframe.TadocLazyFrame.repeats`."""
 
     def frames() -> Iterator[pl.DataFrame]:
-        search = PassageSearch(
-            request.name, request.length, runs.REPEATED, request.min_count, request.tokenizer, request.morphism
-        )
+        search = PassageSearch.of(request)
         with KeptLabels(plan.labels, request.name, plan.limit) as kept:
             for found in plan.passages(search, kept):
-                lengths = found.ends - found.begins
-                yield passages_frame(kept.all(), found.rows, found.begins, lengths, found.copies, found.are_first)
+                yield found.frame(kept.all())
 
     return plan.node(request, request.name, schema, frames)
 
@@ -107,17 +103,15 @@ def drop_repeats(request: DropRepeatsRequest, plan: LimitedPlan, schema: pl.Sche
     """Return the plan of :meth:`polars_tadoc.namespaces.lazyframe.TadocLazyFrame.drop_repeats`, read twice."""
 
     def frames() -> Iterator[pl.DataFrame]:
-        call = "drop_repeats"
-        search = PassageSearch(call, request.length, request.kind, 2, request.tokenizer, request.morphism)
-        with KeptLabels(None, call, plan.limit) as kept, closing(_Dropped(plan.passages(search, kept))) as dropped:
+        search = PassageSearch.of(request)
+        with (
+            KeptLabels(None, search.call, plan.limit) as kept,
+            closing(_Dropped(plan.passages(search, kept))) as dropped,
+        ):
             yield schema.to_frame()
             for frame in batches(plan.plan):
                 cuts, are_kept = dropped.next(frame.height, request.share)
-                if request.unit == "row":
-                    yield frame.filter(are_kept)
-                else:
-                    cut = request.cut_out(frame[plan.column], cuts).alias(plan.column)
-                    yield frame.with_columns(cut)
+                yield request.without(frame, plan.column, cuts, are_kept)
             dropped.require_end()
 
     request.require_shortable(schema[plan.column], plan.column)
@@ -140,22 +134,20 @@ class _Dropped:
             if one is None:
                 raise _changed(self._known)
             self._waiting.append(one)
-            self._known = one.block.first + one.block.rows
+            self._known = one.stop
         found, are_kept = list[Int64](), np.ones(rows, np.bool_)
         for one in self._waiting:
             inside = (one.rows >= first) & (one.rows < self._row)
             found.append(np.stack([one.rows[inside] - first, one.begins[inside], one.ends[inside]]))
-            covered = np.zeros(one.block.rows, np.int64)
-            np.add.at(covered, one.rows - one.block.first, one.covered)
-            goes = (one.words > 0) & (covered / np.maximum(one.words, 1) >= share)
-            a, b = max(first, one.block.first), min(self._row, one.block.first + one.block.rows)
-            are_kept[a - first : b - first] = ~goes[a - one.block.first : b - one.block.first]
-        self._waiting = [one for one in self._waiting if one.block.first + one.block.rows > self._row]
+            goes = one.shares >= share
+            a, b = max(first, one.first), min(self._row, one.stop)
+            are_kept[a - first : b - first] = ~goes[a - one.first : b - one.first]
+        self._waiting = [one for one in self._waiting if one.stop > self._row]
         return Cuts(*np.concatenate([np.zeros((3, 0), np.int64), *found], axis=1)), pl.Series(are_kept)
 
     def require_end(self) -> None:
         """Raise ``ValueError`` if the plan had more rows when it ran first."""
-        rest = sum(one.block.rows for one in self._found)
+        rest = sum(len(one.words) for one in self._found)
         if self._known + rest > self._row:
             raise _changed(self._known + rest)
 

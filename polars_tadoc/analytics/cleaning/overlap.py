@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -79,6 +79,7 @@ def passage_set_of(reference: object, call: str, options: OverlapOptions) -> Pas
 class OverlapRequest:
     """The checked arguments of a call."""
 
+    name: ClassVar[str] = "overlap"
     known: PassageSet
     reference_id: pl.Series | None
 

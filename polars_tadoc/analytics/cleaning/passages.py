@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
+from polars_tadoc.analytics.cleaning.drop_repeats import Cuts, DropRepeatsRequest
 from polars_tadoc.analytics.cleaning.hits import GRAM_BASE, LAYOUT, NO_WORDS, Hits
-from polars_tadoc.analytics.cleaning.kept_words import Block, KeptWords
+from polars_tadoc.analytics.cleaning.kept_words import KeptWords
+from polars_tadoc.analytics.cleaning.laid_words import LaidWords
+from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, passages_frame
 from polars_tadoc.execute.splits import working_bytes
 from polars_tadoc.execute.windows import Window
 from polars_tadoc.kernels.host.passages import distinct as kernels
-from polars_tadoc.kernels.host.passages import stretches
+from polars_tadoc.kernels.host.passages import runs, stretches
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.records import Checkpoint, Spill, SpillFolder
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.records import Records
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
+from polars_tadoc.runtime.array_types import Bools, Float64, Int64, UInt32, UInt64
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 
 SPILL_SHARE = 4
@@ -31,11 +36,12 @@ BATCH = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """Passages of a block of rows, in row order."""
+    """Passages of consecutive rows, in row order."""
 
-    block: Block
+    first: int
+    """Number of the first row."""
     words: Int64
-    """int64 by row of the block: words after normalisation."""
+    """int64 by row: words after normalisation."""
     rows: Int64
     begins: Int64
     ends: Int64
@@ -45,6 +51,28 @@ class Passages:
     """int64 by passage: words after normalisation."""
     copies: UInt64
     are_first: Bools
+
+    @property
+    def stop(self) -> int:
+        """Number of the row after the last one."""
+        return self.first + len(self.words)
+
+    def frame(self, labels: Labels) -> pl.DataFrame:
+        """Return the result of :func:`polars_tadoc.repeats`."""
+        found = self.rows, self.begins, self.ends - self.begins, self.copies, self.are_first
+        return passages_frame(labels, *found)
+
+    @property
+    def cuts(self) -> Cuts:
+        """The passages, rows numbered from 0."""
+        return Cuts(self.rows - self.first, self.begins, self.ends)
+
+    @property
+    def shares(self) -> Float64:
+        """By row: share of its words in passages, float64; 0 for rows without words."""
+        covered = np.zeros(len(self.words), np.int64)
+        np.add.at(covered, self.rows - self.first, self.covered)
+        return covered / np.maximum(self.words, 1)
 
 
 @dataclass(frozen=True)
@@ -57,6 +85,12 @@ class PassageSearch:
     min_count: int
     tokenizer: Tokenizer | None
     morphism: Morphism | None
+
+    @classmethod
+    def of(cls, request: RepeatsRequest | DropRepeatsRequest) -> PassageSearch:
+        """Return the search of a call."""
+        kind, least = (runs.REPEATED, request.min_count) if isinstance(request, RepeatsRequest) else (request.kind, 2)
+        return cls(request.name, request.length, kind, least, request.tokenizer, request.morphism)
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -86,14 +120,34 @@ class PassageSearch:
             Hits(words, grams, limit, folder, spill, self.call).find()
             records = _ByRow(spill.merged(batch=BATCH))
             for block in words.blocks:
-                yield self._passages(words, block, records.before(block.first + block.rows))
+                hits = records.before(block.first + block.rows)
+                yield self.passages(block.first, words.starts(block), words.places(block), hits)
                 give_back_memory(limit // GROWN_SHARE)
 
-    def _passages(self, words: KeptWords, block: Block, hits: Records) -> Passages:
-        starts = words.starts(block)
+    def joined(self, first: int, laid: LaidWords, hits: Sequence[Records]) -> Passages:
+        """Return the passages of some rows; windows come from several shards, with rows numbered from 0."""
+        keys = np.concatenate([np.zeros((0, 3), np.uint32), *(one.keys for one in hits)])
+        counts = np.concatenate([np.zeros(0, np.uint64), *(one.counts for one in hits if one.counts is not None)])
+        order = np.lexsort((keys[:, 1], keys[:, 0]))
+        found = self.passages(0, laid.starts, laid.places, Records(NO_WORDS, keys[order], counts[order]))
+        return replace(found, first=first, rows=found.rows + first)
+
+    def passages(self, first: int, starts: Int64, places: UInt32 | None, hits: Records) -> Passages:
+        """Return the passages of some rows.
+
+        Parameters
+        ----------
+        first
+            Number of the first row.
+        starts, places
+            As in :class:`LaidWords`.
+        hits
+            Their repeated windows, in row order; rows are numbered like ``first``.
+
+        """
         counts = np.diff(starts) - 1
         rows, offsets, sizes = (column.astype(np.int64) for column in hits.keys.T)
-        rows -= block.first
+        rows -= first
         are_first, sizes = (sizes & 1).astype(np.uint8), sizes >> 1
         amounts = np.zeros(0, np.uint64) if hits.counts is None else hits.counts
         if self.min_count == 1:  # every window, those that occur once, too
@@ -109,11 +163,11 @@ class PassageSearch:
         given = (rows, offsets, sizes, are_first, amounts, self.length, self.kind, self.min_count)
         found = kernels.join_hits(*given, *made, copies, firsts)
         rows, begins, ends = (one[:found] for one in made)
-        covered, places = ends - begins, words.places(block)
+        covered = ends - begins
         if places is not None:
             begins, ends = places[starts[rows] + begins].astype(np.int64), places[starts[rows] + ends - 1] + np.int64(1)
         return Passages(
-            block, counts, rows + block.first, begins, ends, covered, copies[:found], firsts[:found].astype(np.bool_)
+            first, counts, rows + first, begins, ends, covered, copies[:found], firsts[:found].astype(np.bool_)
         )
 
 

@@ -86,7 +86,7 @@ class Scheme:
         return odd.astype(np.uint64), draw.randint(0, 1 << 32, self.permutations, dtype=np.uint32).astype(np.uint64)
 
     def _double(self, laid: LaidWords) -> SignRows:
-        hashes, (factors, (base,)) = _hashes(laid.vocabulary), self.constants()
+        hashes, (factors, (base,)) = word_hashes(laid.vocabulary), self.constants()
         power = np.uint64(pow(int(base), self.ngram, 1 << 64))
         padded = np.zeros(-(-self.permutations // kernels.LANES) * kernels.LANES, np.uint32)
         padded[: self.permutations] = factors
@@ -125,7 +125,7 @@ class Scheme:
         return sign
 
 
-def _hashes(words: Vocabulary) -> UInt64:
+def word_hashes(words: Vocabulary) -> UInt64:
     """Return a hash of each word, uint64: the first eight bytes of its SHA-1."""
     found, offsets, data = np.empty(len(words), np.uint64), words.offsets, words.data
 
