@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,9 @@ from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.construct import change
 from polars_tadoc.index.query.expand import did_you_mean, suggest
 from polars_tadoc.index.query.explain import explain
+from polars_tadoc.index.query.pages import Page
 from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request
-from polars_tadoc.index.query.search import count, search, top
+from polars_tadoc.index.query.search import count, search, search_page, top
 from polars_tadoc.index.query.snippets import snippets
 from polars_tadoc.index.serve.server import Server
 from polars_tadoc.index.store import storage
@@ -57,6 +58,7 @@ class Index(Collection):
             f"{self.nbytes:,} bytes ({self.codec})"
         )
 
+    @overload
     def search(
         self,
         queries: QueriesLike,
@@ -69,8 +71,57 @@ class Index(Collection):
         b: float = 0.75,
         delta: float = 0.5,
         filter: FilterLike = None,
+        offset: int = 0,
+        total: bool = False,
+        sort: str | Iterable[str] | None = None,
+        descending: bool | Sequence[bool] = False,
+        group_by: str | None = None,
+        facets: None = None,
         engine: str | None = None,
-    ) -> pl.DataFrame:
+    ) -> pl.DataFrame: ...
+
+    @overload
+    def search(
+        self,
+        queries: QueriesLike,
+        k: int = 10,
+        *,
+        mode: str = "or",
+        syntax: str = "lenient",
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        filter: FilterLike = None,
+        offset: int = 0,
+        total: bool = False,
+        sort: str | Iterable[str] | None = None,
+        descending: bool | Sequence[bool] = False,
+        group_by: str | None = None,
+        facets: str | Iterable[str],
+        engine: str | None = None,
+    ) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]: ...
+
+    def search(
+        self,
+        queries: QueriesLike,
+        k: int = 10,
+        *,
+        mode: str = "or",
+        syntax: str = "lenient",
+        scoring: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        delta: float = 0.5,
+        filter: FilterLike = None,
+        offset: int = 0,
+        total: bool = False,
+        sort: str | Iterable[str] | None = None,
+        descending: bool | Sequence[bool] = False,
+        group_by: str | None = None,
+        facets: str | Iterable[str] | None = None,
+        engine: str | None = None,
+    ) -> pl.DataFrame | tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
         """Find the best documents for each query of a batch, by BM25.
 
         Queries are cut into words by the column's tokenizer and normalised as the index's words were: stop words of
@@ -106,28 +157,46 @@ class Index(Collection):
         filter
             Documents to search: a Boolean for each (series, list or NumPy array), or a Polars expression over the
             index's metadata.
+        offset
+            Results to skip, of each query: the second page of ten begins at ``offset=10``.
+        total
+            Whether to add the number of all hits of the query.
+        sort
+            Metadata columns by which the hits are ordered, then by score. Nulls are last.
+        descending
+            Whether ``sort`` is descending: for all of its columns, or for each.
+        group_by
+            A metadata column: of the hits with the same value only the first is a result.
+        facets
+            Metadata columns by whose values all hits are counted.
         engine
             "auto", "cpu" or "gpu"; default: ``tadoc.Config``. All give the same scores, bit for bit.
 
         Returns
         -------
         DataFrame
-            ``query: UInt32`` (number in the batch), ``rank: UInt32`` (from 1), ``id`` (of the ids' type) and ``score:
-            Float32``, ordered by query and rank. Documents with equal scores are in document order. With "bm25+" and
-            "bm25l", documents are ranked before the constant that every document gets is added.
+            ``query: UInt32`` (number in the batch), ``rank: UInt32`` (from ``offset + 1``), ``id`` (of the ids' type)
+            and ``score: Float32``, ordered by query and rank. Documents with equal scores are in document order. With
+            "bm25+" and "bm25l", documents are ranked before the constant that every document gets is added.
+
+            With ``group_by`` also ``group`` (of the column's type) and ``hits: UInt32``, the hits in the group; with
+            ``total`` also ``total: UInt32``. With ``facets`` the result is this frame and a dict: for each column a
+            frame of ``query: UInt32``, ``value`` (of the column's type) and ``count: UInt32``, by query, descending
+            count, then value.
 
         Raises
         ------
         TypeError
             ``queries`` are not strings, or another argument has the wrong type.
         ValueError
+            ``total``, ``sort``, ``group_by`` or ``facets`` is combined with the mode "and_or", or
             ``mode``, ``syntax``, ``scoring`` or ``engine`` is unknown, a number is out of range, a query is not valid
             text, a query has a phrase or ``NEAR`` and the index was built with ``store=False``, or ``filter`` does not
             have one value per document or cannot be computed.
         QuerySyntaxError
             A query can't be read with ``syntax="strict"``.
         ColumnMissingError
-            ``filter`` names a column that the metadata does not have.
+            ``filter``, ``sort``, ``group_by`` or ``facets`` names a column that the metadata does not have.
         EngineUnavailableError
             ``engine="gpu"`` cannot run here.
 
@@ -145,9 +214,21 @@ class Index(Collection):
         [2]
         >>> index.search("(do AND be) -or").get_column("id").to_list()
         [2, 1]
+        >>> df = pl.DataFrame({"year": [2023, 2024, 2024], "text": ["a disk", "the disk", "disk or disk"]})
+        >>> index = df.tadoc.build_index("text", metadata=["year"])
+        >>> found, counts = index.search("disk", k=1, offset=1, total=True, facets="year")
+        >>> found.select("rank", "id", "total").rows(), counts["year"].drop("query").rows()
+        ([(2, 0, 3)], [(2024, 2), (2023, 1)])
+        >>> index.search("disk", sort="year", descending=True, group_by="year").select("id", "group", "hits").rows()
+        [(2, 2024, 2), (0, 2023, 1)]
 
         """
-        return search(self, queries, Request.of(k, mode, scoring, k1, b, delta, syntax), filter, engine)
+        request = Request.of(k, mode, scoring, k1, b, delta, syntax)
+        if (type(offset), offset, total, sort, descending, group_by, facets) == _NO_PAGE:
+            return search(self, queries, request, filter, engine)
+        page = Page.of(self, mode, offset, total, sort, descending, group_by, facets)
+        found, counts = search_page(self, queries, request, filter, engine, page)
+        return found if facets is None else (found, counts)
 
     def top(
         self,
@@ -678,3 +759,7 @@ class Index(Collection):
 
     def _changed(self, content: change.Content) -> Index:
         return replace(self, segments=content.segments, stored=content.stored, analyzer=content.analyzer)
+
+
+_NO_PAGE = int, 0, False, None, False, None, None
+"""Arguments of :meth:`Index.search` that ask for the best documents only."""

@@ -20,6 +20,7 @@ from polars_tadoc.index.query.costs import choose_engine, correct
 from polars_tadoc.index.query.filter import allowed_by_segment
 from polars_tadoc.index.query.find import find
 from polars_tadoc.index.query.one import find_one
+from polars_tadoc.index.query.pages import Facets, Page, facets_of, hits_of, paged, with_k
 from polars_tadoc.index.query.plan import Plan, plan
 from polars_tadoc.index.query.rank import Found
 from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request, as_texts, require_syntax
@@ -37,6 +38,21 @@ def search(
     """Answer :meth:`polars_tadoc.index.index.Index.search`."""
     with interruptible():
         return as_frame(index.stored, _best(index, queries, request, filter, engine, "search"))
+
+
+def search_page(
+    index: Collection, queries: QueriesLike, request: Request, filter: FilterLike, engine: str | None, page: Page
+) -> tuple[pl.DataFrame, Facets]:
+    """Answer :meth:`polars_tadoc.index.index.Index.search` where it asks for more than the best documents."""
+    with interruptible():
+        size, k, hits = len(index.stored), request.k, None
+        texts = as_texts(queries, "search")
+        wanted = with_k(request, size if page.wants_all else min(page.offset + k, size))
+        found = _best(index, texts, wanted, filter, engine, "search")
+        if page.counts_hits:
+            planned = plan(index, texts, request.scoring, "search", request.mode, request.syntax)
+            hits = hits_of(index, planned, request.mode == "and", allowed_by_segment(index, filter, "search"))
+        return paged(index, found, page, k, hits), {} if hits is None else facets_of(index, page.facets or (), hits)
 
 
 def top(
