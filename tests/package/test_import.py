@@ -15,6 +15,7 @@ import pytest
 import polars_tadoc as tadoc
 
 HEAVY = ["numba", "llvmlite", "scipy", "pyspark", "pyarrow.dataset", "polars_tadoc.index", "polars_tadoc.kernels"]
+HEAVY += ["cyclopts", "rich", "altair", "sklearn"]
 
 
 def output(code: str, *arguments: str) -> str:
