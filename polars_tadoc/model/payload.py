@@ -15,7 +15,9 @@ from __future__ import annotations
 import binascii
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -30,7 +32,7 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, allocate, not_of_the_file
-from polars_tadoc.runtime.parallel import map_parallel
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 MAGIC = "TADOC"
 FORMAT = "2"
@@ -85,62 +87,65 @@ def encode(grammar: Grammar) -> str:
     arranged = pack(grammar)
     pieces = [section[at : at + PIECE] for section in arranged for at in range(0, len(section), PIECE)]
     frame = b"".join(map_parallel(lambda piece: _ZSTD.compress(piece, asbytes=True), pieces))
-    size = sum(map(len, arranged))
-    return f"{MAGIC}{FORMAT}{size:016x}{_digest(frame)}" + binascii.b2a_base64(frame, newline=False).decode()
+    digest, text = map_parallel(lambda make: make(frame), [_digest, _base64])
+    return f"{MAGIC}{FORMAT}{sum(map(len, arranged)):016x}{digest}{text}"
 
 
-def pack(grammar: Grammar) -> list[bytes]:
+def pack(grammar: Grammar) -> list[UInt8]:
     """Arrange a grammar's arrays in the frame's order before zstd: counts, then sections."""
     words, gaps, rule_offsets, symbols = grammar.words, grammar.gaps, grammar.rule_offsets, grammar.symbols
     word_gaps, body_gaps = np.split(grammar.predicted_gaps, [len(words)])
-    first = np.zeros(len(symbols), np.bool_)
-    first[rule_offsets[:-1]] = True
-    others = symbols[~first]
+    expected = np.empty(len(words) + len(rule_offsets) - 1, np.uint32)
+    kernels.expect_gaps(word_gaps, rule_offsets, symbols, expected)
+    first = symbols[rule_offsets[:-1]]
+    others, surprises = (np.empty(4 * (len(symbols) - len(first)), np.uint8) for _ in range(2))
 
-    def surprises() -> bytes:
-        expected = np.empty(len(words) + len(rule_offsets) - 1, np.uint32)
-        kernels.expect_gaps(word_gaps, rule_offsets, symbols, expected)
-        own = body_gaps[~first]
-        return _planes(np.where(own == expected[others], 0, own + np.uint32(1)))
+    def bodies(first: int, stop: int) -> None:
+        kernels.split_bodies(first, stop, rule_offsets, symbols, body_gaps, expected, others, surprises)
 
-    def steps() -> bytes:
-        differences = np.diff(symbols[first], prepend=np.uint32(0)).view(np.int32)
+    def steps() -> UInt8:
+        differences = np.diff(first, prepend=np.uint32(0)).view(np.int32)
         return _planes(((differences << 1) ^ (differences >> 31)).view(np.uint32))
 
     words.data, gaps.data, words.offsets, gaps.offsets  # noqa: B018 - made here, not on several threads at once
-    made: list[Any] = map_parallel(
-        lambda make: make(),
-        [
-            lambda: _front_code(words),
-            lambda: _front_code(gaps),
-            lambda: _planes(np.diff(words.offsets)),
-            lambda: _planes(np.diff(gaps.offsets)),
-            lambda: _planes(np.diff(grammar.level_offsets)),
-            lambda: _planes(np.diff(rule_offsets)),
-            steps,
-            lambda: _planes(others),
-            lambda: _planes(word_gaps),
-            surprises,
-        ],
-    )
-    (shared_words, word_bytes), (shared_gaps, gap_bytes), word_lengths, gap_lengths, *numbers = made
-    name = grammar.tokenizer.encode()
+    makers: list[Callable[[], object]] = [
+        lambda: _front_code(words),
+        lambda: _front_code(gaps),
+        lambda: _planes(np.diff(words.offsets)),
+        lambda: _planes(np.diff(gaps.offsets)),
+        lambda: _planes(np.diff(grammar.level_offsets)),
+        lambda: _planes(np.diff(rule_offsets)),
+        steps,
+        lambda: _planes(word_gaps),
+    ]
+    makers += [partial(bodies, *rules) for rules in weighted_chunks(rule_offsets.astype(np.int64))]
+    made: list[Any] = map_parallel(lambda make: make(), makers)
+    (shared_words, word_bytes), (shared_gaps, gap_bytes), word_lengths, gap_lengths, *numbers = made[:8]
+    levels, rules, rule_steps, own_gaps = numbers
+    name = np.frombuffer(grammar.tokenizer.encode(), np.uint8)
     counts = [len(words), len(word_bytes), len(gaps), len(gap_bytes), len(name)]
     counts += [grammar.level_count, grammar.rule_count, len(symbols)]
     strings = [shared_words, word_lengths, word_bytes, shared_gaps, gap_lengths, gap_bytes]
-    return [np.array(counts, "<u8").tobytes(), name, *strings, *numbers]
+    numbers = [levels, rules, rule_steps, others, own_gaps, surprises]
+    return [np.array(counts, "<u8").view(np.uint8), name, *strings, *numbers]
 
 
-def _front_code(strings: Vocabulary) -> tuple[bytes, bytes]:
+def _front_code(strings: Vocabulary) -> tuple[UInt8, UInt8]:
     shared = np.empty(len(strings), np.uint8)
     rest = np.empty(int(strings.offsets[-1]), np.uint8)
     size = kernels.front_code(strings.offsets, strings.data, shared, rest)
-    return shared.tobytes(), rest[:size].tobytes()
+    return shared, rest[:size]
 
 
-def _planes(numbers: npt.NDArray[np.integer]) -> bytes:
+def _planes(numbers: npt.NDArray[np.integer]) -> UInt8:
     """Return the lowest bytes of all numbers, then the next ones: four planes."""
-    return np.ascontiguousarray(numbers.astype("<u4").view(np.uint8).reshape(-1, 4).T).tobytes()
+    planes = np.empty(4 * len(numbers), np.uint8)
+    kernels.split_planes(np.ascontiguousarray(numbers, np.uint32), planes)
+    return planes
+
+
+def _base64(frame: bytes) -> str:
+    return binascii.b2a_base64(frame, newline=False).decode()
 
 
 def key(payload: str) -> str:

@@ -134,7 +134,15 @@ def _find_keys(row_tokens: Any, tokens: int, vocabulary_size: int, rules: Device
     launch_each("predict_gaps", "measure_words", vocabulary_size, vocabulary, lengths, firsts)
     for first, stop in pairwise(rules.level_offsets.get()):  # synchronize!
         launch_each(
-            *("predict_gaps", "measure_rules", int(stop) - int(first), first, stop, vocabulary, rules.rule_offsets),
+            *(
+                "predict_gaps",
+                "measure_rules",
+                32 * (int(stop) - int(first)),
+                first,
+                stop,
+                vocabulary,
+                rules.rule_offsets,
+            ),
             *(rules.symbols, lengths, firsts, words_before),
         )
     root_lengths, root_tokens = (cupy.empty(root_count, np.uint32) for _ in range(2))

@@ -2,6 +2,7 @@
 #include "primitives/counters.cuh"
 #include "primitives/segments.cuh"
 #include "primitives/bitmap.cuh"
+#include "primitives/scan.cuh"
 
 constexpr u32 THREADS = 512;
 
@@ -16,20 +17,36 @@ extern "C" __global__ void measure_words(u32 words, u32* __restrict__ lengths, u
 }
 
 // Rules first to stop, whose bodies refer to lower ones only: number of words and first word of each expansion, and the
-// number of words before each position of its body.
+// number of words before each position of its body. A warp for each rule: the body of a repeated document is long.
 extern "C" __global__ void measure_rules(u32 first, u32 stop, u32 vocabulary, const u32* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, u32* lengths, u32* firsts, u32* __restrict__ words_before)
 {
-    const u32 rule = first + blockIdx.x * blockDim.x + threadIdx.x;
+    constexpr u32 EACH = 4;
+    const u32 rule = first + (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     if (rule >= stop)
         return;
+    const u32 begin = rule_offsets[rule];
+    const u32 end = rule_offsets[rule + 1];
     u32 total = 0;
-    for (u32 place = rule_offsets[rule]; place < rule_offsets[rule + 1]; ++place) {
-        words_before[place] = total;
-        total += lengths[symbols[place]];
+    for (u32 at = begin; at < end; at += 32 * EACH) {
+        const u32 place = at + threadIdx.x % 32 * EACH;
+        u32 own[EACH], sum = 0;
+        for (u32 i = 0; i < EACH; ++i) {
+            own[i] = place + i < end ? lengths[symbols[place + i]] : 0;
+            sum += own[i];
+        }
+        u32 before = total + lanes_before(sum);
+        for (u32 i = 0; i < EACH; ++i) {
+            if (place + i < end)
+                words_before[place + i] = before;
+            before += own[i];
+        }
+        total = __shfl_sync(ALL_LANES, before, 31);
     }
-    lengths[vocabulary + rule] = total;
-    firsts[vocabulary + rule] = firsts[symbols[rule_offsets[rule]]];
+    if (threadIdx.x % 32 == 0) {
+        lengths[vocabulary + rule] = total;
+        firsts[vocabulary + rule] = firsts[symbols[begin]];
+    }
 }
 
 extern "C" __global__ void measure_roots(

@@ -50,6 +50,18 @@ def unfold(shared: UInt8, offsets: Int64, rest: UInt8, data: UInt8) -> bool:
 
 
 @kernel
+def split_planes(numbers: UInt32, planes: UInt8) -> None:
+    """Write the lowest bytes of all numbers, then the next ones: four planes."""
+    n = len(numbers)
+    for i in range(n):
+        number = numbers[i]
+        planes[i] = number & nb.uint32(255)
+        planes[n + i] = (number >> nb.uint32(8)) & nb.uint32(255)
+        planes[2 * n + i] = (number >> nb.uint32(16)) & nb.uint32(255)
+        planes[3 * n + i] = number >> nb.uint32(24)
+
+
+@kernel
 def join_planes(planes: UInt8, numbers: UInt32) -> None:
     """Combine numbers from their four planes of bytes."""
     n = len(numbers)
@@ -57,6 +69,33 @@ def join_planes(planes: UInt8, numbers: UInt32) -> None:
         low = nb.uint32(planes[i]) | (nb.uint32(planes[n + i]) << nb.uint32(8))
         high = nb.uint32(planes[2 * n + i]) | (nb.uint32(planes[3 * n + i]) << nb.uint32(8))
         numbers[i] = low | (high << nb.uint32(16))
+
+
+@kernel
+def split_bodies(
+    first: int,
+    stop: int,
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    body_gaps: UInt32,
+    expected: UInt32,
+    others: UInt8,
+    surprises: UInt8,
+) -> None:
+    """Write the planes of all symbols but first ones, and of their gaps, for the rules from ``first`` to ``stop``.
+
+    Inverts :func:`join_bodies` and :func:`join_gaps`: a gap is 0 where its code is expected, else the code plus 1.
+    """
+    n = len(others) // 4
+    for rule in range(first, stop):
+        for i in range(nb.int64(rule_offsets[rule]) + 1, nb.int64(rule_offsets[rule + 1])):
+            at = i - rule - 1
+            symbol, gap = symbols[i], body_gaps[i]
+            gap = nb.uint32(0) if gap == expected[symbol] else nb.uint32(gap + nb.uint32(1))
+            for plane in range(4):
+                shift = nb.uint32(8 * plane)
+                others[plane * n + at] = (symbol >> shift) & nb.uint32(255)
+                surprises[plane * n + at] = (gap >> shift) & nb.uint32(255)
 
 
 @kernel
