@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from polars_tadoc.rows.content_hash import content_hash
     from polars_tadoc.rows.equals import equals
     from polars_tadoc.rows.extract import extract, head, tail
+    from polars_tadoc.rows.patterns import contains, count_matches, extract_all, find
     from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
     from polars_tadoc.rows.token_count import token_count
     from polars_tadoc.scoring.weighting import BM25, TFIDF
@@ -93,11 +94,13 @@ _PLACES = {
     "build_index": "index.construct.build",
     "collocations": "analytics.collocations",
     "compress": "compress.compress",
+    "contains": "rows.patterns",
     "contains_any": "rows.phrases",
     "contains_phrase": "rows.phrases",
     "content_hash": "rows.content_hash",
     "concordance": "analytics.concordance",
     "cooccurrence": "analytics.cooccurrence",
+    "count_matches": "rows.patterns",
     "count_phrase": "rows.phrases",
     "decompress": "compress.decompress",
     "drop_repeats": "analytics.cleaning.drop_repeats",
@@ -105,6 +108,8 @@ _PLACES = {
     "equals": "rows.equals",
     "explain": "analytics.explain",
     "extract": "rows.extract",
+    "extract_all": "rows.patterns",
+    "find": "rows.patterns",
     "head": "rows.extract",
     "info": "analytics.info",
     "inverted_index": "analytics.inverted_index",
@@ -162,10 +167,12 @@ __all__ = [
     "column",
     "compress",
     "concordance",
+    "contains",
     "contains_any",
     "contains_phrase",
     "content_hash",
     "cooccurrence",
+    "count_matches",
     "count_phrase",
     "decompress",
     "distributed",
@@ -175,6 +182,8 @@ __all__ = [
     "errors",
     "explain",
     "extract",
+    "extract_all",
+    "find",
     "head",
     "info",
     "inverted_index",

@@ -299,6 +299,11 @@ CALLS: dict[str, Kind] = {
         lambda df, _: _again(lambda: tadoc.count_phrase(df["text"], "the file"), 20),
         100_000,
     ),
+    "contains": Kind(
+        lambda f, n: _kept(f, compressed, n),
+        lambda df, _: _again(lambda: tadoc.contains(df["text"], "e f[a-z]*"), 20),
+        100_000,
+    ),
     "bm25": Kind(
         lambda f, n: _kept(f, compressed, n),
         lambda df, _: _again(lambda: tadoc.bm25(df["text"], "the file list"), 20),

@@ -40,6 +40,7 @@ from polars_tadoc.rows.equals import EqualsRequest as Comparison
 from polars_tadoc.rows.equals import WithLiteral, equals
 from polars_tadoc.rows.expressions import by_row, elementwise
 from polars_tadoc.rows.extract import extract, head, tail
+from polars_tadoc.rows.patterns import PatternRequest, contains, count_matches, extract_all, find
 from polars_tadoc.rows.phrases import PhraseOptions, PhraseRequest, contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
@@ -285,6 +286,86 @@ class TadocExpr:
         """
         return by_row(partial(tail, **options), self._expr, pl.String, n=n)
 
+    @documented_by(contains)
+    def contains(self, pattern: str, *, literal: bool = False, strict: bool = True) -> pl.Expr:
+        """Tell which rows' text contains a match of a pattern, as ``str.contains``, without decompressing.
+
+        Returns
+        -------
+        Expr
+            ``Boolean``; null for null rows.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"row": [1, 2], "text": ["GET /a/b.html", "POST /a"]}).tadoc.compress("text")
+        >>> df.filter(pl.col("text").tadoc.contains("/a/b", literal=True))["row"].to_list()
+        [1]
+
+        """
+        return self._find(PatternRequest.of("contains", pattern, literal, strict))
+
+    @documented_by(count_matches)
+    def count_matches(self, pattern: str, *, literal: bool = False) -> pl.Expr:
+        """Count the matches of a pattern in each row, as ``str.count_matches``.
+
+        Returns
+        -------
+        Expr
+            ``UInt32``; null for null rows.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["a.b.c", "a b", None]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.count_matches("[ab]")).to_series().to_list()
+        [2, 2, None]
+
+        """
+        return self._find(PatternRequest.of("count_matches", pattern, literal, True))
+
+    @documented_by(find)
+    def find(self, pattern: str, *, literal: bool = False, strict: bool = True) -> pl.Expr:
+        """Return where the first match of a pattern begins in each row, in bytes, as ``str.find``.
+
+        Returns
+        -------
+        Expr
+            ``UInt32``; null for null rows and rows without a match.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["to be", "be", "or not"]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.find("be", literal=True)).to_series().to_list()
+        [3, 0, None]
+
+        """
+        return self._find(PatternRequest.of("find", pattern, literal, strict))
+
+    @documented_by(extract_all)
+    def extract_all(self, pattern: str) -> pl.Expr:
+        """Return all matches of a regular expression in each row, as ``str.extract_all``.
+
+        Returns
+        -------
+        Expr
+            ``List(String)``; null for null rows.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["id=17, id=4", "none"]}).tadoc.compress("text")
+        >>> df.select(pl.col("text").tadoc.extract_all("[0-9]+")).to_series().to_list()
+        [['17', '4'], []]
+
+        """
+        return self._find(PatternRequest.of("extract_all", pattern, False, True))
+
     @documented_by(count_phrase)
     def count_phrase(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Expr:
         """Count how often each row contains a phrase: row-wise, null for null rows.
@@ -345,7 +426,7 @@ class TadocExpr:
         """
         return self._find(PhraseRequest.of_phrases(phrases, options))
 
-    def _find(self, request: PhraseRequest) -> pl.Expr:
+    def _find(self, request: PhraseRequest | PatternRequest) -> pl.Expr:
         return elementwise(request.run, request.dtype, self._expr)
 
     @documented_by(bm25)

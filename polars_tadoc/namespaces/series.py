@@ -62,6 +62,7 @@ from polars_tadoc.rows.content_hash import content_hash
 from polars_tadoc.rows.equals import EqualsRequest as Comparison
 from polars_tadoc.rows.equals import equals
 from polars_tadoc.rows.extract import extract, head, tail
+from polars_tadoc.rows.patterns import contains, count_matches, extract_all, find
 from polars_tadoc.rows.phrases import PhraseOptions, contains_any, contains_phrase, count_phrase
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.rows.token_count import token_count
@@ -245,6 +246,62 @@ class TadocSeries:
 
         """
         return tail(self._series, n, **options)
+
+    @documented_by(contains)
+    def contains(self, pattern: str, *, literal: bool = False, strict: bool = True) -> pl.Series:
+        """Tell which rows' text contains a match of a pattern; result as for :func:`polars_tadoc.contains`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["GET /a/b.html", "POST /a", None]).tadoc.compress().tadoc.contains("/a/|^P").to_list()
+        [True, True, None]
+
+        """
+        return contains(self._series, pattern, literal=literal, strict=strict)
+
+    @documented_by(count_matches)
+    def count_matches(self, pattern: str, *, literal: bool = False) -> pl.Series:
+        """Count the matches of a pattern in each row; result as for :func:`polars_tadoc.count_matches`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["a.b.c", "a b", None]).tadoc.compress().tadoc.count_matches(".", literal=True).to_list()
+        [2, 0, None]
+
+        """
+        return count_matches(self._series, pattern, literal=literal)
+
+    @documented_by(find)
+    def find(self, pattern: str, *, literal: bool = False, strict: bool = True) -> pl.Series:
+        """Return where the first match of a pattern begins, in bytes; result as for :func:`polars_tadoc.find`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["to be", "be", "or not"]).tadoc.compress().tadoc.find("be", literal=True).to_list()
+        [3, 0, None]
+
+        """
+        return find(self._series, pattern, literal=literal, strict=strict)
+
+    @documented_by(extract_all)
+    def extract_all(self, pattern: str) -> pl.Series:
+        """Return all matches of a regular expression; result as for :func:`polars_tadoc.extract_all`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> pl.Series(["id=17, id=4", "none"]).tadoc.compress().tadoc.extract_all("[0-9]+").to_list()
+        [['17', '4'], []]
+
+        """
+        return extract_all(self._series, pattern)
 
     @documented_by(count_phrase)
     def count_phrase(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Series:

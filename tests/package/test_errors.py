@@ -226,6 +226,7 @@ def public_calls() -> list[str]:
 def test_what_is_advised_is_there(call: str, wrong: Any) -> None:
     given: dict[str, Any] = {"extract": {"offset": 0}, "sequence_count": {"n": 2}, "cooccurrence": {"window": 2}}
     given |= {"count_phrase": {"phrase": "a"}, "contains_phrase": {"phrase": "a"}, "contains_any": {"phrases": ["a"]}}
+    given |= {name: {"pattern": "a"} for name in ("contains", "count_matches", "find", "extract_all")}
     given |= {"bm25": {"query": "a"}, "twig_filter": {"queries": {"a": "//a"}}}
     given |= {name: {"reference": pl.Series(["a"])} for name in ("overlap", "overlap_share", "overlaps")}
     given |= {name: {"phrase": "a"} for name in ("concordance", "positions")}

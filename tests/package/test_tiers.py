@@ -49,6 +49,7 @@ HOST_KERNELS = {
     "near.rows": "test_near_duplicates::test_pairs_and_groups",
     "near.sha1": "test_minhash::test_signatures",
     "near.signatures": "test_minhash::test_signatures",
+    "patterns.match": "test_patterns",
     "passages.cuts": "test_drop_repeats",
     "passages.distinct": "test_limited::test_results_are_those_without_a_limit",
     "passages.layout": "test_repeats::test_windows_equal_the_reference",

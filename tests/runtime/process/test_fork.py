@@ -57,6 +57,7 @@ CALLS = [
     "tadoc.extract(column, 0, 2)",
     "tadoc.contains_any(column, ['to'])",
     "tadoc.count_phrase(column, 'to be')",
+    "tadoc.contains(column, 'to be', literal=True)",
     "tadoc.token_count(column)",
     "tadoc.twig_filter(documents, twigs)",
     "tadoc.build_index(column)",

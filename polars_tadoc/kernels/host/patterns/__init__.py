@@ -1,0 +1,1 @@
+"""Automata over the text of rows: words and gaps, each rule once per state."""

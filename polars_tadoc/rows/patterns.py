@@ -1,0 +1,430 @@
+"""Searches rows for substrings and regular expressions, as Polars' ``str`` calls do, on the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polars_tadoc.compress.decompress import WRONG, decompress, write_texts
+from polars_tadoc.config import settings
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
+from polars_tadoc.kernels.host.patterns import match as kernels
+from polars_tadoc.kernels.host.rows.phrases import find_rows
+from polars_tadoc.kernels.traverse.results_cpu import load_rules
+from polars_tadoc.model.column import scatter_to_rows, split
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.rows.matching import Links
+from polars_tadoc.rows.pattern_automaton import PatternAutomaton, literal_automaton
+from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.arguments import require_text as require_utf8
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import binary_views
+from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.traversal.text_corpus import require_text
+
+MAX_AFTER_GAP = 8
+"""Words are tested from this many states; a gap after which the automaton is in any other is not quiet."""
+
+TABLE = 1 << 12
+"""Initial slots for rules by state."""
+
+MAX_TABLE = 1 << 22
+"""Maximum slots, of 16 bytes: rows that need more are decompressed."""
+
+SPARSE = 16
+"""Rules are flagged by their flagged words, not one by one, if fewer than one word in this many is flagged."""
+
+
+@documented_by(decompress)
+def contains(column: pl.Series, pattern: str, *, literal: bool = False, strict: bool = True) -> pl.Series:
+    """Tell which rows' text contains a match of a pattern; as Polars' ``str.contains``, without decompressing.
+
+    Separators are part of the text, and matches may begin and end inside words. The pattern runs as an automaton over
+    words, separators and rules, each rule once per state (Kida et al., SPIRE 1999): rules in which no match can begin
+    are skipped. Rows are decompressed, and left to Polars, only if the automaton would be too large.
+
+    Parameters
+    ----------
+    column
+        Compressed column, or plain text, which is left to Polars.
+    pattern
+        Regular expression with Polars' syntax; with ``literal=True`` a plain string.
+    literal
+        Whether the pattern is a plain string.
+    strict
+        Whether an invalid regular expression raises; otherwise the result is null in all rows.
+
+    Returns
+    -------
+    Boolean series
+        One value per row; null for null rows.
+
+    Raises
+    ------
+    polars.exceptions.ComputeError
+        The regular expression is invalid, and ``strict``.
+    TypeError
+        ``pattern`` is not a string; ``literal`` or ``strict`` is not a bool.
+    ValueError
+        ``pattern`` is not text.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["GET /a/b.html", "POST /a", None]).tadoc.compress()
+    >>> tadoc.contains(column, "T /a/b", literal=True).to_list(), tadoc.contains(column, "^P.*a$").to_list()
+    ([True, False, None], [False, True, None])
+
+    """
+    return PatternRequest.of("contains", pattern, literal, strict).run(column)
+
+
+@documented_by(contains)
+def count_matches(column: pl.Series, pattern: str, *, literal: bool = False) -> pl.Series:
+    """Count the matches of a pattern in each row, which do not overlap; as Polars' ``str.count_matches``.
+
+    Returns
+    -------
+    UInt32 series
+        One value per row; null for null rows.
+
+    Raises
+    ------
+    polars.exceptions.ComputeError
+        The regular expression is invalid.
+    TypeError
+        ``pattern`` is not a string; ``literal`` is not a bool.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["to be, or not to be", "be", None]).tadoc.compress()
+    >>> tadoc.count_matches(column, "o b", literal=True).to_list(), tadoc.count_matches(column, "[bn]").to_list()
+    ([2, 0, None], [3, 1, None])
+
+    """
+    return PatternRequest.of("count_matches", pattern, literal, True).run(column)
+
+
+@documented_by(contains)
+def find(column: pl.Series, pattern: str, *, literal: bool = False, strict: bool = True) -> pl.Series:
+    """Return where the first match of a pattern begins in each row, in bytes; as Polars' ``str.find``.
+
+    Returns
+    -------
+    UInt32 series
+        Bytes before the first match; null for null rows and rows without a match.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["é: to be", "or not", None]).tadoc.compress()
+    >>> tadoc.find(column, "t").to_list()
+    [4, 5, None]
+
+    """
+    return PatternRequest.of("find", pattern, literal, strict).run(column)
+
+
+@documented_by(count_matches)
+def extract_all(column: pl.Series, pattern: str) -> pl.Series:
+    """Return all matches of a regular expression in each row; as Polars' ``str.extract_all``.
+
+    Only rows that contain a match are decompressed.
+
+    Returns
+    -------
+    Series of lists of String
+        One list per row, in the order of the text; null for null rows.
+
+    Raises
+    ------
+    polars.exceptions.ComputeError
+        The regular expression is invalid.
+    TypeError
+        ``pattern`` is not a string.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_tadoc as tadoc
+    >>> column = pl.Series("text", ["id=17, id=4", "none", None]).tadoc.compress()
+    >>> tadoc.extract_all(column, "id=[0-9]+").to_list()
+    [['id=17', 'id=4'], [], None]
+
+    """
+    return PatternRequest.of("extract_all", pattern, False, True).run(column)
+
+
+def _polars_contains(text: pl.Series, own: PatternRequest) -> pl.Series:
+    return text.str.contains(own.pattern, literal=own.literal, strict=own.strict)
+
+
+def _polars_count(text: pl.Series, own: PatternRequest) -> pl.Series:
+    return text.str.count_matches(own.pattern, literal=own.literal)
+
+
+def _polars_find(text: pl.Series, own: PatternRequest) -> pl.Series:
+    return text.str.find(own.pattern, literal=own.literal, strict=own.strict)
+
+
+def _polars_extract(text: pl.Series, own: PatternRequest) -> pl.Series:
+    return text.str.extract_all(own.pattern)
+
+
+_CALLS: dict[str, tuple[Callable[[pl.Series, PatternRequest], pl.Series], Any]] = {
+    "contains": (_polars_contains, pl.Boolean()),
+    "count_matches": (_polars_count, pl.UInt32()),
+    "find": (_polars_find, pl.UInt32()),
+    "extract_all": (_polars_extract, pl.List(pl.String)),
+}
+"""Each call in Polars, and the type of its result."""
+
+
+@dataclass(frozen=True)
+class PatternRequest:
+    """The checked arguments of a call."""
+
+    call: str
+    pattern: str
+    literal: bool
+    strict: bool
+
+    @classmethod
+    def of(cls, call: str, pattern: object, literal: object, strict: object) -> PatternRequest:
+        """Check the arguments; errors as for the calls."""
+        if not isinstance(pattern, str):
+            raise TypeError(f"{call}: pattern must be a string, not {type(pattern).__name__}")
+        require_utf8(pattern, f"{call}: pattern")
+        require_bool("literal", literal, call)
+        require_bool("strict", strict, call)
+        return cls(call, pattern, bool(literal), bool(strict))
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """Type of the result."""
+        dtype: pl.DataType = _CALLS[self.call][1]
+        return dtype
+
+    def in_polars(self, text: pl.Series) -> pl.Series:
+        """Make the call on plain text."""
+        return _CALLS[self.call][0](text, self)
+
+    @ends_on_interrupt
+    def run(self, column: pl.Series) -> pl.Series:
+        """Search each row."""
+        column = require_text(column, self.call)
+        if column.dtype == pl.String:
+            return self.in_polars(column)
+        corpora = split(column) if self._is_valid() else []
+        if not corpora:
+            return pl.Series(column.name, [None], self.dtype).new_from_index(0, len(column))
+        found = [self._search(corpus) for corpus in corpora]
+        return scatter_to_rows(pl.concat(found).alias(column.name), [own.rows for own in corpora], len(column))
+
+    def _is_valid(self) -> bool:
+        """Whether Polars can read the pattern; it raises if ``strict``."""
+        probe = pl.Series(["a"])
+        if self.strict and not self.literal:
+            self.in_polars(probe)
+        return self.strict or self.literal or _polars_contains(probe, self).null_count() == 0
+
+    def _search(self, corpus: Corpus) -> pl.Series:
+        """Search the documents of a corpus."""
+        counts = self.call == "count_matches"
+        automaton = self._automaton(counts) if self.pattern else None
+        if automaton is None:
+            return self.in_polars(_texts(corpus, None, self.call))
+        found, undone = Search(corpus, automaton).run()
+        if undone is not None:
+            again = self.in_polars(_texts(corpus, undone, self.call))
+            values = again if self.call in ("contains", "count_matches") else again.is_not_null()
+            found[undone] = values.to_numpy()
+        if self.call == "contains":
+            return pl.Series(found != 0)
+        if counts:
+            if found.max(initial=0) >= 1 << 32:
+                raise LimitExceededError("count_matches: a row has more matches than 32 bits can count")
+            return pl.Series(found.astype(np.uint32))
+        matching = np.flatnonzero(found)
+        places = np.full(len(found), -1, np.int64)
+        places[matching] = np.arange(len(matching))
+        again = self.in_polars(_texts(corpus, matching, self.call))
+        return again.gather(pl.Series(places).replace(-1, None))
+
+    def _automaton(self, counts: bool) -> PatternAutomaton | None:
+        return literal_automaton(self.pattern, counts) if self.literal else None
+
+
+def _texts(corpus: Corpus, documents: Int64 | None, call: str) -> pl.Series:
+    """Return the text of some documents, by default of all."""
+    if documents is None:
+        documents = np.arange(corpus.document_count)
+    offsets = corpus.root_offsets
+    sizes = np.diff(offsets)[documents]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.repeat(offsets[documents] - starts[:-1], sizes) + np.arange(starts[-1])
+    own = Corpus(
+        corpus.key,
+        corpus.grammar,
+        np.arange(len(documents)),
+        starts,
+        corpus.roots[places],
+        corpus.gaps.gather(documents),
+    )
+    return write_texts([own], "text", len(documents), call)
+
+
+class _Starts:
+    """The distinct first characters of a grammar's gaps, as code points; None if there is an empty gap."""
+
+    def __init__(self, gaps: pl.Series) -> None:
+        firsts = gaps.str.head(1).unique().to_list()
+        self.codes: UInt32 | None = None
+        if "" not in firsts:
+            self.codes = np.array([ord(" "), *map(ord, firsts)], np.uint32)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return 64 if self.codes is None else 64 + self.codes.nbytes
+
+
+_starts: ByteLRU[_Starts] = ByteLRU(lambda: settings().host_cache_bytes // 64, lambda starts: starts.nbytes)
+"""Cache of first characters of gaps, by grammar."""
+
+
+class Search:
+    """One automaton on one corpus."""
+
+    def __init__(self, corpus: Corpus, automaton: PatternAutomaton) -> None:
+        grammar = corpus.grammar
+        self._corpus, self._own = corpus, automaton
+        self._data = grammar.words.data, grammar.gaps.data  # the addresses below point into them
+        self._text = kernels.Text(
+            grammar.vocabulary_size,
+            grammar.words.offsets,
+            self._data[0].ctypes.data,
+            grammar.gaps.offsets,
+            self._data[1].ctypes.data,
+            grammar.rule_offsets,
+            grammar.symbols,
+            grammar.predicted_gaps,
+            grammar.leading_gaps,
+            grammar.short_lengths,
+            grammar.expansion_lengths,
+        )
+        self._known = kernels.Automaton(
+            automaton.classes,
+            automaton.width,
+            automaton.steps.reshape(-1),
+            automaton.hits.reshape(-1),
+            self._at_rest(),
+            np.zeros(len(automaton.steps), np.uint8),
+            automaton.at_end,
+        )
+
+    def _at_rest(self) -> UInt8:
+        """Tell by state whether any gap, and the end, continues it as it does ``REST``."""
+        own, key = self._own, self._corpus.key
+        starts = _starts.get(key) or _starts.put(key, _Starts(self._corpus.grammar.gaps.series))
+        steps, hits = own.steps, own.hits
+        if starts.codes is not None:
+            known = starts.codes < len(own.classes)
+            classes = np.unique(np.where(known, own.classes[np.where(known, starts.codes, 0)], 0))
+            steps, hits = steps[:, classes], hits[:, classes]
+        same = (steps == steps[kernels.REST]).all(axis=1) & (hits == hits[kernels.REST]).all(axis=1)
+        same &= own.at_end == own.at_end[kernels.REST]
+        if starts.codes is None:
+            same[:] = False
+            same[kernels.REST] = True
+        same[kernels.FOUND] = False
+        return np.asarray(same, np.uint8)
+
+    def run(self) -> tuple[UInt64, Int64 | None]:
+        """Return the matches by document, and the documents that remain to be searched in another way, if any."""
+        corpus, loud = self._corpus, self._test_gaps()
+        flags = self._flag(loud)
+        counts = np.zeros(corpus.document_count, np.uint64)
+        pending = np.zeros(-(-corpus.document_count // 64), np.uint64)
+        find_rows(flags, corpus.root_offsets.view(np.uint64), corpus.roots, pending)
+        if not len(loud) and not pending.any():
+            return counts, None
+        addresses, sizes, owner = binary_views(corpus.gaps)
+        if len(loud):
+            self._require_sound(*kernels.find_rows_by_gaps(loud, addresses, sizes, pending))
+        slots = TABLE
+        while slots < 16 * corpus.grammar.level_count:
+            slots *= 2
+        while slots <= MAX_TABLE:
+            keys, values = np.zeros(slots, np.uint64), np.empty(slots, np.uint64)
+            code, row = kernels.match_rows(
+                self._text,
+                self._known,
+                self._own.start,
+                flags,
+                loud,
+                corpus.grammar.level_count,
+                corpus.root_offsets,
+                corpus.roots,
+                addresses,
+                sizes,
+                pending,
+                keys,
+                values,
+                counts,
+            )
+            self._require_sound(code, row)
+            if code != kernels.FULL:
+                return counts, None
+            slots *= 4
+        del owner  # the addresses point into it
+        bits = np.unpackbits(pending.view(np.uint8), bitorder="little")[: corpus.document_count]
+        return counts, np.flatnonzero(bits)
+
+    def _require_sound(self, code: int, document: int) -> None:
+        """Raise for an error in a document's gaps."""
+        if code in WRONG:
+            raise InvalidGrammarError(f"row {self._corpus.rows[document]}: {WRONG[code]}: the data is damaged")
+
+    def _test_gaps(self) -> UInt8:
+        """Choose the states from which words are tested; return which gaps are not quiet, empty if all are."""
+        own, known = self._own, self._known
+        codes = len(self._text.gap_offsets)
+        exits, counts = np.empty(codes, np.uint16), np.empty(codes, np.uint64)
+        loud = np.zeros(codes, np.bool_)
+        after: set[int] = {own.start}
+        for state in {kernels.REST, own.start}:
+            kernels.run_gaps(self._text, known, state, exits, counts)
+            matched = (counts != 0) | (exits == kernels.FOUND)
+            reached = np.bincount(exits[~matched], minlength=len(own.steps))
+            for one in np.argsort(-reached, kind="stable")[: MAX_AFTER_GAP + 1].tolist():
+                if reached[one] and len(after) < MAX_AFTER_GAP:
+                    after.add(one)
+            loud |= matched
+            known.after_gap[list(after)] = 1
+            loud |= known.after_gap[exits] == 0
+        return loud.astype(np.uint8) if loud.any() else np.zeros(0, np.uint8)
+
+    def _flag(self, loud: UInt8) -> UInt8:
+        """Flag the symbols that are not quiet."""
+        grammar, text = self._corpus.grammar, self._text
+        flags = np.zeros(grammar.vocabulary_size + grammar.rule_count, np.uint8)
+        states = np.flatnonzero(self._known.after_gap).astype(np.uint16)
+        found = kernels.find_words(text, self._known, states, flags)
+        if len(loud) or found * SPARSE > grammar.vocabulary_size:
+            kernels.flag_rules(text, loud, flags)
+        elif found:
+            owners = Links.of(load_rules(grammar), self._corpus.cache_key).owners
+            pending = np.zeros(-(-grammar.rule_count // 64), np.uint64)
+            kernels.flag_owners(text, owners.offsets, owners.rules, pending, flags)
+        return flags

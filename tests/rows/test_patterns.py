@@ -1,0 +1,79 @@
+"""Substrings and regular expressions in compressed columns, against Polars on the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.exceptions import ComputeError
+from polars.testing import assert_series_equal
+
+import polars_tadoc as tadoc
+from polars_tadoc.errors import NotCompressedError
+from polars_tadoc.rows import patterns
+
+PIECES = st.sampled_from(["a", "b", "ab", "ba", "a b a", " ", "  ", ", ", "\n", "é", "日", "🙂", "-", "9", "A"])
+TEXTS = st.lists(PIECES, max_size=20).map("".join)
+ROWS = st.lists(st.none() | TEXTS, min_size=1, max_size=8).flatmap(
+    lambda own: st.lists(st.sampled_from(own), max_size=16).map(lambda more: own + more)
+)
+TOKENIZERS = st.sampled_from(["words", "whitespace", "xml"])
+CALLS = ("contains", "count_matches", "find")
+
+
+def compressed(rows: list[str | None], tokenizer: str) -> tuple[pl.Series, pl.Series]:
+    """Text, and the same compressed, in one or two grammars."""
+    text = pl.Series("text", rows, pl.String)
+    if tokenizer == "xml":  # which takes documents
+        text = "<a>" + text + "</a>"
+    return text, tadoc.compress(text, tokenizer=tokenizer, rows_per_grammar=max(1, len(rows) // 2))
+
+
+def check(text: pl.Series, column: pl.Series, call: str, pattern: str, **options: Any) -> None:
+    """Hold a call to Polars' call."""
+    expected = getattr(text.str, call)(pattern, **options)
+    assert_series_equal(getattr(tadoc, call)(column, pattern, **options), expected)
+    assert_series_equal(getattr(tadoc, call)(text, pattern, **options), expected)
+
+
+@given(rows=ROWS, tokenizer=TOKENIZERS, data=st.data())
+def test_literals(rows: list[str | None], tokenizer: str, data: Any) -> None:
+    text, column = compressed(rows, tokenizer)
+    own = "".join(row for row in text.to_list() if row)
+    literals = [data.draw(TEXTS)]
+    for _ in range(4):
+        start = data.draw(st.integers(0, max(0, len(own) - 1)))
+        literals.append(own[start : start + data.draw(st.integers(0, 12))])
+    for literal in literals:
+        for call in CALLS:
+            check(text, column, call, literal, literal=True)
+
+
+def test_small_tables_are_left_to_polars(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = ["to be, or not to be. " * k + f"x{k}" for k in range(40)]
+    text, column = compressed([*rows, None], "words")
+    monkeypatch.setattr(patterns, "MAX_TABLE", 0)
+    for call in CALLS:
+        check(text, column, call, "not to be. to", literal=True)
+
+
+def test_arguments() -> None:
+    text, column = compressed(["to be", None, "or (not)"], "words")
+    for call in (*CALLS, "extract_all"):
+        with pytest.raises(ComputeError, match="unclosed group"):
+            getattr(tadoc, call)(column, "(")
+        with pytest.raises(TypeError, match=f"^{call}: pattern must be a string, not int$"):
+            getattr(tadoc, call)(column, 3)
+        with pytest.raises(ValueError, match=f"^{call}: pattern is not text"):
+            getattr(tadoc, call)(column, "\ud800")
+        with pytest.raises(NotCompressedError):
+            getattr(tadoc, call)(pl.Series([1]), "a")
+        assert_series_equal(getattr(tadoc, call)(column.head(0), "a"), getattr(text.head(0).str, call)("a"))
+        assert_series_equal(getattr(tadoc, call)(column[1:2], "a"), getattr(text[1:2].str, call)("a"))
+    for call in ("contains", "find"):
+        check(text, column, call, "(", strict=False)
+    with pytest.raises(TypeError, match="literal=1 must be True or False"):
+        tadoc.contains(column, "a", literal=1)  # type: ignore[arg-type]
