@@ -20,7 +20,14 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+import polars as pl
+
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
+from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest
+from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
+from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
+from polars_tadoc.analytics.cleaning.passage_set import PassageSet
+from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
@@ -33,9 +40,13 @@ from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.compress.compress import Compression, CompressOnSpark
 from polars_tadoc.compress.compress import compress as compress_column
 from polars_tadoc.distributed.binary_cells import unpack as unpack
+from polars_tadoc.distributed.passage_tasks import PassageRequest
+from polars_tadoc.distributed.spark_passages import PASSAGES, AskedPassages
 from polars_tadoc.distributed.spark_tasks import FOUND, TERMS, Asked, Compressing, Rows
 from polars_tadoc.errors import ColumnMissingError
 from polars_tadoc.execute.analytic import Analytic
+from polars_tadoc.kernels.host.passages.stretches import draw_grams
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.documented import Call, documented_by
 from polars_tadoc.traversal.options import CountOptions, RunOptions, TopOptions
 from polars_tadoc.traversal.text_corpus import WORDS
@@ -49,8 +60,11 @@ __all__ = [
     "bm25_weights",
     "compress",
     "cooccurrence",
+    "drop_repeats",
     "inverted_index",
+    "overlap",
     "ranked_inverted_index",
+    "repeats",
     "sequence_count",
     "sort",
     "term_vector",
@@ -73,7 +87,8 @@ SHARDS = 200
 
 def _documented(call: Call) -> Call:
     """Document the parameters and errors of a call like those of the analytic of the same name."""
-    analytic = getattr(import_module(f"polars_tadoc.analytics.{call.__name__}"), call.__name__)
+    folder = "analytics.cleaning" if call.__name__ in ("repeats", "drop_repeats", "overlap") else "analytics"
+    analytic = getattr(import_module(f"polars_tadoc.{folder}.{call.__name__}"), call.__name__)
     return documented_by(analytic, df=DF, column=COLUMN, id=ID, tokenizer=TOKENIZER)(call)
 
 
@@ -338,6 +353,92 @@ def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[TFIDFOptions
     return _weighed(df, request, column, id)
 
 
+@_documented
+def repeats(df: DataFrame, column: str, *, id: str, **options: Unpack[RepeatsOptions]) -> DataFrame:
+    """Find passages of at least ``length`` words that occur more than once, over all documents.
+
+    Reads documents once; the words of all windows are shuffled, about three bytes for each byte of text that is not
+    copied within a task, and documents pass through the shuffles. Documents are in ascending order of their ids.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``id, offset: bigint, length: bigint, copies: bigint, first: boolean``.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "to be or not to be"), (2, "whether to be or not")], "id int, text string")
+    >>> found = tadoc_spark.repeats(df, "text", id="id", length=3)
+    >>> sorted(tuple(row) for row in found.collect())
+    [(1, 0, 4, 2, True), (2, 1, 4, 2, False)]
+
+    """
+    request = RepeatsRequest.from_arguments(**options)
+    result = "id {id}, offset bigint, length bigint, copies bigint, first boolean"
+    return _passages(df, request, column, id, result)
+
+
+@_documented
+def drop_repeats(df: DataFrame, column: str, *, id: str, **options: Unpack[DropRepeatsOptions]) -> DataFrame:
+    """Drop repeated passages, or whole documents that repeat others, with the stages of :func:`repeats`.
+
+    The first occurrence is the one in the document of the least id.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The columns of ``df``, in any order of rows; compressed columns stay compressed.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "to be or not to be"), (2, "why to be or not")], "id int, text string")
+    >>> sorted(tuple(row) for row in tadoc_spark.drop_repeats(df, "text", id="id", length=3).collect())
+    [(1, 'to be or not to be'), (2, 'why ')]
+
+    """
+    return _passages(df, DropRepeatsRequest.from_arguments(**options), column, id, None)
+
+
+@_documented
+def overlap(
+    df: DataFrame,
+    column: str,
+    reference: pl.Series | PassageSet,
+    *,
+    id: str,
+    **options: Unpack[OverlapOptions],
+) -> DataFrame:
+    """Find passages of at least ``length`` words that occur in a reference, too, without a shuffle.
+
+    Parameters
+    ----------
+    reference
+        Series of Polars, such as the questions of a test set, or a :class:`polars_tadoc.PassageSet`; each task holds
+        it.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``id, offset: bigint, length: bigint, reference: bigint, reference_offset: bigint``; ``reference`` is a row
+        number.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "how many eggs are in a dozen"), (2, "eggs")], "id int, text string")
+    >>> found = tadoc_spark.overlap(df, "text", pl.Series(["Say: how many eggs"]), id="id", length=3)
+    >>> [tuple(row) for row in found.collect()]
+    [(1, 0, 3, 0, 1)]
+
+    """
+    request = OverlapRequest.of(reference, None, options)
+    result = "id {id}, offset bigint, length bigint, reference bigint, reference_offset bigint"
+    return _passages(df, request, column, id, result)
+
+
 def _merged(df: DataFrame, request: Analytic[Any, Any], column: str, id: str | None, result: str) -> DataFrame:
     """Run an analytic that merges over all tasks; ``{id}`` in the result's columns is the labels' type."""
     asked, rows, schema = _asked(df, request, column, id, result)
@@ -371,36 +472,76 @@ def _asked(
 ) -> tuple[Asked, DataFrame, StructType]:
     """Check the columns; return the call, the columns that tasks read, and those of the result."""
     from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import BinaryType, StringType, StructType
+    from pyspark.sql.types import StructType
 
-    call = request.name
+    packed, label = _checked(df, request.name, column, id, request.options.tokenizer)
+    schema = cast("StructType", StructType.fromDDL(result.format(id=label)))
+    names = list(dict.fromkeys([column] if id is None else [column, id]))
+    rows = Rows(column, id, packed, request.options.tokenizer or WORDS)
+    asked = Asked(request, rows, _shards(df), to_arrow_schema(schema), _threads(df))
+    return asked, _plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names)), schema
+
+
+def _passages(df: DataFrame, request: PassageRequest, column: str, id: str, result: str | None) -> DataFrame:
+    """Run a call about passages; ``result`` None: the columns are those of the frame."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructField, StructType
+
+    tokenizer = None if isinstance(request, OverlapRequest) else request.tokenizer
+    packed, label = _checked(df, request.name, column, id, tokenizer)
+    schema = df.schema if result is None else cast("StructType", StructType.fromDDL(result.format(id=label)))
+    names = df.columns if result is None else list(dict.fromkeys([column, id]))
+    grams = None if isinstance(request, OverlapRequest) else draw_grams(request.length)
+    plain = schema
+    if result is None:
+        plain = StructType([StructField(f"c{place}", one.dataType) for place, one in enumerate(schema)])
+    asked = AskedPassages(
+        request,
+        column,
+        names.index(column),
+        names.index(id),
+        packed,
+        grams,
+        _shards(df),
+        to_arrow_schema(plain),
+        _threads(df),
+    )
+    rows = _plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names))
+    if grams is None:
+        return rows.mapInArrow(lambda batches: asked.match(batches), plain).toDF(*schema.names)
+    sent = _spark_schema(PASSAGES)
+    found = rows.mapInArrow(lambda batches: asked.find(batches), sent)
+    compared = found.groupBy("shard").applyInArrow(lambda table: asked.compare(table), sent)
+    return compared.groupBy("part").applyInArrow(lambda table: asked.finish(table), plain).toDF(*schema.names)
+
+
+def _checked(
+    df: DataFrame, call: str, column: str, id: str | None, tokenizer: Tokenizer | None
+) -> tuple[bool, str | None]:
+    """Check the columns of a call; return whether the column has cells, and the type of the labels."""
+    from pyspark.sql.types import BinaryType, StringType
+
     kind = _type(df, column, call)
     packed = isinstance(kind, BinaryType)
     if not packed and not isinstance(kind, StringType):
         raise TypeError(
             f'{call}: column "{column}" is {kind.simpleString()}, not string or cells made by spark.compress; cast it'
         )
-    tokenizer = request.options.tokenizer
     if packed and tokenizer is not None:
         raise TypeError(f'{call}: tokenizer= is for columns of text; column "{column}" is tokenized already; remove it')
-    names = [column]
-    if id is not None:
-        label = _type(df, id, call)
-        if packed:
-            label = _element(label, id, call)
-        _require_label(label, id, call)
-        result = result.format(id=label.simpleString())
-        names += [id] if id != column else []
-    schema = cast("StructType", StructType.fromDDL(result))
+    if id is None:
+        return packed, None
+    label = _type(df, id, call)
+    if packed:
+        label = _element(label, id, call)
+    _require_label(label, id, call)
+    return packed, label.simpleString()
+
+
+def _shards(df: DataFrame) -> int:
+    """Return the number of merging tasks."""
     shards = str(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    asked = Asked(
-        request,
-        Rows(column, id, packed, tokenizer or WORDS),
-        int(shards) if shards.isdigit() else SHARDS,
-        to_arrow_schema(schema),
-        _threads(df),
-    )
-    return asked, _plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names)), schema
+    return int(shards) if shards.isdigit() else SHARDS
 
 
 def _type(df: DataFrame, name: object, call: str) -> DataType:

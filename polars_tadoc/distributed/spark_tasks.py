@@ -160,22 +160,22 @@ class Asked:
 
     def answer(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Compute results that need no other documents."""
-        with _at_work(self.threads):
+        with at_work(self.threads):
             for part, labels in self._parts(batches, in_order=False):
                 total = self.analytic.merge([part])
                 yield from result_batches(self.analytic.result(total, Labels(labels)).to_arrow(), self.schema)
 
     def find(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Compute the partial results of a task, in shards."""
-        with _at_work(self.threads):
+        with at_work(self.threads):
             for found in self._found(batches):
                 for shard, own in enumerate(split_labelled(self.analytic.layout, found, self.shards)):
                     if len(own.records):
-                        yield _row(FOUND, shard, encode(own.records), encode_labels(own.labels))
+                        yield row(FOUND, shard, encode(own.records), encode_labels(own.labels))
 
     def merge(self, found: pa.Table) -> pa.Table:
         """Merge the partial results of all tasks for a shard."""
-        with _at_work(self.threads):
+        with at_work(self.threads):
             merged = merge_labelled(self.analytic.layout, self._decoded(found))
             total = self.analytic.merge([self.analytic.transport.part(merged.records)])
             made = self.analytic.result(total, Labels(merged.labels)).to_arrow()
@@ -183,22 +183,21 @@ class Asked:
 
     def find_terms(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Count the words of a task's documents, and send each shard the document frequencies of its words."""
-        context = _task()
-        first = 0 if context is None else context.partitionId() << 32
-        with _at_work(self.threads):
+        first = first_part()
+        with at_work(self.threads):
             for number, found in enumerate(self._found(batches), first):
                 records = found.records
                 assert records.rows is not None
                 assert records.lengths is not None
                 of = len(records.rows), int(records.lengths.sum())
                 for shard, words in enumerate(split(FREQUENCIES, document_frequencies(records), self.shards)):
-                    yield _row(TERMS, shard, number, False, encode(words), None, *of)
+                    yield row(TERMS, shard, number, False, encode(words), None, *of)
                 shard = number % self.shards
-                yield _row(TERMS, shard, number, True, encode(records), encode_labels(found.labels), *of)
+                yield row(TERMS, shard, number, True, encode(records), encode_labels(found.labels), *of)
 
     def count_documents(self, found: pa.Table) -> pa.Table:
         """Send each part the document frequencies over all parts; documents pass through unchanged."""
-        with _at_work(self.threads):
+        with at_work(self.threads):
             asked = found.filter(pc.invert(found["whole"]))
             parts = [decode(FREQUENCIES, cell.as_buffer()) for cell in asked["payload"]]
             words, numbers = unify([Vocabulary(part.words) for part in parts])
@@ -214,7 +213,7 @@ class Asked:
 
     def weigh(self, found: pa.Table) -> pa.Table:
         """Weigh the words of a part's documents, given the document frequencies over all parts."""
-        with _at_work(self.threads):
+        with at_work(self.threads):
             told = found.filter(pc.invert(found["whole"]))
             (whole,) = found.filter(found["whole"]).to_batches()
             holding = merge_records(FREQUENCIES, [decode(FREQUENCIES, cell.as_buffer()) for cell in told["payload"]])
@@ -260,7 +259,7 @@ class Asked:
 
 
 @contextmanager
-def _at_work(threads: int) -> Iterator[None]:
+def at_work(threads: int) -> Iterator[None]:
     """Limit a task to ``threads`` threads."""
     _spare_imports()
     with own_threads(threads):
@@ -272,6 +271,12 @@ def _spare_imports() -> None:
     """Exclude this worker's imports from the garbage collection after each task, which takes 50 ms."""
     if _task() is not None:
         gc.freeze()
+
+
+def first_part() -> int:
+    """Return the number of the running task's first part; no other task numbers its parts alike."""
+    context = _task()
+    return 0 if context is None else context.partitionId() << 32
 
 
 def _task() -> Any | None:
@@ -293,7 +298,8 @@ def _in_order(corpus: Corpus, order: UInt32) -> Corpus:
     return Corpus(corpus.key, corpus.grammar, rows[places], offsets, roots, corpus.gaps.gather(places))
 
 
-def _row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
+def row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
+    """Return a row of these columns."""
     return pa.record_batch([pa.array([value], kind) for value, kind in zip(values, schema.types, strict=True)], schema)
 
 
@@ -316,22 +322,24 @@ class Compressing:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Compress a limited amount of text at a time; other columns become lists."""
-        with _at_work(self.threads):
+        with at_work(self.threads):
             for table in gathered(batches, self.place, GRAMMAR_BYTES):
                 text = series(table.column(self.place))
                 sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
                 most = self.how.rows_per_grammar or ROWS_PER_GRAMMAR
                 for start, stop in cut_blocks(sizes, most, GRAMMAR_BYTES):
-                    yield from self._cells(table.slice(start, stop - start), text[start:stop])
+                    yield from in_cells(table.slice(start, stop - start), self.place, self.how.run(text[start:stop]))
 
-    def _cells(self, table: pa.Table, text: pl.Series) -> Iterator[pa.RecordBatch]:
-        first = 0
-        for cell, count in cells(self.how.run(text)):
-            own = table.slice(first, count)
-            first += count
-            columns = [_one_list(values) for values in own.columns]
-            columns[self.place] = pa.array([cell], pa.binary())
-            yield pa.record_batch(columns, table.column_names)
+
+def in_cells(table: pa.Table, place: int, compressed: pl.Series) -> Iterator[pa.RecordBatch]:
+    """Pack a compressed column into cells at ``place`` of a table; other columns become lists."""
+    first = 0
+    for cell, count in cells(compressed):
+        own = table.slice(first, count)
+        first += count
+        columns = [_one_list(values) for values in own.columns]
+        columns[place] = pa.array([cell], pa.binary())
+        yield pa.record_batch(columns, table.column_names)
 
 
 def _one_list(values: pa.ChunkedArray) -> pa.ListArray:

@@ -88,6 +88,17 @@ def test_twigs_are_matched_in_text_and_compressed(session: Any) -> None:
     assert rows(ask(spark.compress(text, "text", tokenizer="xml"), "twig_filter")) == expected
 
 
+def test_passages_of_a_compressed_column(compressed: Any, frame: pl.DataFrame) -> None:
+    """Of text: the documented examples."""
+    [path] = {os.path.dirname(file.removeprefix("file://")) for file in compressed.inputFiles()}
+    left = spark.drop_repeats(compressed, "text", id="id")
+    left.write.parquet(f"{path}/../left")
+    ordered = frame.sort("id")
+    read = spark.unpack(pl.scan_parquet(f"{path}/../left/*.parquet"), "text").tadoc.decompress().collect()  # type: ignore[attr-defined]
+    assert read.sort("id").equals(ordered.tadoc.drop_repeats("text"))  # type: ignore[attr-defined]
+    assert read["text"].str.len_bytes().sum() < frame["text"].str.len_bytes().sum()
+
+
 def test_the_best_are_in_order(compressed: Any, frame: pl.DataFrame) -> None:
     column = tadoc.compress(frame["text"])
     best = spark.word_count(compressed, "text", top=20).collect()

@@ -12,21 +12,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest
+from polars_tadoc.analytics.cleaning.options import OverlapOptions
+from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
+from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.compress.compress import Compression
 from polars_tadoc.distributed import spark_tasks
 from polars_tadoc.distributed.binary_cells import unpack
+from polars_tadoc.distributed.spark_passages import AskedPassages
 from polars_tadoc.distributed.spark_tasks import Asked, Compressing, Rows
 from polars_tadoc.errors import ColumnMissingError, DeviceMemoryWarning, InvalidGrammarError, NotPackedError
+from polars_tadoc.kernels.host.passages.stretches import draw_grams
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from tests.analytics.cleaning.test_repeats import columns
 from tests.engine.test_device_batches import chosen, tight_engine
 from tests.spark_cases import Case, cases, rows
-from tests.strategies import columns
+from tests.strategies import columns as all_columns
 
 CASES = cases(pa.int64())
 XML = ["<r><a><b/></a></r>", "<r><a/></r>", "<r>", None, "<a/>", "<r><b/></r>"]
 
 
-def compression(tokenizer: str = "words", rows_per_grammar: int | None = None) -> Compressing:
+def compression(tokenizer: str = "words", rows_per_grammar: int | None = None, place: int = 1) -> Compressing:
     how = Compression.from_arguments(
         like=None,
         tokenizer=tokenizer,
@@ -36,7 +43,7 @@ def compression(tokenizer: str = "words", rows_per_grammar: int | None = None) -
         progress=False,
         engine="cpu",
     )
-    return Compressing(how, 1, 1)
+    return Compressing(how, place, 1)
 
 
 def batches(frame: pl.DataFrame, size: int) -> Iterator[pa.RecordBatch]:
@@ -85,13 +92,63 @@ def answer(case: Case, parts: list[list[pa.RecordBatch]], packed: bool, shards: 
 @settings(max_examples=10)
 def test_the_answer_is_that_of_one_process(name: str, data: st.DataObject) -> None:
     case = CASES[name]
-    text = data.draw(columns if case.tokenizer == "words" else st.lists(st.sampled_from(XML), max_size=12))
+    text = data.draw(all_columns if case.tokenizer == "words" else st.lists(st.sampled_from(XML), max_size=12))
     ids = data.draw(st.permutations(range(len(text))))
     frame = pl.DataFrame({"id": pl.Series(ids, dtype=pl.Int64), "text": pl.Series(text, dtype=pl.String)})
     count, shards = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
     packed = data.draw(st.sampled_from([None, compression(case.tokenizer), compression(case.tokenizer, 2)]))
     parts = partitions(frame, count, data.draw(st.integers(1, 4)), packed)
     assert rows(answer(case, parts, packed is not None, shards)) == rows(case.expected(frame))
+
+
+def passages(request: Any, parts: list[list[pa.RecordBatch]], packed: bool, schema: pa.Schema) -> pl.DataFrame:
+    """The rows of a call about passages, in any order; columns are text, id and another."""
+    grams = None if isinstance(request, OverlapRequest) else draw_grams(request.length)
+    asked = AskedPassages(request, "text", 0, 1, packed, grams, 3, schema, 1)
+    if grams is None:
+        made = [batch for part in parts for batch in asked.match(iter(part))]
+    else:
+        found = []
+        for place, part in enumerate(parts):  # no task tells its number here
+            for batch in asked.find(iter(part)):
+                number = pa.array([place << 32 | batch["part"][0].as_py()], pa.int64())
+                found.append(batch.set_column(1, "part", number))
+        compared = [batch for group in by(found, "shard") for batch in asked.compare(group).to_batches()]
+        made = [batch for group in by(compared, "part") for batch in asked.finish(group).to_batches()]
+    table: Any = pl.from_arrow(pa.Table.from_batches(made, schema))
+    return table
+
+
+@given(columns(), st.data())
+@settings(max_examples=10)
+def test_passages_are_those_of_one_process(text: list[str | None], data: st.DataObject) -> None:
+    """Documents are in the order of their ids, which no task knows."""
+    length, ids = data.draw(st.integers(1, 6)), data.draw(st.permutations(range(len(text))))
+    frame = pl.DataFrame({"text": pl.Series(text, dtype=pl.String), "id": pl.Series(ids, dtype=pl.Int64)})
+    frame, ordered = frame.with_columns(other=pl.col("id") % 3), frame.sort("id")
+    packed = data.draw(st.sampled_from([None, compression(place=0), compression(rows_per_grammar=2, place=0)]))
+    parts = partitions(frame, data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4)), packed)
+    options = {"length": length, "lowercase": data.draw(st.booleans())}
+    whole = {"offset": pa.int64(), "length": pa.int64(), "copies": pa.int64(), "first": pa.bool_()}
+    schema = pa.schema({"id": pa.int64(), **whole})
+    least = data.draw(st.integers(1, 3))
+    found = passages(RepeatsRequest.from_arguments(min_count=least, **options), parts, packed is not None, schema)
+    expected = ordered.tadoc.repeats("text", min_count=least, id="id", **options)
+    assert sorted(found.rows()) == sorted(expected.rows())
+    more: Any = data.draw(st.sampled_from([{}, {"keep": "none"}, {"unit": "row", "share": 0.5}]))
+    kind = pa.binary() if packed else pa.string()
+    flat = {"text": kind, "id": pa.int64(), "other": pa.int64()}
+    schema = pa.schema({name: one if name == "text" or not packed else pa.list_(one) for name, one in flat.items()})
+    left = passages(DropRepeatsRequest.from_arguments(**options, **more), parts, packed is not None, schema)
+    left = unpack(left, "text").tadoc.decompress("text") if packed else left
+    expected = ordered.with_columns(other=pl.col("id") % 3).tadoc.drop_repeats("text", **options, **more)
+    assert left.sort("id").rows() == expected.rows()
+    schema = pa.schema({"id": pa.int64(), **dict.fromkeys(["offset", "length", "reference", "at"], pa.int64())})
+    schema = schema.set(4, pa.field("reference_offset", pa.int64()))
+    reference = pl.Series(text[::2], dtype=pl.String)
+    request = OverlapRequest.of(reference, None, OverlapOptions(**options))
+    shared = passages(request, parts, packed is not None, schema)
+    assert sorted(shared.rows()) == sorted(ordered.tadoc.overlap("text", reference, id="id", **options).rows())
 
 
 @pytest.mark.parametrize("name", ["sequence_count", "ranked_inverted_index", "tfidf"])

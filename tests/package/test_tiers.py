@@ -33,7 +33,9 @@ OF_WORKERS = {
     "overlap": "test_passages[text]",
 }
 """Tests of what is no analytic; analytics are cases of ``test_equals_one_process``."""
-OF_SPARK = {"compress": "test_cells_are_files_of_packed_rows", "unpack": "test_cells_are_files_of_packed_rows"}
+OF_SPARK = {"compress": "test_cells_are_files_of_packed_rows", "unpack": "test_cells_are_files_of_packed_rows"} | (
+    dict.fromkeys(["repeats", "drop_repeats", "overlap"], "test_passages_are_those_of_one_process")
+)
 """Tests of what is no analytic; what tasks of analytics do are cases of ``test_the_answer_is_that_of_one_process``.
 Spark itself is slow to start: ``test_spark.py`` is of ``make test-all``."""
 
