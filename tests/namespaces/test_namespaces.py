@@ -18,6 +18,7 @@ from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.namespaces.expr import TadocExpr
 from polars_tadoc.namespaces.lazyframe import TadocLazyFrame
 from polars_tadoc.namespaces.series import TadocSeries
+from tests.package.test_surfaces import methods as every_method
 
 ACCESSORS = [TadocFrame, TadocLazyFrame, TadocSeries, TadocExpr]
 FUNCTIONS = {
@@ -85,10 +86,6 @@ STREAMED = {*REQUESTS, "twig_filter", "repeats", "drop_repeats"}
 LIMITED = {*STREAMED, "overlap"}
 """Those with a memory limit in plans; all but the last are checkpointed."""
 """Calls that a lazy plan can run in bounded memory."""
-
-
-def every_method(accessor: type) -> dict[str, Any]:
-    return {name: f for name, f in vars(accessor).items() if inspect.isfunction(f) and not name.startswith("_")}
 
 
 def methods(accessor: type) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 import polars_tadoc as tadoc
 from tests import ROOT
-from tests.package.test_surfaces import surfaces
+from tests.package.test_surfaces import methods, surfaces
 
 DOCS = ROOT / "docs"
 MODULES = {"column", "distributed", "namespaces"}
@@ -31,8 +31,7 @@ def test_the_reference_is_whole() -> None:
 @pytest.mark.parametrize("name", ["TadocFrame", "TadocSeries", "TadocExpr"])
 def test_every_call_is_shown(name: str) -> None:
     shown = "".join(page.read_text() for page in DOCS.glob("*.md"))
-    calls = [call for call in vars(getattr(tadoc.namespaces, name)) if not call.startswith("_")]
-    missing = [call for call in calls if not re.search(rf"\b{call}\(", shown)]
+    missing = [call for call in methods(getattr(tadoc.namespaces, name)) if not re.search(rf"\b{call}\(", shown)]
     assert not missing
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import polars_tadoc as tadoc
 from polars_tadoc.namespaces import TadocExpr, TadocFrame, TadocLazyFrame, TadocSeries
+from tests.package.test_surfaces import methods
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "extract": (0, 2),
@@ -39,12 +40,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "overlaps": (pl.Series(["a b c"]),),
 }
 """Of calls on rows; calls on frames take the column's name."""
-CALLS_ON_FRAMES = {
-    (accessor, name) for accessor in (TadocFrame, TadocLazyFrame) for name in vars(accessor) if not name.startswith("_")
-}
-CALLS_ON_ROWS = {
-    (accessor, name) for accessor in (TadocSeries, TadocExpr) for name in vars(accessor) if not name.startswith("_")
-}
+CALLS_ON_FRAMES = {(accessor, name) for accessor in (TadocFrame, TadocLazyFrame) for name in methods(accessor)}
+CALLS_ON_ROWS = {(accessor, name) for accessor in (TadocSeries, TadocExpr) for name in methods(accessor)}
 NOT_ON_THIS_COLUMN = {"unpack", "write_packed", "sink_packed", "twig_filter"}
 """Calls that want a packed column, a path or XML; see test_packed_rows_are_freed and test_rows_of_xml_are_freed."""
 

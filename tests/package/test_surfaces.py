@@ -27,7 +27,9 @@ FROZEN = ROOT / "tests" / "surfaces.json"
 
 
 def methods(surface: type) -> dict[str, Callable[..., Any]]:
-    return {name: call for name, call in vars(surface).items() if inspect.isfunction(call) and name[0] != "_"}
+    """The public methods of a class and of the topics that it is made of."""
+    members = [member for kind in surface.__mro__ for member in vars(kind).items()]
+    return {name: call for name, call in members if inspect.isfunction(call) and name[0] != "_"}
 
 
 def surfaces() -> dict[str, dict[str, Callable[..., Any]]]:

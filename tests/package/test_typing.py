@@ -42,8 +42,8 @@ with tadoc.Config(engine="cpu"):
 """
 
 ERRORS = {
-    'tadoc.of(df).word_count("text", tpo=3)': r'Unexpected keyword argument "tpo" for "word_count" of "TadocFrame"',
-    'tadoc.of(df).word_count(top="3")': r'Argument "top" to "word_count" of "TadocFrame" has incompatible type "str"',
+    'tadoc.of(df).word_count("text", tpo=3)': r'Unexpected keyword argument "tpo" for "word_count" of "FrameCounting"',
+    'tadoc.of(df).word_count(top="3")': r'Argument "top" to "word_count" .* has incompatible type "str"',
     'tadoc.of(df.lazy()).sort("text").height': r'"LazyFrame" has no attribute "height"',
     'tadoc.of(pl.col("text")).term_vector(id="day")': r'Unexpected keyword argument "id"',
     'tadoc.of(df["text"]).word_coumt()': r'"TadocSeries" has no attribute "word_coumt"',

@@ -1,0 +1,241 @@
+"""``df.tadoc``: indexes, phrases and XPath queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+import polars as pl
+
+from polars_tadoc.analytics.collocations import CollocationsOptions, CollocationsRequest, collocations
+from polars_tadoc.analytics.concordance import (
+    ConcordanceOptions,
+    ConcordanceRequest,
+    PositionsRequest,
+    concordance,
+    positions,
+)
+from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest, twig_filter
+from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.execute.columns import (
+    metadata_columns,
+)
+from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
+from polars_tadoc.index.index import Index
+from polars_tadoc.namespaces.dataframe.base import LABELS, FrameBase
+from polars_tadoc.rows.phrases import PhraseOptions
+from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.twig.twig_set import TwigSet
+
+
+class FrameSearch(FrameBase):
+    """Indexes, phrases and XPath queries."""
+
+    @documented_by(
+        build_index,
+        id="Name of a column of the frame with the ids of documents; default: row numbers.",
+        metadata="Names of columns of the frame that filters may use.",
+    )
+    def build_index(
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[IndexColumnOptions]
+    ) -> Index:
+        """Build a search index of a column, text or compressed (optional if there is only one compressed).
+
+        A misspelt column raises ``ColumnMissingError`` with the nearest names.
+
+        Returns
+        -------
+        Index
+            The index, in memory; :meth:`polars_tadoc.Index.save` writes it.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2, 3], "text": ["to be", "to do", "do be"]}).tadoc.compress("text")
+        >>> index = df.tadoc.build_index("text", id="year", metadata=["year"])
+        >>> index.search("do", filter=pl.col("year") > 2)["id"].to_list()
+        [3]
+
+        """
+        call, names = "build_index", options["metadata"]
+        listed = [] if names is None else metadata_columns(self._df.columns, names, call)
+        own: Any = {**options, "metadata": self._df[listed] if listed else None}
+        return build_index(self._text(call, column), id=self._labels(call, id), **own)
+
+    def append_to(
+        self,
+        index: Index,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        upsert: bool = False,
+        strategy: str = "auto",
+        engine: str | None = None,
+    ) -> Index:
+        """Return an index with the documents of this frame appended, as :meth:`polars_tadoc.Index.append`.
+
+        Parameters
+        ----------
+        index
+            The index, which does not change.
+        column
+            Compressed column (optional if there is only one), with the index's tokenizer; or a column of plain text.
+        id
+            Name of the column with the ids of the new documents, if the index has ids. An id that the index has already
+            raises, unless ``upsert`` is set; several rows may have one id.
+        upsert
+            Whether to replace the documents of the index whose ids the frame has, in the same step. A row with null
+            text deletes the documents of its id.
+        strategy
+            "auto", "top_down" or "bottom_up": direction in which the rules are traversed; the index is the same.
+        engine
+            "auto", "cpu" or "gpu": where words are counted; by default the engine of ``tadoc.Config``.
+
+        Returns
+        -------
+        Index
+            The new index. Its metadata are the frame's columns of the same names.
+
+        Raises
+        ------
+        TypeError
+            ``index`` is not an index, or as for :meth:`polars_tadoc.Index.append`.
+        ColumnMissingError
+            The frame lacks the column, or a metadata column of the index.
+        ValueError
+            The index has documents with some of the ids (the message names some) and ``upsert`` is not set, or as for
+            :meth:`polars_tadoc.Index.append`.
+        NotCompressedError, InvalidGrammarError, LimitExceededError, EngineUnavailableError
+            As for :meth:`polars_tadoc.Index.append`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"year": [1, 2, 3], "text": ["to be", "to do", "do be"]}).tadoc.compress("text")
+        >>> index = df.head(2).tadoc.build_index("text", id="year", metadata=["year"])
+        >>> df.tail(1).tadoc.append_to(index, "text", id="year").search("do", filter=pl.col("year") > 2)["id"].to_list()
+        [3]
+        >>> df.tadoc.append_to(index, "text", id="year", upsert=True).ids.to_list()
+        [1, 2, 3]
+
+        """
+        if not isinstance(index, Index):
+            raise TypeError(f"append_to: index is {type(index).__name__}, not an Index; build_index makes one")
+        texts, ids, known = self._text("append_to", column), self._labels("append_to", id), index.stored.metadata
+        for name in () if known is None else known.columns:
+            if name not in self._df.columns:
+                raise ColumnMissingError.for_name(name, self._df.columns, "append_to: the index's metadata")
+        metadata = None if known is None else self._df.select(known.columns)
+        return index.append(texts, id=ids, metadata=metadata, upsert=upsert, strategy=strategy, engine=engine)
+
+    @documented_by(twig_filter, id=LABELS)
+    def twig_filter(
+        self,
+        column: str | None = None,
+        queries: Mapping[str, str] | TwigSet | None = None,
+        *,
+        id: str | None = None,
+        **options: Unpack[TwigFilterOptions],
+    ) -> pl.DataFrame:
+        """Find the XPath queries that each row's XML document matches, compressed or String.
+
+        The column is optional if there is only one compressed column: ``twig_filter(queries=…)``.
+
+        Returns
+        -------
+        DataFrame
+            ``id, query: String``, one row per match; in row order, each row's queries in the order of
+            the set.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"name": ["x", "y"], "xml": ["<a><b/><c/></a>", "<a><c/></a>"]})
+        >>> df.tadoc.twig_filter("xml", {"both": "/a[b]/c", "any": "//c"}, id="name").rows()
+        [('x', 'both'), ('x', 'any'), ('y', 'any')]
+
+        """
+        return self._answer(TwigFilterRequest.of_frame(column, queries, **options), column, id)
+
+    @documented_by(collocations)
+    def collocations(self, column: str | None = None, **options: Unpack[CollocationsOptions]) -> pl.DataFrame:
+        """Score pairs of words of a compressed column or text by how much more often they occur than by chance.
+
+        Returns
+        -------
+        DataFrame
+            ``word, other: String, count: UInt64, score: Float64``, by descending score, then in code point order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"text": ["New York is big", "is New York on", "is it on"]})
+        >>> df.tadoc.collocations("text", min_count=2).rows()
+        [('New', 'York', 2, 1.0)]
+
+        """
+        return CollocationsRequest.from_arguments(**options).frame(self._text("collocations", column))
+
+    @documented_by(positions, id=LABELS)
+    def positions(
+        self,
+        column: str | None = None,
+        phrase: str | None = None,
+        *,
+        id: str | None = None,
+        **options: Unpack[PhraseOptions],
+    ) -> pl.DataFrame:
+        """Find where a phrase occurs in a compressed column or text.
+
+        The column is optional if there is only one compressed column: ``positions(phrase=…)``.
+
+        Returns
+        -------
+        DataFrame
+            ``id, offset: UInt32, length: UInt32``, in row order: the occurrence's first word and its number of words.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["to be or not to be", "be"]}).tadoc.compress("text")
+        >>> df.tadoc.positions("text", "to be", id="page").rows()
+        [('a', 0, 2), ('a', 4, 2)]
+
+        """
+        request = PositionsRequest.of(phrase, options)
+        return request.frame(self._text(request.name, column), self._labels(request.name, id))
+
+    @documented_by(concordance, id=LABELS)
+    def concordance(
+        self,
+        column: str | None = None,
+        phrase: str | None = None,
+        *,
+        id: str | None = None,
+        **options: Unpack[ConcordanceOptions],
+    ) -> pl.DataFrame:
+        """Show a phrase in context: each occurrence in a compressed column or text, with the words around it.
+
+        The column is optional if there is only one compressed column: ``concordance(phrase=…)``.
+
+        Returns
+        -------
+        DataFrame
+            ``id, offset: UInt32, left, match, right: String``, in row order.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import polars_tadoc as tadoc
+        >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["To be, or not to be!", "be"]}).tadoc.compress("text")
+        >>> df.tadoc.concordance("text", "not", id="page", window=2).rows()
+        [('a', 3, 'be, or', 'not', 'to be')]
+
+        """
+        request = ConcordanceRequest.of(phrase, **options)
+        return request.frame(self._text(request.name, column), self._labels(request.name, id))
