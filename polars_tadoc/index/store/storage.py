@@ -33,7 +33,7 @@ from polars_tadoc.model.text_type import is_tadoc, storage
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.runtime.free_memory import give_back_memory
-from polars_tadoc.version import __version__
+from polars_tadoc.runtime.version import __version__
 
 
 class Parts(NamedTuple):
