@@ -23,9 +23,9 @@ from polars_tadoc import errors, namespaces
 from polars_tadoc.config import Config
 from polars_tadoc.model.text_type import DTYPE, STORAGE, Text, as_storage, as_text, is_tadoc
 from polars_tadoc.namespaces import accessors, notebook
+from polars_tadoc.runtime import __version__ as __version__
 from polars_tadoc.runtime import moved_modules
 from polars_tadoc.runtime.process import fork as fork  # registers its check of forks first
-from polars_tadoc.runtime.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from polars_tadoc import distributed, testing

@@ -10,7 +10,7 @@ import numpy as np
 
 from polars_tadoc.dictionary import file
 from polars_tadoc.kernels.trie.arrays import DTYPES, Trie, problem
-from polars_tadoc.runtime.version import __version__
+from polars_tadoc.runtime import __version__
 
 
 def write(trie: Trie, path: Path) -> None:

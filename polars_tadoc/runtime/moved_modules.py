@@ -32,7 +32,7 @@ _MOVED = {
     "rows.twig_filter": "analytics.twig_filter_rows",
     "text_type": "model.text_type",
     "twig.refusals": "twig.unsupported_xpath",
-    "version": "runtime.version",
+    "version": "runtime",
     "vocabulary": "model.vocabulary",
     "weighting": "scoring.weighting",
 }

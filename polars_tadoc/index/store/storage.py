@@ -32,8 +32,8 @@ from polars_tadoc.model.analyzers import is_language, require_analyzer, require_
 from polars_tadoc.model.text_type import is_tadoc, storage
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.runtime import __version__
 from polars_tadoc.runtime.free_memory import give_back_memory
-from polars_tadoc.runtime.version import __version__
 
 
 class Parts(NamedTuple):
