@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.compress.decompress import WRONG, decompress, write_texts
@@ -17,8 +19,9 @@ from polars_tadoc.kernels.host.rows.phrases import find_rows
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.rows.matching import Links
-from polars_tadoc.rows.pattern_automaton import PatternAutomaton, literal_automaton
+from polars_tadoc.rows.pattern_automaton import PatternAutomaton, literal_automaton, regex_automaton
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.arguments import require_text as require_utf8
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
@@ -31,11 +34,14 @@ from polars_tadoc.traversal.text_corpus import require_text
 MAX_AFTER_GAP = 8
 """Words are tested from this many states; a gap after which the automaton is in any other is not quiet."""
 
-TABLE = 1 << 12
+TABLE = 1 << 14
 """Initial slots for rules by state."""
 
 MAX_TABLE = 1 << 22
 """Maximum slots, of 16 bytes: rows that need more are decompressed."""
+
+SIGNS = "\\.+*?()|[]{}^$"
+"""Characters that mean something in regular expressions."""
 
 SPARSE = 16
 """Rules are flagged by their flagged words, not one by one, if fewer than one word in this many is flagged."""
@@ -228,41 +234,54 @@ class PatternRequest:
         corpora = split(column) if self._is_valid() else []
         if not corpora:
             return pl.Series(column.name, [None], self.dtype).new_from_index(0, len(column))
-        found = [self._search(corpus) for corpus in corpora]
+        automaton = self._automaton(corpora)
+        found = [self._search(corpus, automaton) for corpus in corpora]
         return scatter_to_rows(pl.concat(found).alias(column.name), [own.rows for own in corpora], len(column))
 
     def _is_valid(self) -> bool:
         """Whether Polars can read the pattern; it raises if ``strict``."""
         probe = pl.Series(["a"])
-        if self.strict and not self.literal:
+        if self.strict and not self._is_plain:
             self.in_polars(probe)
-        return self.strict or self.literal or _polars_contains(probe, self).null_count() == 0
+        return self.strict or self._is_plain or _polars_contains(probe, self).null_count() == 0
 
-    def _search(self, corpus: Corpus) -> pl.Series:
+    def _search(self, corpus: Corpus, automaton: PatternAutomaton | None) -> pl.Series:
         """Search the documents of a corpus."""
-        counts = self.call == "count_matches"
-        automaton = self._automaton(counts) if self.pattern else None
         if automaton is None:
             return self.in_polars(_texts(corpus, None, self.call))
-        found, undone = Search(corpus, automaton).run()
+        if automaton.start == kernels.FOUND:
+            found, undone = np.ones(corpus.document_count, np.uint64), None
+        else:
+            found, undone = Search(corpus, automaton).run()
         if undone is not None:
             again = self.in_polars(_texts(corpus, undone, self.call))
             values = again if self.call in ("contains", "count_matches") else again.is_not_null()
             found[undone] = values.to_numpy()
         if self.call == "contains":
             return pl.Series(found != 0)
-        if counts:
+        if self.call == "count_matches":
             if found.max(initial=0) >= 1 << 32:
                 raise LimitExceededError("count_matches: a row has more matches than 32 bits can count")
             return pl.Series(found.astype(np.uint32))
         matching = np.flatnonzero(found)
-        places = np.full(len(found), -1, np.int64)
+        places = np.full(len(found), len(matching), np.int64)  # where no match is, the last value
         places[matching] = np.arange(len(matching))
+        missing = pl.Series([[] if self.call == "extract_all" else None], dtype=self.dtype)
         again = self.in_polars(_texts(corpus, matching, self.call))
-        return again.gather(pl.Series(places).replace(-1, None))
+        return again.append(missing).gather(pl.Series(places))
 
-    def _automaton(self, counts: bool) -> PatternAutomaton | None:
-        return literal_automaton(self.pattern, counts) if self.literal else None
+    def _automaton(self, corpora: Sequence[Corpus]) -> PatternAutomaton | None:
+        """Build the automaton for some corpora; None if there can be none."""
+        counts = self.call == "count_matches"
+        if self._is_plain:
+            return literal_automaton(self.pattern, counts) if self.pattern else None
+        alphabet = reduce(np.union1d, [_Characters.of(corpus).all for corpus in corpora])
+        return _regex_automaton(self.pattern, alphabet.tobytes(), counts)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the pattern is a string without signs."""
+        return self.literal or not any(sign in self.pattern for sign in SIGNS)
 
 
 def _texts(corpus: Corpus, documents: Int64 | None, call: str) -> pl.Series:
@@ -284,23 +303,37 @@ def _texts(corpus: Corpus, documents: Int64 | None, call: str) -> pl.Series:
     return write_texts([own], "text", len(documents), call)
 
 
-class _Starts:
-    """The distinct first characters of a grammar's gaps, as code points; None if there is an empty gap."""
+class _Characters:
+    """The distinct characters of a grammar's words and gaps, as code points."""
 
-    def __init__(self, gaps: pl.Series) -> None:
-        firsts = gaps.str.head(1).unique().to_list()
-        self.codes: UInt32 | None = None
+    def __init__(self, grammar: Grammar) -> None:
+        firsts = grammar.gaps.series.str.head(1).unique().to_list()
+        self.after_words: UInt32 | None = None
+        """First characters of gaps; None if there is an empty gap."""
         if "" not in firsts:
-            self.codes = np.array([ord(" "), *map(ord, firsts)], np.uint32)
+            self.after_words = np.array([ord(" "), *map(ord, firsts)], np.uint32)
+        seen = np.zeros(0x110000, np.bool_)
+        seen[ord(" ")] = True
+        for data in (grammar.words.series, grammar.gaps.series):
+            text = data.str.join("").item() if len(data) else ""
+            seen[np.frombuffer(text.encode("utf-32-le"), np.uint32)] = True
+        self.all = np.flatnonzero(seen).astype(np.uint32)
+        """All, ascending."""
+        self.nbytes = 256 + self.all.nbytes
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory."""
-        return 64 if self.codes is None else 64 + self.codes.nbytes
+    @classmethod
+    def of(cls, corpus: Corpus) -> _Characters:
+        """Return a corpus' characters, from the cache if possible."""
+        return _characters.get(corpus.key) or _characters.put(corpus.key, cls(corpus.grammar))
 
 
-_starts: ByteLRU[_Starts] = ByteLRU(lambda: settings().host_cache_bytes // 64, lambda starts: starts.nbytes)
-"""Cache of first characters of gaps, by grammar."""
+_characters: ByteLRU[_Characters] = ByteLRU(lambda: settings().host_cache_bytes // 16, lambda own: own.nbytes)
+"""Cache of characters, by grammar."""
+
+
+@lru_cache(maxsize=32)
+def _regex_automaton(pattern: str, alphabet: bytes, counts: bool) -> PatternAutomaton | None:
+    return regex_automaton(pattern, np.frombuffer(alphabet, np.uint32), counts)
 
 
 class Search:
@@ -308,6 +341,7 @@ class Search:
 
     def __init__(self, corpus: Corpus, automaton: PatternAutomaton) -> None:
         grammar = corpus.grammar
+        self._is_inside = False  # whether all matches are inside words
         self._corpus, self._own = corpus, automaton
         self._data = grammar.words.data, grammar.gaps.data  # the addresses below point into them
         self._text = kernels.Text(
@@ -331,35 +365,45 @@ class Search:
             self._at_rest(),
             np.zeros(len(automaton.steps), np.uint8),
             automaton.at_end,
+            self._stays(),
         )
+
+    def _stays(self) -> UInt8:
+        """Tell by byte whether ``REST`` stays at rest; bytes of characters beyond ASCII only all together."""
+        own = self._own
+        stays = (own.steps[kernels.REST] == kernels.REST) & (own.hits[kernels.REST] == 0)
+        beyond = stays[0] and stays[own.classes[128:]].all()
+        return np.concatenate([stays[own.classes[:128]], np.full(128, beyond)]).astype(np.uint8)
 
     def _at_rest(self) -> UInt8:
         """Tell by state whether any gap, and the end, continues it as it does ``REST``."""
-        own, key = self._own, self._corpus.key
-        starts = _starts.get(key) or _starts.put(key, _Starts(self._corpus.grammar.gaps.series))
+        own, starts = self._own, _Characters.of(self._corpus).after_words
         steps, hits = own.steps, own.hits
-        if starts.codes is not None:
-            known = starts.codes < len(own.classes)
-            classes = np.unique(np.where(known, own.classes[np.where(known, starts.codes, 0)], 0))
+        if starts is not None:
+            known = starts < len(own.classes)
+            classes = np.unique(np.where(known, own.classes[np.where(known, starts, 0)], 0))
             steps, hits = steps[:, classes], hits[:, classes]
         same = (steps == steps[kernels.REST]).all(axis=1) & (hits == hits[kernels.REST]).all(axis=1)
         same &= own.at_end == own.at_end[kernels.REST]
-        if starts.codes is None:
+        if starts is None:
             same[:] = False
             same[kernels.REST] = True
         same[kernels.FOUND] = False
         return np.asarray(same, np.uint8)
 
-    def run(self) -> tuple[UInt64, Int64 | None]:
+    def run(self) -> tuple[npt.NDArray[Any], Int64 | None]:
         """Return the matches by document, and the documents that remain to be searched in another way, if any."""
         corpus, loud = self._corpus, self._test_gaps()
         flags = self._flag(loud)
         counts = np.zeros(corpus.document_count, np.uint64)
         pending = np.zeros(-(-corpus.document_count // 64), np.uint64)
         find_rows(flags, corpus.root_offsets.view(np.uint64), corpus.roots, pending)
-        if not len(loud) and not pending.any():
-            return counts, None
+        ends = self._own.at_end[(self._known.after_gap | self._known.at_rest) != 0].any()
+        if not ends and (self._is_inside or not (len(loud) or pending.any())):
+            return np.unpackbits(pending.view(np.uint8), bitorder="little")[: len(counts)], None
         addresses, sizes, owner = binary_views(corpus.gaps)
+        if ends:
+            self._add_ends(sizes, pending)
         if len(loud):
             self._require_sound(*kernels.find_rows_by_gaps(loud, addresses, sizes, pending))
         slots = TABLE
@@ -391,6 +435,14 @@ class Search:
         bits = np.unpackbits(pending.view(np.uint8), bitorder="little")[: corpus.document_count]
         return counts, np.flatnonzero(bits)
 
+    def _add_ends(self, sizes: UInt32, pending: UInt64) -> None:
+        """Add the documents whose end may complete a match although all symbols are quiet."""
+        rows = np.ones(len(sizes), np.bool_)
+        if not self._own.at_end[kernels.REST]:  # then only a gap at the end, or a row without words
+            rows = (sizes != 0) | (np.diff(self._corpus.root_offsets) == 0)
+        bits = np.packbits(rows, bitorder="little")
+        pending.view(np.uint8)[: len(bits)] |= bits
+
     def _require_sound(self, code: int, document: int) -> None:
         """Raise for an error in a document's gaps."""
         if code in WRONG:
@@ -420,7 +472,8 @@ class Search:
         grammar, text = self._corpus.grammar, self._text
         flags = np.zeros(grammar.vocabulary_size + grammar.rule_count, np.uint8)
         states = np.flatnonzero(self._known.after_gap).astype(np.uint16)
-        found = kernels.find_words(text, self._known, states, flags)
+        found, open_words = kernels.find_words(text, self._known, states, flags)
+        self._is_inside = open_words == 0 and not len(loud)
         if len(loud) or found * SPARSE > grammar.vocabulary_size:
             kernels.flag_rules(text, loud, flags)
         elif found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from polars.testing import assert_series_equal
 import polars_tadoc as tadoc
 from polars_tadoc.errors import NotCompressedError
 from polars_tadoc.rows import patterns
+from polars_tadoc.rows.pattern_automaton import regex_automaton
 
 PIECES = st.sampled_from(["a", "b", "ab", "ba", "a b a", " ", "  ", ", ", "\n", "é", "日", "🙂", "-", "9", "A"])
 TEXTS = st.lists(PIECES, max_size=20).map("".join)
@@ -50,6 +52,77 @@ def test_literals(rows: list[str | None], tokenizer: str, data: Any) -> None:
     for literal in literals:
         for call in CALLS:
             check(text, column, call, literal, literal=True)
+
+
+SETS = [
+    "a",
+    "b",
+    "é",
+    " ",
+    "日",
+    r"\w",
+    r"\s",
+    r"\W",
+    r"\pL",
+    ".",
+    "[ab]",
+    "[^a]",
+    "[^\\w\\s]",
+    ", ",
+    r"\n",
+    r"\-",
+    "(?i:a)",
+]
+REGEXES = st.recursive(
+    st.sampled_from([*SETS, r"\b", r"\B", "^", "$", "(?m:^)", "(?m:$)"]),
+    lambda inside: st.one_of(
+        st.lists(inside, min_size=2, max_size=4).map("".join),
+        st.tuples(inside, inside).map("(?:{0[0]}|{0[1]})".format),
+        st.tuples(inside, st.sampled_from(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,3}", "{2,}"])).map(
+            "({0[0]}){0[1]}".format
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@given(rows=ROWS, tokenizer=TOKENIZERS, pattern=REGEXES)
+def test_regexes(rows: list[str | None], tokenizer: str, pattern: str) -> None:
+    text, column = compressed(rows, tokenizer)
+    for call in (*CALLS, "extract_all"):
+        check(text, column, call, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_held"),
+    [
+        (r"\d+\.\d+", True),
+        (r"(?i)time-?out|\berr(or)?\b", True),
+        (r"^\[[^\]]*\] [A-Z][a-z]+:$", True),
+        (r"[[:alpha:]]+@\w+\.(com|org)", True),
+        ("a|ab", True),
+        ("a*", False),  # for counts: empty matches
+        ("(?x)a b", False),
+        ("[a[b]]", False),
+        (r"(a|b)*a(a|b){20}", False),  # too many states
+        (r"\x{e9}|[\]a-]|\u00e9", False),
+    ],
+)
+def test_what_the_automaton_holds(pattern: str, is_held: bool) -> None:
+    rows = [
+        "1.5 at 22.75",
+        "Time-out: err, error, terror",
+        "[x y] Done:",
+        "me@b.com you@c.org",
+        "ab a] é[a",
+        "ab" * 30,
+    ]
+    text, column = compressed([*rows, None], "words")
+    assert pl.Series(rows).str.contains(pattern).any()
+    alphabet = np.array(sorted({ord(own) for own in " ".join(rows)}), np.uint32)
+    assert (regex_automaton(pattern, alphabet, True) is not None) == is_held
+    for call in (*CALLS, "extract_all"):
+        check(text, column, call, pattern)
 
 
 def test_small_tables_are_left_to_polars(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,8 @@ class Automaton(NamedTuple):
     """By state: whether words were tested from it; it is a state after a quiet gap, or a row's start."""
     at_end: UInt8
     """By state: matches that the end of the text completes."""
+    stays: UInt8
+    """By byte: whether ``REST`` stays at rest, without a match, whatever character it is of."""
 
 
 class Text(NamedTuple):
@@ -76,6 +78,11 @@ def _run(address: int, length: int, state: int, automaton: Automaton) -> Any:
     width, known = nb.uint64(automaton.width), nb.uint64(len(automaton.classes))
     own, count = nb.uint64(state), nb.uint64(0)
     while at < end:
+        if own == REST:
+            while at < end and automaton.stays[load_u8(at)]:
+                at += nb.uint64(1)
+            if at == end:
+                break
         code = nb.uint64(load_u8(at))
         at += nb.uint64(1)
         if code >= 0x80:
@@ -120,20 +127,26 @@ def run_gaps(text: Text, automaton: Automaton, state: int, exits: UInt16, counts
 
 @polled
 @njit
-def find_words(text: Text, automaton: Automaton, states: UInt16, flags: UInt8) -> int:
-    """Flag the words that are not quiet from some of the states; return their number."""
+def find_words(text: Text, automaton: Automaton, states: UInt16, flags: UInt8) -> Any:
+    """Flag the words that are not quiet from some of the states.
+
+    Returns their number, and the number of those that do not hold a match whatever the state before.
+    """
     began = interrupts()
-    found = 0
+    found, open_words = 0, 0
     for word in range(text.vocabulary_size):
         if word & 0xFFF == 0 and interrupts() != began:
-            return 0
+            return 0, 0
+        matching, loud = 0, 0
         for i in range(len(states)):
             after, count = _run_word(word, states[i], text, automaton)
-            if count != 0 or automaton.at_rest[after] == 0:
-                flags[word] = INSIDE
-                found += 1
-                break
-    return found
+            matching += after == FOUND
+            loud += count != 0 or automaton.at_rest[after] == 0
+        if loud:
+            flags[word] = INSIDE
+            found += 1
+            open_words += matching < len(states)
+    return found, open_words
 
 
 @kernel
