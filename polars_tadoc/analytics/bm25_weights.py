@@ -73,8 +73,8 @@ def bm25_weights(column: pl.Series, *, id: pl.Series | None = None, **options: U
         Return only words of this dictionary (compared after ``normalize`` and lower-casing); other words count to the
         rows' lengths.
     tokenizer
-        For a String column: "words" (the default), "whitespace", "xml" or a compiled regex, as for :func:`compress`. A
-        compressed column has its own tokenizer.
+        For a String column: "words" (the default), "whitespace", "xml", "code" or a compiled regex, as for
+        :func:`compress`. A compressed column has its own tokenizer.
 
     Returns
     -------

@@ -259,6 +259,8 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
         - ``"whitespace"``: the parts that Python's ``str.split()`` returns.
         - ``"xml"``: whole tags with their attributes, comments, CDATA sections and the like, and the words of the text
           between them.
+        - ``"code"``: names with dots, and ``++`` or ``#`` after them: ``foo_bar``, ``a.b.c``, ``C++``. An index also
+          finds the parts of such words. Slower than ``"words"``: Polars' regex engine runs it.
         - a compiled regex whose matches are the words (run by Polars' regex engine: no look-around, no
           back-references).
     method

@@ -76,7 +76,7 @@ __all__ = [
 
 DF = "DataFrame of Spark."
 COLUMN = "Name of a column of text, or of one made by :func:`compress`."
-TOKENIZER = """For a column of text: "words" (the default), "whitespace", "xml" or a compiled regex, as for
+TOKENIZER = """For a column of text: "words" (the default), "whitespace", "xml", "code" or a compiled regex, as for
     :func:`compress`."""
 ID = """Name of the column with document ids: strings, numbers, dates or times; beside a compressed column, an array
     of them. Two documents with the same id are two documents, in any order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any, Final
@@ -100,6 +101,32 @@ def stems(words: Sequence[str | None], language: str) -> list[str | None]:
         stemmer = _stemmers.made[language] = _module(language).Stemmer(language, 0)
     found = stemmer.stemWords([word or "" for word in words])
     return [own or None for own in found]
+
+
+def parts_of(word: str) -> list[str]:
+    """Return the parts of a word of code: between marks and at changes of case; those of one character are no parts.
+
+    Examples
+    --------
+    >>> from polars_tadoc.model.analyzers import parts_of
+    >>> parts_of("http.getHTTPResponse2"), parts_of("foo_bar"), parts_of("C++"), parts_of("plain")
+    (['http', 'getHTTPResponse2', 'get', 'HTTP', 'Response2'], ['foo', 'bar'], [], [])
+
+    """
+    found: dict[str, None] = {}
+    for piece in _MARKS_IN_CODE.split(word):
+        found[piece] = None
+        first = 0
+        for at in range(1, len(piece)):
+            follows = piece[at + 1 : at + 2].islower()
+            if piece[at].isupper() and (not piece[at - 1].isupper() or follows):
+                found[piece[first:at]] = None
+                first = at
+        found[piece[first:]] = None
+    return [part for part in found if len(part) > 1 and part != word]
+
+
+_MARKS_IN_CODE = re.compile(r"[._+#]+")
 
 
 class _Stemmers(threading.local):

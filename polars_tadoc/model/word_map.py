@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.host.rows.query_words import NOT_ALONE
 from polars_tadoc.kernels.primitives.codes import DELETED
-from polars_tadoc.model.analyzers import folded, is_language, require_analyzer, require_stemmer, stems
+from polars_tadoc.model.analyzers import folded, is_language, parts_of, require_analyzer, require_stemmer, stems
 from polars_tadoc.model.stop_words import languages, stop_words
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_text
@@ -301,6 +301,26 @@ def _fails(words: pl.Series, evaluate: Callable[[pl.Series], pl.Series]) -> bool
     except pl.exceptions.PolarsError:
         return True
     return False
+
+
+def images_with_parts(words: pl.Series, morphism: Morphism | None) -> pl.DataFrame:
+    """Return the distinct images of each word and of its parts (:func:`polars_tadoc.model.analyzers.parts_of`).
+
+    Returns
+    -------
+    DataFrame
+        ``word: Int64`` (a place in ``words``), ``image: String``. A word that is dropped has no parts.
+
+    """
+    images = words if morphism is None else morphism.images(words)
+    parts = pl.Series([parts_of(word) for word in words.to_list()], dtype=pl.List(pl.String))
+    own = pl.DataFrame({"word": np.arange(len(words)), "image": images, "part": parts}).filter(
+        pl.col("image").is_not_null()
+    )
+    more = own.select("word", image="part").explode("image").drop_nulls()
+    if morphism is not None and len(more):
+        more = more.with_columns(image=morphism.images(more["image"])).drop_nulls()
+    return pl.concat([own.select("word", "image"), more]).unique(maintain_order=True)
 
 
 def encode(images: pl.Series) -> Image:

@@ -16,7 +16,7 @@ from polars_tadoc.kernels.host.rows.word_map import map_rules
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.model.word_map import Morphism, images_with_parts
 from polars_tadoc.rows.matching import Links
 from polars_tadoc.rows.token_count import document_words
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
@@ -51,8 +51,8 @@ class Terms:
     """Bool by word id: whether it counts as a word; None if all do."""
 
     @classmethod
-    def of(cls, corpus: Corpus, terms: Sequence[str], morphism: Morphism | None) -> Terms:
-        """Find the words whose images are terms."""
+    def of(cls, corpus: Corpus, terms: Sequence[str], morphism: Morphism | None, has_parts: bool = False) -> Terms:
+        """Find the words whose images are terms, or with parts whose images are: then each gets the first of these."""
         vocabulary = corpus.grammar.words
         images = vocabulary.series if morphism is None else morphism.images(vocabulary.series)
         wanted = pl.Series("term", terms, pl.String)
@@ -60,6 +60,10 @@ class Terms:
         numbers = {term: number for number, term in enumerate(terms)}
         named = np.array([numbers[image] for image in images.gather(words).to_list()], np.int64)
         kept = images.is_not_null().to_numpy() if images.null_count() else None
+        if has_parts:
+            pairs = images_with_parts(vocabulary.series, morphism).filter(pl.col("image").is_in(wanted.implode()))
+            pairs = pairs.unique("word", keep="first", maintain_order=True).sort("word")
+            words, named = pairs["word"], np.array([numbers[image] for image in pairs["image"].to_list()], np.int64)
         return cls(words.to_numpy().astype(np.uint32), named, len(terms), kept)
 
 

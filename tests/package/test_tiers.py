@@ -79,6 +79,7 @@ HOST_KERNELS = {
     "rows.phrases": "test_phrases",
     "rows.query_words": "test_query_words::test_find_terms",
     "rows.snippets": "test_snippets",
+    "rows.parts": "test_code::test_any_code",
     "rows.spelling": "test_query_language::test_words_that_are_spelled_alike",
     "rows.term_counts": "test_bm25",
     "rows.word_map": "test_image::test_mapped_rows",

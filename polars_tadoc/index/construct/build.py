@@ -170,7 +170,7 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     with interruptible():
         column = stored_form(column, counting.tokenizer or WORDS, options["engine"], store)
         corpora = corpora_of(column, "build_index", counting.tokenizer)
-        analyzer = Analyzer.of(corpora, counting.morphism)
+        analyzer = Analyzer.of(corpora, counting.morphism, counting.tokenizer)
         rows = document_rows(corpora)
         with naming_normalize("build_index", column.name):
             segment = make_segment(corpora, rows, counting, how)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from polars_tadoc.compress.compress import named_tokenizer
 from polars_tadoc.engine.choose import Engine, choose
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import LimitExceededError
@@ -21,6 +22,7 @@ from polars_tadoc.index.store.stored_text import StoredText
 from polars_tadoc.kernels.primitives.lists import append_lists, gather_lists, running_sum
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
+from polars_tadoc.model.word_map import Morphism, encode, images_with_parts
 from polars_tadoc.records.labelled_results import from_arrow, to_arrow
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.plain_name import plain
@@ -43,6 +45,8 @@ class Counted:
     documents: UInt32
     """Ascending within each word."""
     counts: npt.NDArray[Any]
+    own_lengths: npt.NDArray[np.float64] | None = None
+    """Words of each document, where they are not the sums of the counts."""
 
     def lengths(self, rows: Int64, call: str) -> UInt32:
         """Return the number of words of each document; ``rows`` are the documents' rows.
@@ -55,7 +59,9 @@ class Counted:
         """
         # float64 counts are exact up to 2^53, and longer documents raise
         lengths: npt.NDArray[np.float64] = np.zeros(len(rows), np.float64)
-        if len(self.documents):
+        if self.own_lengths is not None:
+            lengths = self.own_lengths
+        elif len(self.documents):
             lengths = np.bincount(self.documents, self.counts, len(rows)).astype(np.float64, copy=False)
         if lengths.max(initial=0) > MAX_WORDS:
             raise LimitExceededError(
@@ -100,19 +106,45 @@ def make_segment(corpora: Sequence[Corpus], rows: Int64, options: Options, codec
 def count_words(corpora: Sequence[Corpus], rows: Int64, engine: Engine, options: Options) -> Counted:
     """Count words by document in some corpora; parameters as for :func:`make_segment`."""
     batches = DeviceBatches("build_index", options.engine)
+    has_parts = any(named_tokenizer(corpus.grammar).has_parts for corpus in corpora)
+    morphism = None if has_parts else options.morphism
 
     def count(corpus: Corpus, engine: Engine) -> Counted:
-        return _count(corpus, rows, engine, options)
+        return _count(corpus, rows, engine, options.strategy, morphism)
 
     counted = [part for corpus in corpora for part in batches.parts(corpus, engine, count, count)]
-    return counted[0] if len(counted) == 1 else _join(counted)
+    joined = counted[0] if len(counted) == 1 else _join(counted)
+    return _with_parts(joined, len(rows), options.morphism) if has_parts else joined
 
 
-def _count(corpus: Corpus, rows: Int64, engine: Engine, options: Options) -> Counted:
+def _with_parts(counted: Counted, size: int, morphism: Morphism | None) -> Counted:
+    """Apply a morphism to words that also count for each of their parts, which add nothing to lengths."""
+    pairs = images_with_parts(counted.words.series, morphism)
+    owners = np.repeat(np.arange(len(counted.words)), np.diff(counted.offsets))
+    kept = np.zeros(len(counted.words), np.bool_)
+    kept[pairs["word"].to_numpy()] = True
+    chosen = kept[owners]
+    lengths = np.bincount(counted.documents[chosen], counted.counts[chosen], size).astype(np.float64)
+    image = encode(pairs["image"])
+    order = np.argsort(image.ids, kind="stable")
+    words = pairs["word"].to_numpy()[order]
+    documents: Any
+    offsets, documents = gather_lists(counted.offsets, counted.documents, words)
+    _, counts = gather_lists(counted.offsets, counted.counts, words)
+    terms = np.repeat(image.ids[order], np.diff(offsets))
+    keys = terms.astype(np.uint64) << np.uint64(32) | documents
+    order = np.argsort(keys, kind="stable")
+    firsts = np.flatnonzero(np.append(True, np.diff(keys[order]) > 0)[: len(keys)])
+    sums = np.add.reduceat(counts[order], firsts) if len(firsts) else counts
+    found = np.bincount(terms[order][firsts], minlength=len(image.words))
+    return Counted(image.words, running_sum(found), documents[order][firsts], sums, lengths)
+
+
+def _count(corpus: Corpus, rows: Int64, engine: Engine, asked: str, morphism: Morphism | None) -> Counted:
     """Count words by document in one corpus."""
-    source = prepare(corpus, engine, options.morphism)
+    source = prepare(corpus, engine, morphism)
     kernels = engine.kernels
-    strategy = choose_strategy(options.strategy, source, "inverted_index")
+    strategy = choose_strategy(asked, source, "inverted_index")
     offsets, documents, counts = (
         kernels.to_host(array)
         for array in kernels.count_by_terminal(source.rules, source.root_offsets, source.roots, strategy, counted=True)

@@ -28,7 +28,6 @@ from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.store.folder import Writer, new_folder
 from polars_tadoc.index.store.storage import contents, require_saved
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import require_countable
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.model.word_map import naming_normalize
@@ -104,7 +103,7 @@ class _Building:
 
     def __init__(self, options: Options, documents: DocumentsWriter, spill: Spill) -> None:
         self._options, self._documents, self._spill = options, documents, spill
-        self.analyzer = Analyzer(Tokenizer("words"), options.morphism)
+        self.analyzer = Analyzer(options.tokenizer or WORDS, options.morphism)
         self._seen, self._count = False, 0
 
     def cut(self, window: Window) -> Window:

@@ -105,8 +105,8 @@ class Analyzer:
         return self.morphism is not None and self.morphism.analyzer == CJK
 
     @classmethod
-    def of(cls, corpora: Sequence[Corpus], morphism: Morphism | None) -> Analyzer:
-        """Return the analyzer of a column.
+    def of(cls, corpora: Sequence[Corpus], morphism: Morphism | None, named: Tokenizer | None = None) -> Analyzer:
+        """Return the analyzer of a column; one without texts gets the ``named`` tokenizer, or "words".
 
         Raises
         ------
@@ -125,7 +125,7 @@ class Analyzer:
             )
         for tokenizer in tokenizers:
             require_known(tokenizer, "build_index: the column")
-        return cls(tokenizers[0] if tokenizers else Tokenizer("words"), morphism)
+        return cls(tokenizers[0] if tokenizers else named or Tokenizer("words"), morphism)
 
     def analyze(self, queries: str | list[str] | pl.Series) -> QueryWords:
         """Tokenize queries, and apply the morphism to each distinct word; a null query has no words."""

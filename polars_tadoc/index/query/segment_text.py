@@ -14,12 +14,14 @@ from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.analyzer import Analyzer, QueryWords
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.host.rows.near import count_near_in_rows
+from polars_tadoc.kernels.host.rows.parts import LONGEST, count_parts_in_rows
 from polars_tadoc.kernels.host.rows.phrases import LEFT_OUT, count_in_rows
 from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.word_map import images_with_parts
 from polars_tadoc.rows.matching import Target, forget_links
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
@@ -51,6 +53,8 @@ class _Part:
     """The documents."""
     terms: Int64
     """int64 by word id: the segment's term of the word, or ``LEFT_OUT``."""
+    pairs: tuple[Int64, Int64] | None
+    """Word ids, and a term of each: of the word itself and of its parts; None if words have no parts."""
 
     @property
     def nbytes(self) -> int:
@@ -60,21 +64,35 @@ class _Part:
     def count(self, rows: Int64, phrase: Int64, spread: Spread | None, words: int) -> UInt64:
         """Count a phrase in some of the documents, which have ``words`` words in total."""
         counts = np.empty(len(rows), np.uint64)
-        if words > FEW_WORDS and spread is None:
+        by_parts = self.pairs is not None and spread is None and len(phrase) <= LONGEST
+        if words > FEW_WORDS and spread is None and not by_parts:
             return self._match(rows, phrase)
         rules, corpus = load_rules(self.corpus.grammar), self.corpus
         given = rules.terminals, rules.rule_offsets, rules.symbols, len(rules.level_offsets), self.terms
         borders = _borders(phrase.tolist())
+        masks = self._masks(phrase) if by_parts else _NO_MASKS
 
         def count(chunk: tuple[int, int]) -> None:
             own = corpus.root_offsets, corpus.roots, rows[slice(*chunk)], phrase
-            if spread is None:
+            if by_parts:
+                count_parts_in_rows(*given[:4], masks, len(phrase), *own[:3], counts[slice(*chunk)])
+            elif spread is None:
                 count_in_rows(*given, *own, borders, counts[slice(*chunk)])
             else:
                 count_near_in_rows(*given, *own, *spread, counts[slice(*chunk)])
 
         map_parallel(count, even_chunks(len(rows), FEW_ROWS))
         return counts
+
+    def _masks(self, phrase: Int64) -> UInt64:
+        """Return by word id a bit for each place of a phrase where the word may be."""
+        assert self.pairs is not None
+        masks = np.zeros(len(self.terms), np.uint64)
+        masks[self.terms == LEFT_OUT] = np.uint64(1 << 63)
+        words, terms = self.pairs
+        for place, term in enumerate(phrase.tolist()):
+            masks[words[terms == term]] |= np.uint64(1 << place)
+        return masks
 
     def _match(self, rows: Int64, phrase: Int64) -> UInt64:
         """Match all rules and documents, each rule once."""
@@ -121,7 +139,9 @@ class SegmentText:
         owners, rows = np.zeros((2, len(text)), np.int64)
         for number, corpus in enumerate(corpora):
             owners[corpus.rows], rows[corpus.rows] = number, np.arange(len(corpus.rows))
-        parts = [_Part(corpus, _terms(corpus, segment, analyzer)) for corpus in corpora]
+        parts = [
+            _Part(corpus, _terms(corpus, segment, analyzer), _pairs(corpus, segment, analyzer)) for corpus in corpora
+        ]
         lengths = segment.lengths if documents is None else segment.lengths[documents]
         return cls(parts, owners, rows, lengths, documents)
 
@@ -171,6 +191,17 @@ def _terms(corpus: Corpus, segment: Segment, analyzer: Analyzer) -> Int64:
     terms = named.find(segment, np.zeros(named.distinct, np.int64))[named.words]
     terms[images.is_null().to_numpy()] = LEFT_OUT
     return terms
+
+
+def _pairs(corpus: Corpus, segment: Segment, analyzer: Analyzer) -> tuple[Int64, Int64] | None:
+    if not analyzer.tokenizer.has_parts:
+        return None
+    pairs = images_with_parts(corpus.grammar.words.series, analyzer.morphism)
+    named = QueryWords.of(pairs["image"])
+    return pairs["word"].to_numpy(), named.find(segment, np.zeros(named.distinct, np.int64))[named.words]
+
+
+_NO_MASKS: UInt64 = np.zeros(0, np.uint64)
 
 
 def _borders(phrase: list[int]) -> Int64:

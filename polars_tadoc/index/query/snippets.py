@@ -140,7 +140,7 @@ def _find(
         local = np.full(len(distinct), -1, np.int64)
         local[corpus.rows] = np.arange(corpus.document_count)
         own = local[stands] >= 0
-        terms = Terms.of(corpus, words, index.analyzer.morphism)
+        terms = Terms.of(corpus, words, index.analyzer.morphism, index.analyzer.tokenizer.has_parts)
         parts.append(_in_corpus(corpus, terms, sought, rows[own], local[stands[own]], queries[own], size))
     return parts
 

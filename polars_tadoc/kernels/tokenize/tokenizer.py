@@ -24,8 +24,11 @@ from polars_tadoc.runtime.parallel import map_parallel
 PIECE_BYTES = 1 << 19
 """Bytes of text per task; small, so that a delayed thread leaves the rest to the others."""
 
-BUILT_IN = ("words", "whitespace", "xml")
+BUILT_IN = ("words", "whitespace", "xml", "code")
 """Names of tokenizers."""
+
+CODE = r"\w+(?:\.\w+)*(?:\+\+|#)?"
+"""Pattern of "code": names with dots, such as ``a.b.c``, and ``C++``, ``C#``."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +37,13 @@ class Tokenizer:
 
     name: str
     pattern: str | None = None
-    """Pattern of a regex tokenizer, in Polars' syntax."""
+    """Pattern of a regex tokenizer, and of "code", in Polars' syntax."""
     is_content: bool = False
     """For "xml": whether texts are element content, as queries are, instead of documents."""
 
     @classmethod
     def from_argument(cls, tokenizer: str | re.Pattern[str]) -> Tokenizer:
-        """Convert a user's argument: "words", "whitespace", "xml" or a compiled regex.
+        """Convert a user's argument: "words", "whitespace", "xml", "code" or a compiled regex.
 
         Polars' regex engine runs the regex, so look-around and back-references raise.
         """
@@ -65,21 +68,28 @@ class Tokenizer:
                 ) from error
             return cls(f"regex:{pattern}", pattern)
         if tokenizer in BUILT_IN:
-            return cls(tokenizer)
+            return cls.named(tokenizer)
         raise ValueError(
-            f'tokenizer={tokenizer!r}: use "words", "whitespace", "xml" or a compiled regex such as '
+            f'tokenizer={tokenizer!r}: use "words", "whitespace", "xml", "code" or a compiled regex such as '
             're.compile("[a-z]+")'
         )
 
     @classmethod
     def named(cls, name: str) -> Tokenizer:
         """Return the tokenizer of a name that a grammar or a file has."""
+        if name == "code":
+            return cls(name, CODE)
         return cls(name, name.removeprefix("regex:") if name.startswith("regex:") else None)
 
     @property
     def has_classes(self) -> bool:
         """Whether character classes determine the words, rather than :func:`found_words`."""
         return self.pattern is None and self.name != "xml"
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether an index also finds the parts of words."""
+        return self.name == "code"
 
     @property
     def of_queries(self) -> Tokenizer:

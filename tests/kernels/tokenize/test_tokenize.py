@@ -171,7 +171,7 @@ def test_refuses_regex_over_bytes() -> None:
 
 @pytest.mark.parametrize("tokenizer", ["word", "[a-z]+", 3])
 def test_refuses_unknown_tokenizer(tokenizer: object) -> None:
-    with pytest.raises(ValueError, match=r'use "words", "whitespace", "xml" or a compiled regex'):
+    with pytest.raises(ValueError, match=r'use "words", "whitespace", "xml", "code" or a compiled regex'):
         tadoc.compress(pl.Series(["a"]), tokenizer=tokenizer)  # type: ignore[arg-type]
 
 
