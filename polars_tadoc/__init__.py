@@ -15,7 +15,6 @@ Examples
 
 import atexit
 import sys
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from polars_tadoc.namespaces import accessors, notebook
 from polars_tadoc.runtime import __version__ as __version__
 from polars_tadoc.runtime import moved_modules
 from polars_tadoc.runtime.process import fork as fork  # registers its check of forks first
+from polars_tadoc.runtime.whole_import import import_whole
 
 if TYPE_CHECKING:
     from polars_tadoc import distributed, testing
@@ -236,12 +236,12 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
             if name not in _PLACES:
-                return import_module(f"{__name__}.{name}")
+                return import_whole(f"{__name__}.{name}")
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-        globals()[name] = found = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        globals()[name] = found = getattr(import_whole(f"{__name__}.{_PLACES[name]}"), name)
         return found
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import polars as pl
+
+from polars_tadoc.runtime.whole_import import import_whole
 
 NAME = "tadoc"
 CLASSES = {
@@ -27,7 +28,7 @@ def accessor(name: str) -> Any:
 
     """
     try:
-        return getattr(import_module(f"polars_tadoc.namespaces.{CLASSES[name][1]}"), name)
+        return getattr(import_whole(f"polars_tadoc.namespaces.{CLASSES[name][1]}"), name)
     except AttributeError as error:  # Polars would say that there is no accessor
         raise ImportError(f"polars_tadoc cannot be imported: {error}") from error
 

@@ -5,7 +5,9 @@ The budget is a part of ``host_cache_bytes``. Calls under a memory limit keep no
 
 from __future__ import annotations
 
+import sys
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -21,24 +23,9 @@ SMALLEST = 1 << 20
 SHARE = 8
 """The budget is one part in 8 of ``host_cache_bytes``."""
 
-_free: dict[int, deque[UInt8]] = {}
-"""Unused memory by its size. Only single operations of deques change it, which no thread or finalizer interrupts."""
-
-
-class _Block:
-    """Memory that is kept once no array uses it."""
-
-    def __init__(self, memory: UInt8) -> None:
-        self._memory = memory
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        """Memory for NumPy, whose arrays then own this object."""
-        return self._memory.__array_interface__
-
-    def __del__(self) -> None:
-        with suppress(Exception):  # the interpreter may be ending
-            _keep(self._memory)
+_blocks: dict[int, deque[UInt8]] = {}
+"""Memory by its size; it is unused while no array refers to it. A finalizer would be Python code that runs anywhere: an
+interrupt in it would be dropped. Only single operations of deques change it, which no thread divides."""
 
 
 def scratch(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -50,11 +37,14 @@ def scratch(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
         return np.empty(shape, kind)
     step = 1 << (needed.bit_length() - 3)
     size = -(-needed // step) * step  # four sizes from a power of two to the next
-    memory = None
-    with suppress(KeyError, IndexError):
-        memory = _free[size].pop()
-    whole: UInt8 = np.asarray(_Block(np.empty(size, np.uint8) if memory is None else memory))
-    return whole[:needed].view(kind).reshape(shape)
+    block = _unused(size)
+    if block is None:
+        block = np.empty(size, np.uint8)
+        if not _has_room(size):
+            return block[:needed].view(kind).reshape(shape)
+    made = block[:needed].view(kind).reshape(shape)
+    _blocks.setdefault(size, deque()).append(block)  # other threads find it in use
+    return made
 
 
 def scratch_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -65,19 +55,57 @@ def scratch_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDA
 
 
 def kept_bytes() -> int:
-    """Return the bytes that are kept."""
-    return sum(size * len(blocks) for size, blocks in tuple(_free.items()))
+    """Return the bytes that are kept and unused."""
+    return sum(len(block) for blocks in tuple(_blocks.values()) for block, is_unused in _each(blocks) if is_unused)
 
 
 def drop_scratch() -> None:
     """Free all kept memory."""
-    _free.clear()
+    _blocks.clear()
 
 
-def _keep(memory: UInt8) -> None:
+def _next(blocks: deque[UInt8]) -> tuple[UInt8, int]:
+    """Take a block, which no other thread sees then; returns it and the number of its references."""
+    block = blocks.popleft()
+    return block, sys.getrefcount(block)
+
+
+_UNUSED = _next(deque([np.empty(0, np.uint8)]))[1]
+"""References to a block that no array refers to: those of :func:`_next`, which depend on Python's version."""
+
+
+def _each(blocks: deque[UInt8]) -> Iterator[tuple[UInt8, bool]]:
+    """Yield the blocks of a size, and whether each is unused."""
+    with suppress(IndexError):  # another thread took some
+        for _ in range(len(blocks)):
+            block, references = _next(blocks)
+            blocks.append(block)
+            yield block, references == _UNUSED
+
+
+def _unused(size: int) -> UInt8 | None:
+    """Take an unused block of a size."""
+    with suppress(KeyError, IndexError):
+        blocks = _blocks[size]
+        for _ in range(len(blocks)):
+            block, references = _next(blocks)
+            if references == _UNUSED:
+                return block
+            blocks.append(block)
+    return None
+
+
+def _has_room(size: int) -> bool:
+    """Tell whether a block fits in the budget; unused ones make room: memory of sizes that no call needs is freed."""
     budget = settings().host_cache_bytes // SHARE
-    if len(memory) > budget:
-        return
-    if kept_bytes() + len(memory) > budget:  # memory of sizes that are no longer used must not stay
-        drop_scratch()
-    _free.setdefault(len(memory), deque()).append(memory)
+    if size > budget:
+        return False
+    if size + _all_bytes() > budget:
+        for own in tuple(_blocks):
+            while _unused(own) is not None:
+                pass
+    return size + _all_bytes() <= budget
+
+
+def _all_bytes() -> int:
+    return sum(size * len(blocks) for size, blocks in tuple(_blocks.items()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 
 import numpy as np
@@ -77,3 +78,13 @@ def test_threads_never_share_memory() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_giving_memory_back_runs_no_python() -> None:
+    """An interrupt in a finalizer is printed and dropped."""
+    arrays, calls = [scratch(SMALLEST, np.uint8)], []
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    arrays.clear()
+    sys.setprofile(None)
+    assert calls == []
+    assert kept_bytes() == SMALLEST
