@@ -191,10 +191,13 @@ class _Rules:
         return self.left[: self.known].copy(), self.right[: self.known].copy()
 
 
+def _most_tasks() -> int:
+    return 1 if thread_count() == 1 else max(2 * thread_count(), 8)
+
+
 def _tasks(positions: int) -> int:
     """Return the number of tasks for a pass: more than threads, as alive positions are unevenly distributed."""
-    threads = thread_count()
-    return 1 if threads == 1 else max(1, min(max(2 * threads, 8), positions // POSITIONS_PER_TASK))
+    return max(1, min(_most_tasks(), positions // POSITIONS_PER_TASK))
 
 
 FEWEST_TO_COPY = 4
@@ -228,7 +231,7 @@ class _WorkSpace:
             np.empty(size if weighted else 0, np.uint8),
             np.empty(counting.FIELDS * entries, np.uint64),
             np.empty(entries, np.uint32),
-            np.empty((size + 7) // 8 * 4 + counting.AHEAD, np.uint32),
+            np.empty(4 * ((size + 7) // 8 + _most_tasks()) + counting.AHEAD, np.uint32),
         )
 
 
@@ -289,8 +292,10 @@ class _Round:
 
     def select(self) -> None:
         """Select the positions to replace."""
-        space = self.space
-        chosen = [space.chosen[4 * first :] for first, _ in self.shares]  # neighbours are never selected both
+        space, shares = self.space, len(self.shares)
+        # neighbours are never selected both. Shares begin at the same places in every round, so that memory is reused
+        room = -(-(len(space.chosen) - counting.AHEAD - 4 * _most_tasks()) // (4 * shares))
+        chosen = [space.chosen[4 * room * k :] for k in range(shares)]
         walk = (self.symbols, self.state, self.blocks, self.classes)
         entries = (self.entry_bits, self.bases, space.table)
         counts = self._map(

@@ -15,6 +15,7 @@ from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.free_memory import trim_heap
+from polars_tadoc.runtime.scratch import drop_scratch
 
 LARGE = 1 << 20
 """Words from which on freed memory is returned between stages."""
@@ -46,10 +47,18 @@ def compress_rows(
 
     """
     tokens = tokenize(text, tokenizer, lossless=lossless)
-    if len(tokens.sequence) >= LARGE:
-        trim_heap()  # the tokenizer's tables; rounds need larger pieces
+    is_large = len(tokens.sequence) >= LARGE
+    if is_large:
+        drop_scratch()  # the tokenizer's tables; rounds need larger pieces
+        trim_heap()
     rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round)
-    return Compressed(tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules))
+    if is_large:
+        trim_heap()
+    made = Compressed(tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules))
+    del tokens
+    if is_large:
+        trim_heap()
+    return made
 
 
 def build_rules(

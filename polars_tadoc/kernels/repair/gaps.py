@@ -56,29 +56,30 @@ class GapKeys:
 
     def predict(self, gap_offsets: Int64, gap_data: UInt8) -> UInt32:
         """Return each key's most frequent gap code, uint32 by key; the gaps are encoded as by the tokenizer."""
+        chunks = weighted_chunks(self.starts)
 
-        def list_seen(chunk: tuple[int, int]) -> tuple[UInt32, UInt64]:
-            own, offsets = slice(*chunk), gap_offsets[chunk[0] : chunk[1] + 1]
+        def count_keys(chunk: tuple[int, int]) -> UInt32:
             totals = np.zeros(self.size, np.uint32)
-            seen = np.empty(int(offsets[-1] - offsets[0]) // 2, np.uint64)
-            count = kernels.list_seen(self.keys, self.starts[own], self.row_words[own], offsets, gap_data, totals, seen)
-            return totals, seen[:count]
+            kernels.count_keys(self.keys, self.starts[slice(*chunk)], self.row_words[slice(*chunk)], totals)
+            return totals
 
-        parts = map_parallel(list_seen, weighted_chunks(self.starts))
-        totals = parts[0][0]
-        for part in parts[1:]:
-            totals += part[0]
-        lists = [seen for _, seen in parts]
-        bits = (sum(map(len, lists)) // GAPS_PER_BUCKET).bit_length()
-        places = np.zeros((len(lists), 1 << bits), np.int64)
-        nowhere = np.zeros(0, np.uint64)
-        mask = len(places[0]) - 1
-        highest = max(map_parallel(lambda k: kernels.partition(lists[k], mask, places[k], nowhere), range(len(lists))))
-        ends = np.cumsum(places.T.reshape(-1)).reshape(-1, len(lists))
+        totals, *others = map_parallel(count_keys, chunks)
+        for other in others:
+            totals += other
+        bits = (len(gap_data) // 2 // GAPS_PER_BUCKET).bit_length()
+        places = np.zeros((len(chunks), 1 << bits), np.int64)
+
+        def partition(k: int, seen: UInt64) -> int:
+            own, offsets = slice(*chunks[k]), gap_offsets[chunks[k][0] : chunks[k][1] + 1]
+            rows = (self.keys, self.starts[own], self.row_words[own], offsets, gap_data)
+            return int(kernels.partition(*rows, (1 << bits) - 1, places[k], seen))
+
+        highest = max(map_parallel(lambda k: partition(k, np.zeros(0, np.uint64)), range(len(chunks))))
+        ends = np.cumsum(places.T.reshape(-1)).reshape(-1, len(chunks))
         places = np.ascontiguousarray((ends - places.T).T)
         edges = np.append(0, ends[:, -1])
         seen = np.empty(int(edges[-1]), np.uint64)
-        map_parallel(lambda k: kernels.partition(lists[k], mask, places[k], seen), range(len(lists)))
+        map_parallel(lambda k: partition(k, seen), range(len(chunks)))
         codes = np.zeros(self.size, np.uint32)
 
         def decide(buckets: tuple[int, int]) -> None:

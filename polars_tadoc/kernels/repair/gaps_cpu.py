@@ -103,21 +103,39 @@ def fill_keys(
 
 @polled
 @kernel
-def list_seen(
-    keys: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, totals: UInt32, seen: UInt64
-) -> int:
-    """Count each key in ``totals`` and list ``key << 32 | code`` of the gaps that are not one space.
-
-    Returns the length of the list. The gaps are encoded as by the tokenizer: varint pairs (skipped gaps, gap id).
-    """
+def count_keys(keys: UInt32, starts: Int64, row_words: Int64, totals: UInt32) -> None:
+    """Count the keys of rows."""
     began = interrupts()
-    gaps_at = nb.uint64(gap_data.ctypes.data)
-    count = 0
     for row in range(len(starts)):
         if interrupts() != began:
-            return count
+            return
         for i in range(starts[row] + 1, starts[row] + row_words[row]):
             totals[keys[i]] += nb.uint32(1)
+
+
+@polled
+@kernel
+def partition(
+    keys: UInt32,
+    starts: Int64,
+    row_words: Int64,
+    gap_offsets: Int64,
+    gap_data: UInt8,
+    mask: int,
+    places: Int64,
+    seen: UInt64,
+) -> Any:
+    """Count the gaps that are not one space by bucket, their key's lower bits; or write ``key << 32 | code`` to them.
+
+    Returns the highest code. ``places`` has the buckets' first places in ``seen``, and is advanced; without ``seen``,
+    gaps are only counted. The gaps are encoded as by the tokenizer: varint pairs (skipped gaps, gap id).
+    """
+    began = interrupts()
+    gaps_at, writes = nb.uint64(gap_data.ctypes.data), len(seen) > 0
+    highest = nb.int64(0)
+    for row in range(len(starts)):
+        if interrupts() != began:
+            break
         at = gap_offsets[row]
         place = nb.int64(0)
         while at < gap_offsets[row + 1]:
@@ -125,30 +143,14 @@ def list_seen(
             gap, at = read_own_varint(gaps_at, at)
             place += passed
             if 0 < place < row_words[row]:
-                seen[count] = (nb.uint64(keys[starts[row] + place]) << nb.uint64(32)) | nb.uint64(gap + 1)
-                count += 1
+                key = keys[starts[row] + place]
+                bucket = nb.int64(key) & mask
+                if writes:
+                    seen[places[bucket]] = (nb.uint64(key) << nb.uint64(32)) | nb.uint64(gap + 1)
+                places[bucket] += 1
+                highest = max(highest, gap + 1)
             place += 1
-    return count
-
-
-@polled
-@kernel
-def partition(seen: UInt64, mask: int, starts: Int64, out: UInt64) -> Any:
-    """Count the items by bucket, the key's lower bits, in ``starts``, or, given ``out``, copy each to its bucket.
-
-    Returns the highest code. ``starts`` has the buckets' first places in ``out``, and is advanced.
-    """
-    began = interrupts()
-    highest = nb.uint64(0)
-    for k in range(len(seen)):
-        if k & 0xFFFF == 0 and interrupts() != began:
-            break
-        bucket = nb.int64(seen[k] >> nb.uint64(32)) & mask
-        if len(out) > 0:
-            out[starts[bucket]] = seen[k]
-        starts[bucket] += 1
-        highest = max(highest, seen[k] & nb.uint64(0xFFFFFFFF))
-    return nb.int64(highest)
+    return highest
 
 
 @polled
