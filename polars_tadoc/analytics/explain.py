@@ -23,6 +23,8 @@ from polars_tadoc.engine.machine_costs import described
 from polars_tadoc.execute import weights
 from polars_tadoc.model.column import split
 from polars_tadoc.model.payload import short_name
+from polars_tadoc.rows import patterns
+from polars_tadoc.rows.patterns import PatternRequest
 from polars_tadoc.traversal.costs import COMPRESS_BYTE, EXPANDED_COSTS, TEXT_BYTE
 from polars_tadoc.traversal.selector import FAMILIES, STRATEGIES, choose_strategy, is_settled, weigh
 from polars_tadoc.traversal.source import Source, sources
@@ -40,6 +42,14 @@ REQUESTS: dict[str, Any] = {
     "tfidf": tfidf.TFIDFRequest,
 }
 
+PATTERN_CALLS: dict[str, Any] = {
+    "contains": patterns.contains,
+    "count_matches": patterns.count_matches,
+    "find": patterns.find,
+    "extract_all": patterns.extract_all,
+}
+"""Searches of rows, which have no strategies: their explanation searches, to tell how many rows it decompresses."""
+
 
 def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     """Explain which strategy an analytic would choose for each grammar, with both cost estimates and their inputs.
@@ -56,7 +66,8 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
         compressing it first would have been faster.
     analytic
         Name of the call: "word_count", "sort", "inverted_index", "term_vector", "sequence_count",
-        "ranked_inverted_index", "cooccurrence", "bm25_weights" or "tfidf".
+        "ranked_inverted_index", "cooccurrence", "bm25_weights" or "tfidf"; or "contains", "count_matches", "find" or
+        "extract_all": then the result says by what automaton rows are searched, and how many are decompressed.
     **arguments
         Arguments of the call.
 
@@ -81,13 +92,18 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     term_vector on cpu
 
     """
-    if analytic not in REQUESTS:
-        raise ValueError(f"analytic={analytic!r} is unknown; use one of {', '.join(REQUESTS)}")
+    if analytic not in REQUESTS | PATTERN_CALLS:
+        raise ValueError(f"analytic={analytic!r} is unknown; use one of {', '.join(REQUESTS | PATTERN_CALLS)}")
     arguments.pop("id", None)  # labels do not matter
-    known = inspect.signature(REQUESTS[analytic].from_arguments).parameters
+    asked = PATTERN_CALLS.get(analytic) or REQUESTS[analytic].from_arguments
+    known = inspect.signature(asked).parameters
     unknown = [name for name in arguments if name not in known]
     if unknown:
         raise TypeError(f"{analytic} has no argument {unknown[0]!r}; its arguments are {', '.join(known)}")
+    if analytic in PATTERN_CALLS:
+        inspect.signature(PATTERN_CALLS[analytic]).bind(column, **arguments)
+        named = {"literal": False, "strict": True, **arguments}
+        return PatternRequest.of(analytic, named["pattern"], named["literal"], named["strict"]).explain(column)
     request = REQUESTS[analytic].from_arguments(**arguments)
     column = require_text(column, analytic)
     if column.dtype == pl.String:

@@ -38,6 +38,8 @@ class PatternAutomaton:
     """State before the text; ``FOUND`` if every text matches."""
     at_end: UInt8
     """By state: matches completed by the end of the text."""
+    literal: str | None = None
+    """The string, if it finds one."""
 
     @property
     def width(self) -> int:
@@ -81,7 +83,7 @@ def literal_automaton(literal: str, counts: bool) -> PatternAutomaton | None:
         steps[own, number], hits[own, number] = REST, 1
     else:
         steps[own, number] = FOUND
-    return PatternAutomaton(classes, steps, hits, REST, np.zeros(size, np.uint8))
+    return PatternAutomaton(classes, steps, hits, REST, np.zeros(size, np.uint8), literal)
 
 
 MAX_STATES = 1500

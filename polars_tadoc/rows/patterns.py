@@ -15,12 +15,15 @@ from polars_tadoc.compress.decompress import WRONG, decompress, write_texts
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.patterns import match as kernels
-from polars_tadoc.kernels.host.rows.phrases import find_rows
+from polars_tadoc.kernels.host.patterns.windows import match_windows
+from polars_tadoc.kernels.host.rows.phrases import Owners, find_rows
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.payload import short_name
 from polars_tadoc.rows.matching import Links
+from polars_tadoc.rows.pattern_anchor import LiteralWords
 from polars_tadoc.rows.pattern_automaton import PatternAutomaton, literal_automaton, regex_automaton
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.arguments import require_text as require_utf8
@@ -245,14 +248,40 @@ class PatternRequest:
             self.in_polars(probe)
         return self.strict or self._is_plain or _polars_contains(probe, self).null_count() == 0
 
+    def explain(self, column: pl.Series) -> str:
+        """Describe how the call searches each grammar's rows: by which automaton, and how many rows it decompresses."""
+        column = require_text(column, self.call)
+        if column.dtype == pl.String:
+            return f"{self.call}: plain text is left to Polars"
+        if not self._is_valid():
+            return f"{self.call}: the pattern is invalid, all rows are null"
+        corpora = split(column)
+        automaton = self._automaton(corpora) if corpora else None
+        lines = []
+        for corpus in corpora:
+            rows, how = corpus.document_count, "all, no automaton holds the pattern"
+            decompressed = rows
+            if automaton is not None:
+                how = f"automaton of {len(automaton.steps):,} states, {automaton.width} classes of characters"
+                found, undone = self._matches(corpus, automaton)
+                decompressed = 0 if undone is None else len(undone)
+                if self.call in ("find", "extract_all"):
+                    decompressed += int(np.count_nonzero(found))
+            lines.append(f"{self.call}: {how}, {short_name(corpus.key)}")
+            lines.append(f"  documents: {rows:,}, decompressed for Polars: {decompressed:,}")
+        return "\n".join(lines) or f"{self.call}: no rows, nothing to do"
+
+    def _matches(self, corpus: Corpus, automaton: PatternAutomaton) -> tuple[npt.NDArray[Any], Int64 | None]:
+        """Return the matches by document, and the documents that remain for Polars, if any."""
+        if automaton.start == kernels.FOUND:
+            return np.ones(corpus.document_count, np.uint64), None
+        return Search(corpus, automaton).run()
+
     def _search(self, corpus: Corpus, automaton: PatternAutomaton | None) -> pl.Series:
         """Search the documents of a corpus."""
         if automaton is None:
             return self.in_polars(_texts(corpus, None, self.call))
-        if automaton.start == kernels.FOUND:
-            found, undone = np.ones(corpus.document_count, np.uint64), None
-        else:
-            found, undone = Search(corpus, automaton).run()
+        found, undone = self._matches(corpus, automaton)
         if undone is not None:
             again = self.in_polars(_texts(corpus, undone, self.call))
             values = again if self.call in ("contains", "count_matches") else again.is_not_null()
@@ -336,6 +365,12 @@ def _regex_automaton(pattern: str, alphabet: bytes, counts: bool) -> PatternAuto
     return regex_automaton(pattern, np.frombuffer(alphabet, np.uint32), counts)
 
 
+def flag_owners(text: kernels.Text, owners: Owners, words: UInt32, flags: UInt8) -> None:
+    """Flag the rules that contain some words, directly or not."""
+    pending = np.zeros(-(-(len(text.rule_offsets) - 1) // 64), np.uint64)
+    kernels.flag_owners(text.vocabulary_size, owners.offsets, owners.rules, words, pending, flags)
+
+
 class Search:
     """One automaton on one corpus."""
 
@@ -393,7 +428,11 @@ class Search:
 
     def run(self) -> tuple[npt.NDArray[Any], Int64 | None]:
         """Return the matches by document, and the documents that remain to be searched in another way, if any."""
-        corpus, loud = self._corpus, self._test_gaps()
+        corpus = self._corpus
+        words = None if self._own.literal is None else LiteralWords.of(self._own.literal, corpus.grammar)
+        if words is not None:
+            return self._match_around(words), None
+        loud = self._test_gaps()
         flags = self._flag(loud)
         counts = np.zeros(corpus.document_count, np.uint64)
         pending = np.zeros(-(-corpus.document_count // 64), np.uint64)
@@ -434,6 +473,46 @@ class Search:
         del owner  # the addresses point into it
         bits = np.unpackbits(pending.view(np.uint8), bitorder="little")[: corpus.document_count]
         return counts, np.flatnonzero(bits)
+
+    def _match_around(self, words: LiteralWords) -> UInt64:
+        """Return the matches by document, of a literal with these words."""
+        corpus, grammar = self._corpus, self._corpus.grammar
+        counts = np.zeros(corpus.document_count, np.uint64)
+        if words.is_nowhere:
+            return counts
+        candidates = words.rows(corpus)
+        if candidates is not None and not candidates.any():
+            return counts
+        links = Links.of(load_rules(grammar), corpus.cache_key)
+        place = words.rarest(links)
+        flags = np.zeros(grammar.vocabulary_size + grammar.rule_count, np.uint8)
+        flags[words.places[place]] = kernels.INSIDE
+        flag_owners(self._text, links.owners, words.places[place], flags)
+        pending = np.zeros(-(-corpus.document_count // 64), np.uint64)
+        if candidates is None:
+            find_rows(flags, corpus.root_offsets.view(np.uint64), corpus.roots, pending)
+        else:
+            bits = np.packbits(candidates != 0, bitorder="little")
+            pending.view(np.uint8)[: len(bits)] = bits
+        if pending.any():
+            addresses, sizes, owner = binary_views(corpus.gaps)
+            outcome = match_windows(
+                self._text,
+                self._known,
+                flags,
+                place,
+                len(words.places) - place,  # a literal may end after the gap behind its last word
+                grammar.level_count,
+                corpus.root_offsets,
+                corpus.roots,
+                addresses,
+                sizes,
+                pending,
+                counts,
+            )
+            del owner  # the addresses point into it
+            self._require_sound(*outcome)
+        return counts
 
     def _add_ends(self, sizes: UInt32, pending: UInt64) -> None:
         """Add the documents whose end may complete a match although all symbols are quiet."""
@@ -478,6 +557,5 @@ class Search:
             kernels.flag_rules(text, loud, flags)
         elif found:
             owners = Links.of(load_rules(grammar), self._corpus.cache_key).owners
-            pending = np.zeros(-(-grammar.rule_count // 64), np.uint64)
-            kernels.flag_owners(text, owners.offsets, owners.rules, pending, flags)
+            flag_owners(text, owners, np.flatnonzero(flags).astype(np.uint32), flags)
         return flags

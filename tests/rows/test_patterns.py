@@ -133,6 +133,23 @@ def test_small_tables_are_left_to_polars(monkeypatch: pytest.MonkeyPatch) -> Non
         check(text, column, call, "not to be. to", literal=True)
 
 
+def test_explain(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, column = compressed(["error 17 in a", "error 4 in b", None, "fine"], "words")
+    column = tadoc.compress(text)
+    for call, pattern, decompressed in (
+        ("contains", r"error \d+", 0),
+        ("extract_all", r"error \d+", 2),
+        ("count_matches", "x*", 3),
+    ):
+        lines = tadoc.explain(column, call, pattern=pattern)
+        assert lines.endswith(f"documents: 3, decompressed for Polars: {decompressed}")
+    assert tadoc.explain(text, "contains", pattern="a") == "contains: plain text is left to Polars"
+    with pytest.raises(TypeError, match="count_matches has no argument 'strict'"):
+        tadoc.explain(column, "count_matches", pattern="a", strict=True)
+    monkeypatch.setattr(patterns, "MAX_TABLE", 0)
+    assert tadoc.explain(column, "contains", pattern=r"error \d+").endswith("for Polars: 2")
+
+
 def test_arguments() -> None:
     text, column = compressed(["to be", None, "or (not)"], "words")
     for call in (*CALLS, "extract_all"):

@@ -102,7 +102,7 @@ def _run(address: int, length: int, state: int, automaton: Automaton) -> Any:
 
 
 @inner
-def _run_gap(code: int, state: int, text: Text, automaton: Automaton) -> Any:
+def run_gap(code: int, state: int, text: Text, automaton: Automaton) -> Any:
     """Do as :func:`_run` for a gap's code; 0 is one space."""
     if code == 0:
         place = nb.uint64(state) * nb.uint64(automaton.width) + nb.uint64(automaton.classes[32])
@@ -112,7 +112,8 @@ def _run_gap(code: int, state: int, text: Text, automaton: Automaton) -> Any:
 
 
 @inner
-def _run_word(word: int, state: int, text: Text, automaton: Automaton) -> Any:
+def run_word(word: int, state: int, text: Text, automaton: Automaton) -> Any:
+    """Do as :func:`_run` for a word."""
     first = text.word_offsets[word]
     return _run(nb.uint64(text.words_at) + nb.uint64(first), text.word_offsets[word + 1] - first, state, automaton)
 
@@ -121,7 +122,7 @@ def _run_word(word: int, state: int, text: Text, automaton: Automaton) -> Any:
 def run_gaps(text: Text, automaton: Automaton, state: int, exits: UInt16, counts: UInt64) -> None:
     """Fill the state after each gap code, and the matches, from one state."""
     for code in range(len(exits)):
-        after, count = _run_gap(code, state, text, automaton)
+        after, count = run_gap(code, state, text, automaton)
         exits[code], counts[code] = after, count
 
 
@@ -139,7 +140,7 @@ def find_words(text: Text, automaton: Automaton, states: UInt16, flags: UInt8) -
             return 0, 0
         matching, loud = 0, 0
         for i in range(len(states)):
-            after, count = _run_word(word, states[i], text, automaton)
+            after, count = run_word(word, states[i], text, automaton)
             matching += after == FOUND
             loud += count != 0 or automaton.at_rest[after] == 0
         if loud:
@@ -150,18 +151,19 @@ def find_words(text: Text, automaton: Automaton, states: UInt16, flags: UInt8) -
 
 
 @kernel
-def flag_owners(text: Text, offsets: UInt32, rules: UInt32, pending: UInt64, flags: UInt8) -> None:
-    """Flag the rules that contain a flagged word, directly or not, by the lists of rules by symbol."""
+def flag_owners(
+    vocabulary_size: int, offsets: UInt32, rules: UInt32, words: UInt32, pending: UInt64, flags: UInt8
+) -> None:
+    """Flag the rules that contain some words, directly or not, by the lists of rules by symbol."""
     one = nb.uint64(1)
-    for word in range(text.vocabulary_size):
-        if flags[word]:
-            for i in range(offsets[word], offsets[word + 1]):
-                pending[rules[i] >> nb.uint32(6)] |= one << nb.uint64(rules[i] & nb.uint32(63))
+    for k in range(len(words)):
+        for i in range(offsets[words[k]], offsets[words[k] + nb.uint32(1)]):
+            pending[rules[i] >> nb.uint32(6)] |= one << nb.uint64(rules[i] & nb.uint32(63))
     for block in range(len(pending)):
         while pending[block] != 0:  # only higher rules contain a rule: their bits come later
             bits = pending[block]
             pending[block] = bits & (bits - one)
-            symbol = text.vocabulary_size + (block << 6) + trailing_zeros(bits)
+            symbol = vocabulary_size + (block << 6) + trailing_zeros(bits)
             flags[symbol] = INSIDE
             for i in range(offsets[symbol], offsets[symbol + 1]):
                 pending[rules[i] >> nb.uint32(6)] |= one << nb.uint64(rules[i] & nb.uint32(63))
@@ -210,7 +212,8 @@ def find_rows_by_gaps(loud_gaps: UInt8, addresses: UInt64, sizes: UInt32, pendin
 
 
 @inner
-def _length(symbol: int, text: Text) -> Any:
+def length_of(symbol: int, text: Text) -> Any:
+    """Return the words of a symbol."""
     short = nb.int64(text.short_lengths[symbol])
     return short if short < 255 else nb.int64(text.lengths[symbol - text.vocabulary_size])
 
@@ -226,7 +229,7 @@ def _slot(key: int, keys: UInt64) -> Any:
 
 
 @inner
-def _next_gap(before: int, address: int, left: int, codes: int) -> Any:
+def next_gap(before: int, address: int, left: int, codes: int) -> Any:
     """Read the next gap that differs from its prediction: an error, its place and code, and the rest of the stream."""
     if left <= 0:
         return OK, nb.int64(_NEVER), nb.int64(0), nb.uint64(address), nb.int64(0)
@@ -297,7 +300,7 @@ def match_rows(
         while pending[block] != 0:
             bits = pending[block]
             row = (block << 6) + trailing_zeros(bits)
-            wrong, special, special_code, address, left = _next_gap(-1, gap_addresses[row], gap_sizes[row], codes)
+            wrong, special, special_code, address, left = next_gap(-1, gap_addresses[row], gap_sizes[row], codes)
             word, depth, reads = nb.int64(0), 0, 0
             state, count = nb.uint64(start), nb.uint64(0)
             position[0], stop[0], first[0] = root_offsets[row], root_offsets[row + 1], root_offsets[row]
@@ -325,10 +328,10 @@ def match_rows(
                     symbol = nb.int64(text.symbols[at])
                     code = nb.int64(text.predicted_gaps[size + at])
                 follows = at > first[depth]  # the gap before a rule is read before the rule's first symbol
-                length = _length(symbol, text)
+                length = length_of(symbol, text)
                 if special == word and (follows or depth == 0):
                     follows, code = True, special_code
-                    wrong, special, special_code, address, left = _next_gap(special, address, left, codes)
+                    wrong, special, special_code, address, left = next_gap(special, address, left, codes)
                 quiet = flags[symbol] & nb.uint8(INSIDE) == 0
                 if quiet and follows:
                     quiet = automaton.at_rest[state] != 0 and (len(loud_gaps) == 0 or loud_gaps[code] == 0)
@@ -336,18 +339,18 @@ def match_rows(
                     quiet = automaton.after_gap[state] != 0
                 if quiet and len(loud_gaps) == 0:
                     while special < word + length and wrong == OK:
-                        wrong, special, special_code, address, left = _next_gap(special, address, left, codes)
+                        wrong, special, special_code, address, left = next_gap(special, address, left, codes)
                 if quiet and special >= word + length:
                     state = nb.uint64(REST)
                     word += length
                     continue
                 if follows:
-                    state, more = _run_gap(code, state, text, automaton)
+                    state, more = run_gap(code, state, text, automaton)
                     count += more
                     if state == FOUND:
                         break
                 if symbol < size:
-                    state, more = _run_word(symbol, state, text, automaton)
+                    state, more = run_word(symbol, state, text, automaton)
                     count += more
                     word += 1
                     continue
@@ -369,7 +372,7 @@ def match_rows(
                 return wrong, row
             if state != FOUND:
                 if special == word:  # after the last word
-                    state, more = _run_gap(special_code, state, text, automaton)
+                    state, more = run_gap(special_code, state, text, automaton)
                     count += more
                 elif special != _NEVER:
                     return GAP_PLACE, row

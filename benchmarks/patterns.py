@@ -1,0 +1,151 @@
+r"""Substrings and regular expressions: ``python -m benchmarks.patterns``.
+
+``contains`` on the compressed column beside Polars' ``str.contains`` on the plain strings in memory; results are equal.
+200 literals (half of them cut from random places of the text, 4 to 40 characters; the other half altered by one
+character) and the 50 regular expressions below, listed before anything was measured. Ratios above 1: the compressed
+column is faster. Both take turns; each pattern's time is the smallest of its rounds. The automata of regular
+expressions are built anew in the first round only, as a program that asks again would.
+
+The default corpora are the versions of a manual (the largest corpus here), all logs, and prose.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable
+
+import polars as pl
+
+import polars_tadoc as tadoc
+from benchmarks import corpora
+
+CORPORA = ["versioned_cockroach", "logs_dmesg+logs_elastic+logs_loghub2k", "prose_books"]
+LITERALS = 200
+REGEXES = [
+    r"\d+\.\d+\.\d+\.\d+",
+    r"\d{4}-\d{2}-\d{2}",
+    r"\d{2}:\d{2}:\d{2}",
+    r"0x[0-9a-f]+",
+    r"[0-9a-f]{8}-[0-9a-f]{4}",
+    r"(?i)error",
+    r"(?i)timed? ?out",
+    r"[Ee]rror|[Ff]ail(ed|ure)",
+    r"\bfail\w*",
+    r"\berror\b",
+    r"\b[A-Z]{3,}\b",
+    r"[A-Z]\w+Exception",
+    r"[A-Z][a-z]+ [A-Z][a-z]+",
+    r"user .* from",
+    r"from \S+ port \d+",
+    r"port \d+",
+    r"/[a-z]+/[a-z]+\.html",
+    r"https?://\S+",
+    r"https?://[\w.]+/\w+",
+    r"\w+@\w+\.\w+",
+    r"\.(png|jpe?g|gif)",
+    r"\b(GET|POST|PUT) /",
+    r"HTTP/1\.[01]",
+    r" [45]\d\d ",
+    r"^\[",
+    r"\.$",
+    r"^\s*$",
+    r"(?m)^#+ ",
+    r"(?m)^- ",
+    r"(?m):$",
+    r"\(\w+\)",
+    r"\[[^\]]*\]",
+    r"\"[^\"]+\"",
+    r"=\d+",
+    r"\w+=\w+",
+    r"usb \d-\d",
+    r"eth\d|wlan\d",
+    r"v\d+\.\d+",
+    r"version \d+",
+    r"\d+ (ms|seconds|minutes)",
+    r"\d+%",
+    r"(\w+) \w+ \w+ing\b",
+    r"the (first|last|next) \w+",
+    r"\bnot\b.*\bnull\b",
+    r"CREATE (TABLE|INDEX)",
+    r"SELECT .* FROM",
+    r"[^\x00-\x7f]",
+    r"\p{Lu}\p{Ll}+, ",
+    r"colou?r",
+    r"qu[^aeiou ]",
+]
+
+
+def literals(text: pl.Series) -> list[str]:
+    """Cut literals from random places; alter every second one."""
+    draw = random.Random(27)
+    rows = text.filter(text.str.len_chars() >= 40)
+    sizes = rows.str.len_chars().to_list()
+    places = draw.choices(range(len(rows)), sizes, k=LITERALS)
+    made = []
+    for number, row in enumerate(places):
+        start = draw.randrange(sizes[row] - 39)
+        own = rows[row][start : start + draw.randint(4, 40)]
+        if number % 2:
+            at = draw.randrange(len(own))
+            own = own[:at] + draw.choice("aeiostnr0 ") + own[at + 1 :]
+        made.append(own)
+    return made
+
+
+def fastest(calls: list[Callable[[], object]], rounds: int) -> list[float]:
+    """Return the smallest time of each call, in milliseconds; the calls take turns."""
+    times = [math.inf] * len(calls)
+    for _ in range(rounds):
+        for place, call in enumerate(calls):
+            start = time.perf_counter()
+            call()
+            times[place] = min(times[place], 1e3 * (time.perf_counter() - start))
+    return times
+
+
+def measure(text: pl.Series, column: pl.Series, patterns: list[str], literal: bool, rounds: int, shown: bool) -> str:
+    """Compare both on some patterns; return a line."""
+    logs, ours, theirs, won = [], 0.0, 0.0, 0
+    for pattern in patterns:
+        assert tadoc.contains(column, pattern, literal=literal).equals(text.str.contains(pattern, literal=literal))
+        own, other = fastest(
+            [
+                lambda pattern=pattern: tadoc.contains(column, pattern, literal=literal),
+                lambda pattern=pattern: text.str.contains(pattern, literal=literal),
+            ],
+            rounds,
+        )
+        logs.append(math.log(other / own))
+        ours, theirs, won = ours + own, theirs + other, won + (own <= other)
+        if shown:
+            print(f"    {pattern!r:40.40} {own:8.2f} ms, Polars {other:8.2f} ms: {other / own:7.2f} x")
+    logs.sort()
+    mean, (low, median, high) = sum(logs) / len(logs), (logs[0], logs[len(logs) // 2], logs[-1])
+    return (
+        f"{math.exp(mean):6.2f} x by the geometric mean (median {math.exp(median):.2f}, lowest {math.exp(low):.3f}, "
+        f"highest {math.exp(high):.1f}; {won} of {len(logs)} faster); {ours / len(logs):.2f} ms, Polars "
+        f"{theirs / len(logs):.2f} ms"
+    )
+
+
+def main() -> None:
+    parser = corpora.arguments(__doc__ or "")
+    parser.add_argument("--each", action="store_true", help="print each pattern")
+    args = parser.parse_args()
+    print(f"machine: {corpora.machine()}")
+    for given in args.corpora or CORPORA:
+        name, text = corpora.load(given)
+        column = tadoc.compress(text)
+        text = text.fill_null("")
+        print(f"{name}: {len(text):,} rows, {text.str.len_bytes().sum() / 1e6:.1f} MB")
+        print(f"  {LITERALS} literals {measure(text, column, literals(text), True, args.repeat, args.each)}")
+        print(f"  {len(REGEXES)} regexes  {measure(text, column, REGEXES, False, args.repeat, args.each)}")
+        told = [tadoc.explain(column, "contains", pattern=own) for own in REGEXES]
+        apart = [own for own, line in zip(REGEXES, told, strict=True) if not line.endswith("for Polars: 0")]
+        print(f"  regexes for which rows are decompressed: {len(apart)} {apart}")
+
+
+if __name__ == "__main__":
+    main()

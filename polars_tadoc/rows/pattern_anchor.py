@@ -1,0 +1,92 @@
+"""Words that every match of a literal must hold: only rows with their sequence are read, and only around the rarest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice, product
+
+import numpy as np
+
+from polars_tadoc.compress.compress import named_tokenizer
+from polars_tadoc.kernels.host.patterns.windows import find_partial_words
+from polars_tadoc.kernels.host.rows.phrase_words import UNKNOWN
+from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN
+from polars_tadoc.kernels.traverse.results_cpu import load_rules
+from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.rows.matching import Links, Target
+from polars_tadoc.rows.phrase_words import PhraseWords
+from polars_tadoc.runtime.array_types import UInt32, UInt64
+
+MAX_WORDS = 60
+"""Words of a literal that must follow each other in a row; any further ones only matter where it is read."""
+
+MAX_PHRASES = 64
+"""Maximum sequences of classes of words; with more, rows are only searched for the rarest word."""
+
+
+@dataclass(frozen=True, eq=False)
+class LiteralWords:
+    """The words of a literal, by place: the ids of the words of the text that may be there."""
+
+    places: tuple[UInt32, ...]
+
+    @classmethod
+    def of(cls, literal: str, grammar: Grammar) -> LiteralWords | None:
+        """Cut a literal into words.
+
+        Words inside a literal are words of the text, too; the first and the last may be parts of words, unless a
+        separator is beside them. None if the literal has no word, or is inside one, or if words depend on what is
+        around them.
+        """
+        tokenizer = named_tokenizer(grammar)
+        if tokenizer.name not in BUILT_IN or not tokenizer.has_classes:
+            return None
+        cut = PhraseWords.cut((literal,), tokenizer)
+        size, spans = len(literal.encode()), cut.spans.reshape(-1, 2).tolist()
+        if not spans or spans == [[0, size]]:
+            return None
+        ids, words = cut.find(grammar.words), grammar.words
+        places = [ids[place : place + 1] for place in range(len(spans))]
+        if any(
+            own[0] == UNKNOWN and start > 0 and stop < size for own, (start, stop) in zip(places, spans, strict=True)
+        ):
+            return cls((ids[:0],))
+        for place, (start, stop) in enumerate(spans):
+            if start == 0 or stop == size:
+                found = np.empty(grammar.vocabulary_size, np.uint32)
+                part = cut.data[start:stop]
+                number = find_partial_words(words.offsets, words.data.ctypes.data, part, start == 0, found)
+                places[place] = found[:number]
+        return cls(tuple(places))
+
+    @property
+    def is_nowhere(self) -> bool:
+        """Whether the text lacks a word."""
+        return any(len(own) == 0 for own in self.places)
+
+    def rarest(self, links: Links) -> int:
+        """Return the place whose words are in the fewest rules."""
+        offsets = links.owners.offsets
+        return int(np.argmin([int((offsets[own + 1] - offsets[own]).sum()) for own in self.places]))
+
+    def rows(self, corpus: Corpus) -> UInt64 | None:
+        """Tell by document whether the words follow each other, whatever separates them; None if unknown."""
+        places = self.places[:MAX_WORDS]
+        if len(places) == 1:
+            return None
+        terminals, where = np.unique(np.concatenate(places), return_inverse=True)
+        masks = np.zeros(len(terminals), np.uint64)
+        bits = np.repeat(np.uint64(1) << np.arange(len(places), dtype=np.uint64), [len(own) for own in places])
+        np.bitwise_or.at(masks, where, bits)
+        classes, names = np.unique(masks, return_inverse=True)
+        choices = [[k for k, mask in enumerate(classes.tolist()) if mask >> place & 1] for place in range(len(places))]
+        phrases = list(islice(product(*choices), MAX_PHRASES + 1))
+        if len(phrases) > MAX_PHRASES:
+            return None
+        found = np.zeros(corpus.document_count, np.uint64)
+        stands = terminals, names.reshape(-1).astype(np.uint32)
+        target = Target(load_rules(corpus.grammar), corpus.root_offsets, corpus.roots, corpus.cache_key, stands)
+        offsets = np.arange(len(phrases) + 1) * len(places)
+        target.count(np.array(phrases, np.uint32).reshape(-1), offsets, True, found)
+        return found
