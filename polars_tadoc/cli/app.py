@@ -12,11 +12,13 @@ from typing import TextIO
 import polars as pl
 from cyclopts import App, CycloptsError
 
+import polars_tadoc as tadoc
 from polars_tadoc.cli import cleaning, compressing, counting, filtering, machine, searching
 from polars_tadoc.cli.reading import STANDARD
 from polars_tadoc.cli.running import Running
 from polars_tadoc.cli.writing import say
-from polars_tadoc.errors import TadocError
+
+EXPECTED = (tadoc.errors.TadocError, OSError, ValueError, TypeError, ImportError)
 
 DONE, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
 """Exit codes; 1 means that a search found nothing, as of grep."""
@@ -90,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             say("tadoc: interrupted")
             return INTERRUPTED
-        except (TadocError, OSError, ValueError, TypeError, ImportError, pl.exceptions.PolarsError) as error:
+        except (*EXPECTED, pl.exceptions.PolarsError) as error:
             if isinstance(error, BrokenPipeError) or _PIPE_CLOSED in str(error):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it at its end
                 return PIPE_CLOSED

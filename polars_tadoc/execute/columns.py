@@ -84,7 +84,7 @@ def label_column(schema: pl.Schema, name: str, call: str) -> str:
     return name
 
 
-def metadata_columns(columns: Sequence[str], names: object, call: str) -> list[str]:
+def metadata_columns(columns: Sequence[str], names: object, call: str, what: str = "metadata") -> list[str]:
     """Return the names of the columns that ``metadata=`` lists.
 
     Raises
@@ -101,7 +101,7 @@ def metadata_columns(columns: Sequence[str], names: object, call: str) -> list[s
         raise TypeError(f'{call}: metadata={given} is not a list of column names; write metadata=["year"]')
     for name in listed:
         if name not in columns:
-            raise ColumnMissingError.for_name(name, columns, f"{call}: metadata")
+            raise ColumnMissingError.for_name(name, columns, f"{call}: {what}")
     return listed
 
 

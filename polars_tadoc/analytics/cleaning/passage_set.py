@@ -108,7 +108,8 @@ class PassageSet:
         PassageSet of 1 rows, windows of 4 words
 
         """
-        passage_set_file.write(require_path("path", path, "PassageSet.save"), self)
+        place = require_path("path", path, "PassageSet.save")
+        passage_set_file.write(place, self.length, self.laid, self.table, self.first, self.morphism)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PassageSet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,8 @@ from polars_tadoc.kernels.host.passages.windows import NONE
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.traversal.options import MAX_WORDS
-
-if TYPE_CHECKING:
-    from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 
 FORM = Form(b"TADOCPAS", "PassageSet", "passage set", InvalidPassageSetError, is_limited=True)
 
@@ -34,11 +32,12 @@ CHUNK = 1 << 20
 """Words that are checked at once."""
 
 
-def write(path: Path, known: PassageSet) -> None:
-    """Write a file atomically; errors as for :meth:`PassageSet.save`."""
-    laid, morphism = known.laid, known.morphism
-    contents: dict[str, Any] = {"length": known.length, "tokenizers": list(laid.tokenizers), "morphism": None}
-    contents["seed"] = f"{known.table.seed:032x}"
+def write(
+    path: Path, length: int, laid: LaidWords, table: PassageTable, first: UInt32, morphism: Morphism | None
+) -> None:
+    """Write attributes of a set to a file, atomically; errors as for :meth:`PassageSet.save`."""
+    contents: dict[str, Any] = {"length": length, "tokenizers": list(laid.tokenizers), "morphism": None}
+    contents["seed"] = f"{table.seed:032x}"
     if morphism is not None:
         try:
             form = None if morphism.normalize is None else expressions.encode(morphism.normalize)
@@ -54,9 +53,9 @@ def write(path: Path, known: PassageSet) -> None:
         "starts": laid.starts,
         "valid": laid.valid.view(np.uint8),
         "places": np.zeros(0, np.uint32) if laid.places is None else laid.places,
-        "first": known.first,
-        "table": known.table.slots,
-        "filter": known.table.bits,
+        "first": first,
+        "table": table.slots,
+        "filter": table.bits,
         "word_ends": laid.vocabulary.offsets,
         "word_bytes": laid.vocabulary.data[: laid.vocabulary.offsets[-1]],
     }

@@ -7,11 +7,7 @@ from typing import Any
 import polars as pl
 
 from polars_tadoc.execute.analytic import Analytic
-from polars_tadoc.execute.columns import (
-    compressed_column,
-    label_column,
-    text_column,
-)
+from polars_tadoc.execute.columns import compressed_column, label_column, text_column
 from polars_tadoc.runtime.process.fork import require_threads
 
 LABELS = "Name of a column of the frame whose values label the rows; default: row numbers."

@@ -11,11 +11,7 @@ from polars_tadoc.analytics.info import info
 from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
-from polars_tadoc.execute.columns import (
-    compressed_column,
-    each_column,
-    string_column,
-)
+from polars_tadoc.execute.columns import compressed_column, each_column, string_column
 from polars_tadoc.namespaces.dataframe.base import FrameBase
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.runtime.documented import documented_by

@@ -8,10 +8,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from polars_tadoc.execute.columns import (
-    compressed_column,
-    packed_column,
-)
+from polars_tadoc.execute.columns import compressed_column, packed_column
 from polars_tadoc.namespaces.dataframe.base import FrameBase
 from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack

@@ -16,10 +16,7 @@ from polars_tadoc.analytics.concordance import (
     positions,
 )
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest, twig_filter
-from polars_tadoc.errors import ColumnMissingError
-from polars_tadoc.execute.columns import (
-    metadata_columns,
-)
+from polars_tadoc.execute.columns import metadata_columns
 from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.dataframe.base import LABELS, FrameBase
@@ -124,10 +121,9 @@ class FrameSearch(FrameBase):
         if not isinstance(index, Index):
             raise TypeError(f"append_to: index is {type(index).__name__}, not an Index; build_index makes one")
         texts, ids, known = self._text("append_to", column), self._labels("append_to", id), index.stored.metadata
-        for name in () if known is None else known.columns:
-            if name not in self._df.columns:
-                raise ColumnMissingError.for_name(name, self._df.columns, "append_to: the index's metadata")
-        metadata = None if known is None else self._df.select(known.columns)
+        listed = [] if known is None else known.columns
+        metadata_columns(self._df.columns, listed, "append_to", "the index's metadata")
+        metadata = None if known is None else self._df.select(listed)
         return index.append(texts, id=ids, metadata=metadata, upsert=upsert, strategy=strategy, engine=engine)
 
     @documented_by(twig_filter, id=LABELS)

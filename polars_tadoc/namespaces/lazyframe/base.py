@@ -11,18 +11,12 @@ from typing import Annotated, Any, TypedDict
 
 import polars as pl
 
-from polars_tadoc.analytics.cleaning.near_duplicates import (
-    DuplicateGroupsRequest,
-    NearDuplicatesRequest,
-)
+from polars_tadoc.analytics.cleaning.near_duplicates import DuplicateGroupsRequest, NearDuplicatesRequest
 from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
 from polars_tadoc.analytics.concordance import ConcordanceRequest, PositionsRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
 from polars_tadoc.execute.analytic import Analytic, asking_for_frames
-from polars_tadoc.execute.columns import (
-    label_column,
-    text_column,
-)
+from polars_tadoc.execute.columns import label_column, text_column
 from polars_tadoc.execute.plan import WITHOUT_LIMIT, ask, read_columns
 from polars_tadoc.namespaces.frame_options import (
     BM25WeightsInFrames,

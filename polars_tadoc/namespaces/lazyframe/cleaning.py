@@ -20,10 +20,7 @@ from polars_tadoc.analytics.cleaning.overlap import schema as overlap_schema
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.analytics.cleaning.repeats import schema as repeats_schema
-from polars_tadoc.execute.columns import (
-    label_column,
-    text_column,
-)
+from polars_tadoc.execute.columns import label_column, text_column
 from polars_tadoc.execute.plan import read_columns
 from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.namespaces.lazyframe.base import (

@@ -13,17 +13,11 @@ from polars_tadoc.analytics.info import InfoRequest
 from polars_tadoc.compress.compress import Compression, CompressOptions, compress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.compress.stream import compress_stream
-from polars_tadoc.execute.columns import (
-    compressed_column,
-    each_column,
-    string_column,
-)
+from polars_tadoc.execute.columns import compressed_column, each_column, string_column
 from polars_tadoc.execute.plan import read_columns
 from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.namespaces.expr import TadocExpr
-from polars_tadoc.namespaces.lazyframe.base import (
-    PlanBase,
-)
+from polars_tadoc.namespaces.lazyframe.base import PlanBase
 from polars_tadoc.runtime.documented import documented_by
 
 

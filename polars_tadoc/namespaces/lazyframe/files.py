@@ -8,10 +8,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from polars_tadoc.execute.columns import (
-    compressed_column,
-    packed_column,
-)
+from polars_tadoc.execute.columns import compressed_column, packed_column
 from polars_tadoc.execute.limited import row_groups
 from polars_tadoc.execute.partitioned_sink import (
     HELD_BYTES,
@@ -21,9 +18,7 @@ from polars_tadoc.execute.partitioned_sink import (
     sink_partitions,
 )
 from polars_tadoc.namespaces.dataframe import TadocFrame
-from polars_tadoc.namespaces.lazyframe.base import (
-    PlanBase,
-)
+from polars_tadoc.namespaces.lazyframe.base import PlanBase
 from polars_tadoc.packed.pack import pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.write import write_packed

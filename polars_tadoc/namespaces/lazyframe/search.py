@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -14,36 +13,16 @@ from polars_tadoc.analytics.collocations import SCHEMA as COLLOCATIONS_SCHEMA
 from polars_tadoc.analytics.collocations import CollocationsOptions, CollocationsRequest
 from polars_tadoc.analytics.concordance import ConcordanceOptions, ConcordanceRequest, PositionsRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterRequest
-from polars_tadoc.engine.host_memory import share_out, telling_share
-from polars_tadoc.execute.columns import (
-    label_column,
-    metadata_columns,
-    text_column,
-)
-from polars_tadoc.execute.plan import checkpointed_question, read_columns
-from polars_tadoc.execute.windows import windows_of
-from polars_tadoc.index.codecs import require_codec
-from polars_tadoc.index.construct.build import IndexColumnOptions, build_index, require_phrases
-from polars_tadoc.index.construct.sink import sink_index
-from polars_tadoc.index.construct.sink_documents import DocumentsWriter
-from polars_tadoc.index.store.place import index_folder
-from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.execute.columns import text_column
+from polars_tadoc.execute.plan import read_columns
+from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
+from polars_tadoc.index.construct.sink_plan import sink_plan
 from polars_tadoc.namespaces.dataframe import TadocFrame
-from polars_tadoc.namespaces.lazyframe.base import (
-    PlanBase,
-    TwigFilterInPlans,
-    documented,
-)
-from polars_tadoc.packed.pushdown import most_partitions
-from polars_tadoc.records import Checkpoint
+from polars_tadoc.namespaces.lazyframe.base import PlanBase, TwigFilterInPlans, documented
 from polars_tadoc.rows.phrases import PhraseOptions
-from polars_tadoc.runtime.arguments import require_bool, require_path
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.process.writer_thread import apart
-from polars_tadoc.storage.addresses import require_utf8
-from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access
-from polars_tadoc.traversal.options import Options, require_memory_limit
 from polars_tadoc.twig.twig_set import TwigSet
 
 
@@ -196,30 +175,5 @@ class PlanSearch(PlanBase):
         [2]
 
         """
-        lf, call = self._lf, "sink_index"
-        schema = lf.collect_schema()
-        name = text_column(schema, column, call)
-        how, metadata, store = require_codec(options["codec"]), options["metadata"], options["store"]
-        counting = Options.of(options)
-        require_bool("store", store, call)
-        require_phrases(counting.morphism, store, call)
-        require_bool("overwrite", overwrite, call)
         access = Access(storage_options, credential_provider)
-        place = one_file(path, call, access)
-        require_utf8(str(place), call)
-        limit = require_memory_limit(memory_limit)
-        if limit is None:
-            raise TypeError(f'{call}: memory_limit=None: give bytes, or a number with a unit such as "2GB"')
-        labels = None if id is None else label_column(schema, id, call)
-        listed = None if metadata is None else metadata_columns(list(schema), metadata, call)
-        documents = DocumentsWriter(labels, listed or None, store, schema)
-        own_engine, room = share_out(options["engine"], limit, call)
-        counting = replace(counting, engine=own_engine)
-        windows, kept = windows_of(lf, name, documents.columns, room, gaps=store), None
-        if checkpoint is not None:
-            path_of_checkpoint = require_path("checkpoint", checkpoint, call)
-            question = checkpointed_question(lf, name, documents.columns, call)
-            asked = {"call": call, **(counting.morphism or Morphism()).described, **question.asked}
-            kept = Checkpoint(path_of_checkpoint, asked, call, most_partitions(asked))
-        with telling_share(limit, room), index_folder(place, overwrite, call, access) as (folder, replaces):
-            sink_index(windows, folder, replaces, documents, counting, how, room, kept)
+        sink_plan(self._lf, path, column, id, memory_limit, checkpoint, overwrite, access, options)
