@@ -77,8 +77,9 @@ def build(
 
     """
     equal = EqualRows.of(sequence)
-    rules = _Rules(vocabulary_size)
-    size = _run_rounds(sequence, *equal.drop_copies(sequence), rules, on_round)
+    kept, classes = equal.drop_copies(sequence)
+    rules = _Rules(vocabulary_size, kept)
+    size = _run_rounds(sequence, kept, classes, rules, on_round)
     # the rounds' work space is free again
     return BinaryRules(*rules.arrays(), equal.restore(sequence[:size]))
 
@@ -167,18 +168,18 @@ def _row_starts(sequence: UInt32) -> Int64:
 class _Rules:
     """The rules so far, with an index by pair."""
 
-    def __init__(self, vocabulary_size: int) -> None:
+    def __init__(self, vocabulary_size: int, size: int) -> None:
         self.vocabulary_size, self.known = vocabulary_size, 0
-        self.left, self.right = np.empty(1 << 10, np.uint32), np.empty(1 << 10, np.uint32)
+        # every rule shortens the sequence by a symbol at least; untouched memory is never allocated
+        self.left, self.right = np.empty(size, np.uint32), np.empty(size, np.uint32)
         self.index = np.zeros(1 << 12, np.uint32)
 
     def assign(self, sequence: UInt32, places: UInt64, symbols: UInt32) -> None:
         """Assign each listed table entry its rule's symbol; ``places`` as of ``list_rules``, ascending."""
         most = self.known + len(places)
-        if most > len(self.left):
-            capacity = 1 << most.bit_length()
-            self.left, self.right = np.resize(self.left, capacity), np.resize(self.right, capacity)
-            self.index = np.zeros(2 * capacity, np.uint32)
+        if 4 * most > 3 * len(self.index):
+            del self.index  # frees it before there is a new one
+            self.index = np.zeros(1 << (4 * most // 3).bit_length(), np.uint32)
             kernels.fill_index(self.left, self.right, self.known, self.index)
         self.known = int(
             kernels.assign_rules(
