@@ -85,8 +85,11 @@ class KeptWords:
         self._words: Any = pa.array([], pa.large_string())
         self.blocks: list[Block] = []
 
-    def add(self, window: Window, tokenizer: Tokenizer | None, morphism: Morphism | None) -> None:
-        """Add rows; raises as :func:`lay_out`, and ``LimitExceededError`` if the distinct words do not fit."""
+    def add(self, window: Window, tokenizer: Tokenizer | None, morphism: Morphism | None) -> LaidWords:
+        """Add rows, and return their words.
+
+        Raises as :func:`lay_out`, and ``LimitExceededError`` if the distinct words do not fit.
+        """
         laid = lay_out_window(window, self._call, tokenizer, morphism)
         self._words, (_, image) = number_words([self._words, laid.vocabulary.strings])
         needed = int(self._words.nbytes) + NUMBER_BYTES * len(self._words)
@@ -103,6 +106,12 @@ class KeptWords:
                 places = _append(self._folder.path / "places", laid.places)
             starts = _append(self._folder.path / "starts", laid.starts.astype(np.uint32))
         self.blocks.append(Block(window.first, len(laid.valid), start, len(words), starts, places))
+        return laid
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The distinct words."""
+        return Vocabulary(self._words)
 
     @property
     def words(self) -> int:
@@ -112,7 +121,7 @@ class KeptWords:
     def read(self, block: Block) -> LaidWords:
         """Return the words of a block; without the numbers that they have among their row's own."""
         words = _part(self._folder.path / "words", block.start, block.size)
-        return LaidWords(Vocabulary(self._words), self.starts(block), words, np.ones(block.rows, np.bool_), ())
+        return LaidWords(self.vocabulary, self.starts(block), words, np.ones(block.rows, np.bool_), ())
 
     def starts(self, block: Block) -> Int64:
         """Return the start of each row of a block, int64, rows + 1."""

@@ -70,10 +70,8 @@ class _Similarity:
         most = require_integer("max_candidates", options["max_candidates"], 1, (1 << 63) - 1)
         return cls(Scheme.of(options, cls.name), float(threshold), most, *reading_of(options))
 
-    def _read(self, column: pl.Series) -> tuple[LaidWords, UInt32, Sets]:
-        laid = lay_out(column, self.name, self.tokenizer, self.morphism)
-        firsts = first_rows(laid)
-        return laid, firsts, Sets.of(laid, firsts, self.scheme.ngram)
+    def _laid(self, column: pl.Series) -> LaidWords:
+        return lay_out(column, self.name, self.tokenizer, self.morphism)
 
     def _keys(self, sets: Sets) -> UInt64:
         return sets.keys(self.scheme, *bands_of(self.threshold, self.scheme.permutations))
@@ -84,6 +82,20 @@ class _Similarity:
             f"alike; drop what they share first (drop_repeats), raise threshold= or ngram=, {more}or raise "
             "max_candidates="
         )
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarPairs:
+    """Similar pairs of rows."""
+
+    firsts: UInt32
+    """By row: the first one with its words; ``NONE`` for rows without words."""
+    rows: Int64
+    others: Int64
+    similarities: Float64
+    """``rows``, ``others``, ``similarities``: by pair of first rows; the earlier row first."""
+    candidates: int
+    """Pairs that were proposed."""
 
 
 class NearDuplicatesRequest(_Similarity):
@@ -100,25 +112,36 @@ class NearDuplicatesRequest(_Similarity):
     @ends_on_interrupt
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Find the pairs of a column held in memory."""
-        _, firsts, sets = self._read(column)
-        labels = Labels.of(column, id, self.name)
-        copies = np.flatnonzero((firsts != NONE) & (firsts != np.arange(len(firsts))))
-        ones, others, similarities = (np.concatenate(part) for part in zip(*self._pairs(sets), strict=True))
-        rows = np.append(firsts[copies], sets.rows[ones]).astype(np.uint64)
-        other_rows = np.append(copies, sets.rows[others]).astype(np.uint64)
-        order = np.argsort(rows << np.uint64(32) | other_rows)
+        laid, labels = self._laid(column), Labels.of(column, id, self.name)
+        found = self.pairs(laid)
+        copies = np.flatnonzero((found.firsts != NONE) & (found.firsts != np.arange(len(found.firsts))))
+        rows = np.append(found.firsts[copies], found.rows).astype(np.uint64)
+        others = np.append(copies, found.others).astype(np.uint64)
+        order = np.argsort(rows << np.uint64(32) | others)
+        similarities = np.append(np.ones(len(copies)), found.similarities)[order]
+        return self.result(labels, rows[order].astype(np.int64), others[order].astype(np.int64), similarities)
+
+    @staticmethod
+    def result(labels: Labels, rows: Int64, others: Int64, similarities: Float64) -> pl.DataFrame:
+        """Make the result of its columns."""
         found = [
-            labels.series(rows[order].astype(np.int64)).alias("id"),
-            labels.series(other_rows[order].astype(np.int64)).alias("other"),
-            numbers("similarity", np.append(np.ones(len(copies)), similarities)[order]),
+            labels.series(rows).alias("id"),
+            labels.series(others).alias("other"),
+            numbers("similarity", similarities),
         ]
         return pl.DataFrame(found)
 
-    def _pairs(self, sets: Sets) -> list[Pairs]:
-        """Find the similar pairs of distinct rows."""
+    def pairs(self, laid: LaidWords, before: int = 0) -> SimilarPairs:
+        """Find the similar pairs of rows; ``before`` pairs were proposed among other rows."""
+        firsts = first_rows(laid)
+        sets = Sets.of(laid, firsts, self.scheme.ngram)
+        parts, candidates = self._similar(sets, before)
+        ones, others, similarities = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return SimilarPairs(firsts, sets.rows[ones], sets.rows[others], similarities, candidates)
+
+    def _similar(self, sets: Sets, candidates: int) -> tuple[list[Pairs], int]:
         keys, key = self._keys(sets), random_key()
         fixed = sets.laid.starts, sets.sizes, sets.ngrams, self.threshold, key
-        candidates = 0
         found: list[Pairs] = [(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float64))]
         for band in range(keys.shape[1]):
             order, ends = runs_of(keys[:, band])
@@ -141,7 +164,7 @@ class NearDuplicatesRequest(_Similarity):
             weights = np.append(0, np.cumsum(later))
             for part in map_parallel(find, weighted_chunks(weights, 1 << 12)):
                 found += part
-        return found
+        return found, candidates
 
 
 class DuplicateGroupsRequest(_Similarity):
@@ -158,13 +181,13 @@ class DuplicateGroupsRequest(_Similarity):
     @ends_on_interrupt
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Group the rows of a column held in memory."""
-        laid, firsts, sets = self._read(column)
-        labels = Labels.of(column, id, self.name)
-        rows = np.arange(len(laid.valid))
-        groups = np.where(firsts == NONE, rows, firsts)
-        roots = rows.copy()
-        roots[sets.rows] = sets.rows[self._components(sets)]
-        groups = roots[groups]
+        laid, labels = self._laid(column), Labels.of(column, id, self.name)
+        groups, _ = self.groups(laid)
+        return self.result(labels, np.arange(len(groups)), groups)
+
+    @staticmethod
+    def result(labels: Labels, rows: Int64, groups: Int64) -> pl.DataFrame:
+        """Make the result of its columns."""
         found = [
             labels.series(rows).alias("id"),
             labels.series(groups).alias("group"),
@@ -172,11 +195,21 @@ class DuplicateGroupsRequest(_Similarity):
         ]
         return pl.DataFrame(found)
 
-    def _components(self, sets: Sets) -> Int64:
-        """Return the first row of each one's component, among distinct rows."""
+    def groups(self, laid: LaidWords, before: int = 0) -> tuple[Int64, int]:
+        """Return the first row of each row's group, and the pairs looked at, with ``before`` among other rows."""
+        firsts, rows = first_rows(laid), np.arange(len(laid.valid))
+        sets = Sets.of(laid, firsts, self.scheme.ngram)
+        components, work = self._components(sets, before)
+        roots = rows.copy()
+        roots[sets.rows] = sets.rows[components]
+        return roots[np.where(firsts == NONE, rows, firsts)], work
+
+    def _components(self, sets: Sets, before: int) -> tuple[Int64, int]:
+        """Return the first row of each one's component, among distinct rows, and the pairs looked at."""
         keys, key, count = self._keys(sets), random_key(), len(sets.rows)
         parents = np.arange(count, dtype=np.uint32)
         scratch, table, state = np.zeros((5, count), np.int64), empty_table(sets.table_size), np.zeros(4, np.int64)
+        state[kernels.WORK] = before
         for band in range(keys.shape[1]):
             order, ends = runs_of(keys[:, band])
             kernels.join_rows(
@@ -200,7 +233,7 @@ class DuplicateGroupsRequest(_Similarity):
         roots = parents.astype(np.int64)
         while not np.array_equal(further := roots[roots], roots):
             roots = further
-        return roots
+        return roots, int(state[kernels.WORK])
 
 
 @documented_by(repeats)

@@ -11,7 +11,11 @@ from typing import Annotated, Any, TypedDict
 
 import polars as pl
 
-from polars_tadoc.analytics.cleaning.near_duplicates import DuplicateGroupsRequest, NearDuplicatesRequest
+from polars_tadoc.analytics.cleaning.near_duplicates import (
+    DuplicateGroupsRequest,
+    NearDuplicatesOptions,
+    NearDuplicatesRequest,
+)
 from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
 from polars_tadoc.analytics.concordance import ConcordanceRequest, PositionsRequest
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest
@@ -85,6 +89,12 @@ class DropRepeatsInPlans(DropRepeatsOptions, PlanOptions, total=False):
 
 
 class OverlapInPlans(OverlapOptions, total=False):
+    """Options of the call in a lazy plan."""
+
+    memory_limit: Annotated[int | str | None, Default(None)]
+
+
+class NearDuplicatesInPlans(NearDuplicatesOptions, total=False):
     """Options of the call in a lazy plan."""
 
     memory_limit: Annotated[int | str | None, Default(None)]

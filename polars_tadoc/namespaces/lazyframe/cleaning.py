@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Callable
+from typing import Any, Unpack
 
 import polars as pl
 import polars.selectors as cs
 
-from polars_tadoc.analytics.cleaning import limited
+from polars_tadoc.analytics.cleaning import limited, limited_near
 from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest
 from polars_tadoc.analytics.cleaning.limited import LimitedPlan
 from polars_tadoc.analytics.cleaning.near_duplicates import (
     DuplicateGroupsRequest,
-    NearDuplicatesOptions,
     NearDuplicatesRequest,
 )
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
@@ -25,13 +25,13 @@ from polars_tadoc.execute.plan import read_columns
 from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.namespaces.lazyframe.base import (
     DropRepeatsInPlans,
+    NearDuplicatesInPlans,
     OverlapInPlans,
     PlanBase,
     RepeatsInPlans,
     documented,
     plan_options,
 )
-from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.io_source import at_work
 
 
@@ -67,14 +67,15 @@ class PlanCleaning(PlanBase):
             return read_columns(lf, request, name, labels, schema)
         return limited.repeats(request, LimitedPlan(lf, name, labels, limit, folder), schema)
 
-    @documented_by(TadocFrame.near_duplicates)
+    @documented(TadocFrame.near_duplicates)
     def near_duplicates(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[NearDuplicatesOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[NearDuplicatesInPlans]
     ) -> pl.LazyFrame:
         """Find pairs of rows whose sets of n-grams are similar; only the column and ``id`` are read.
 
         Without ``memory_limit``, the column is held in memory while the plan runs. With it, the numbers of the words
-        are written to disk; the distinct words must fit.
+        and the keys of signatures are written to disk; the distinct words, 64 bytes for each row, and rows that may be
+        similar to one another must fit.
 
         Examples
         --------
@@ -85,16 +86,17 @@ class PlanCleaning(PlanBase):
         [(0, 1, 0.8)]
 
         """
-        return self._labelled(NearDuplicatesRequest.from_arguments(**options), column, id)
+        return self._near(NearDuplicatesRequest, limited_near.near_duplicates, options, column, id)
 
-    @documented_by(TadocFrame.duplicate_groups)
+    @documented(TadocFrame.duplicate_groups)
     def duplicate_groups(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[NearDuplicatesOptions]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[NearDuplicatesInPlans]
     ) -> pl.LazyFrame:
         """Group rows that are copies or near duplicates; only the column and ``id`` are read.
 
         Without ``memory_limit``, the column is held in memory while the plan runs. With it, the numbers of the words
-        are written to disk; the distinct words must fit.
+        and the keys of signatures are written to disk; the distinct words, 64 bytes for each row, and rows that may be
+        similar to one another must fit.
 
         Examples
         --------
@@ -105,7 +107,25 @@ class PlanCleaning(PlanBase):
         [(0, 0, True), (1, 0, False)]
 
         """
-        return self._labelled(DuplicateGroupsRequest.from_arguments(**options), column, id)
+        return self._near(DuplicateGroupsRequest, limited_near.duplicate_groups, options, column, id)
+
+    def _near(
+        self,
+        asked: type[Any],
+        limited_by: Callable[..., pl.LazyFrame],
+        options: Any,
+        column: str | None,
+        id: str | None,
+    ) -> pl.LazyFrame:
+        limit, _, own = plan_options(options, asked.name)
+        request = asked.from_arguments(**own)
+        if limit is None:
+            return self._labelled(request, column, id)
+        lf, columns = self._lf, self._lf.collect_schema()
+        name = text_column(columns, column, request.name)
+        labels = None if id is None else label_column(columns, id, request.name)
+        schema = request.schema(None if labels is None else columns[labels])
+        return limited_by(request, LimitedPlan(lf, name, labels, limit), schema)
 
     @documented(TadocFrame.drop_repeats)
     def drop_repeats(self, column: str | None = None, **options: Unpack[DropRepeatsInPlans]) -> pl.LazyFrame:

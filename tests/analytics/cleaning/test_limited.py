@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics.cleaning import hits
+from polars_tadoc.analytics.cleaning import hits, limited_near
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.records import Spill
 from tests import passages_oracle
+from tests.analytics.cleaning.test_near_duplicates import alike
 from tests.analytics.cleaning.test_repeats import IMAGES, columns, documents_of
 
 LIMITS = [30_000, 100_000, 10_000_000]
@@ -67,6 +69,47 @@ def test_results_are_those_without_a_limit(
     reference = pl.Series(rows[::2], dtype=pl.String)
     shared = plan.tadoc.overlap("text", reference, **asked).collect()
     assert shared.rows() == passages_oracle.overlap(documents, documents[::2], length)
+
+
+@given(alike(), st.integers(1, 4), st.sampled_from([0.3, 0.8]), st.sampled_from(list(IMAGES)), st.data())
+def test_near_duplicates_are_those_without_a_limit(
+    folder: Path, rows: list[str | None], ngram: int, threshold: float, name: str, data: st.DataObject
+) -> None:
+    """Several blocks, and components that are compared one by one or together."""
+    batches = limited_near._Rows.batches
+
+    def one_by_one(rows: limited_near._Rows) -> Iterator[Any]:
+        for own in batches(rows):
+            roots = rows._components()[own]
+            yield from (own[roots == root] for root in sorted(set(roots)))
+
+    options = {"ngram": ngram, "threshold": threshold, "permutations": 20, **IMAGES[name][0]}
+    plan = plan_of(rows, data.draw(st.sampled_from(["text", "compressed", "packed"])), folder)
+    labels = data.draw(st.sampled_from([None, "key"]))
+    are_apart = data.draw(st.booleans())
+    for call in ("near_duplicates", "duplicate_groups"):
+        expected = getattr(plan.collect().tadoc, call)("text", id=labels, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(limited_near._Rows, "batches", one_by_one if are_apart else batches)
+            found = getattr(plan.tadoc, call)("text", id=labels, memory_limit="100MB", **options)
+            assert found.collect_schema() == expected.schema
+            assert found.collect().rows() == expected.rows()
+
+
+def test_components_that_do_not_fit_are_said() -> None:
+    head = " ".join(f"w{k}" for k in range(60))
+    rows = pl.LazyFrame({"text": [f"{head} {number}" for number in range(300)]})
+    with pytest.raises(LimitExceededError, match=r"duplicate_groups: 300 rows may be similar, .* memory_limit=900,000"):
+        rows.tadoc.duplicate_groups("text", ngram=2, memory_limit=900_000).collect()
+    found = rows.tadoc.duplicate_groups("text", ngram=2, memory_limit="100MB", max_candidates=300).collect()
+    assert found["group"].unique().to_list() == [0]
+    with pytest.raises(LimitExceededError, match="near_duplicates: signatures propose more than max_candidates=300 "):
+        rows.tadoc.near_duplicates("text", ngram=2, memory_limit="100MB", max_candidates=300).collect()
+    more = pl.concat([rows, rows.select(pl.col("text").str.replace_all("w", "v"))])
+    found = more.tadoc.duplicate_groups("text", ngram=2, memory_limit=9_000_000).collect()  # one after the other
+    assert found["group"].to_list() == [0] * 300 + [300] * 300
+    with pytest.raises(LimitExceededError, match="near_duplicates: 300 rows and more take 64 bytes each, more than"):
+        rows.tadoc.near_duplicates("text", ngram=2, memory_limit=40_000).collect()
 
 
 def mixed_rows() -> list[str]:

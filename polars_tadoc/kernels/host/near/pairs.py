@@ -208,6 +208,18 @@ def _root(parents: UInt32, row: int) -> Any:
 
 @polled
 @kernel
+def join_pairs(rows: UInt32, others: UInt32, parents: UInt32) -> None:
+    """Join the components of pairs of rows; ``parents`` as for :func:`join_rows`."""
+    began = interrupts()
+    for k in range(len(rows)):
+        if k & 0xFFFF == 0 and interrupts() != began:
+            return
+        one, other = _root(parents, np.int64(rows[k])), _root(parents, np.int64(others[k]))
+        parents[max(one, other)] = np.uint32(min(one, other))
+
+
+@polled
+@kernel
 def join_rows(
     order: UInt32,
     ends: Int64,
