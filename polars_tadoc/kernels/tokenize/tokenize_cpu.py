@@ -40,6 +40,9 @@ SEPARATOR = 0xFFFFFFFF
 SEPARATOR_ID = 0
 """Its id while scanning: that of the empty string, which is never a word."""
 
+SPACE = 0x20
+"""The byte of most gaps."""
+
 BLOCK = 64
 """Bytes classified per block."""
 
@@ -508,6 +511,7 @@ def scan(
     shift, gap_shift = shift_of(words), shift_of(gaps)
     edges = np.empty(EDGES, np.int64)
     edges_at, batch_at = nb.uint64(edges.ctypes.data), nb.uint64(tail.ctypes.data) + nb.uint64(BLOCK)
+    odd = np.empty(EDGES // 2, np.int64)
     recent, recent_ids = np.full(_RECENT_GAPS, ~np.uint64(0)), np.zeros(_RECENT_GAPS, np.int64)
     recent_slots, ids_at = np.zeros(_RECENT_GAPS, np.uint64), nb.uint64(sequence.ctypes.data)
     at = written = many = skipped = row_pairs = 0
@@ -544,48 +548,67 @@ def scan(
             if not more and ends_here:  # the row's end counts as an empty word, the separator
                 edges[count] = edges[count + 1] = stop
                 count += 2
+            others = 0
             for k in range(0, count - 1, 2):
                 start = edges[nb.uint64(k)]
                 length = edges[nb.uint64(k + 1)] - start
-                if lossless:
-                    if length == 0:
-                        assumed = EMPTY_ID
-                    gap = start - gap_start
-                    from_ = base + nb.uint64(gap_start)
-                    packed = ~nb.uint64(0)
-                    if gap < 8:
-                        packed = load_u64(from_) & _LOW[gap] if gap_start + 8 <= stop else _load_up_to_8(from_, gap)
-                        packed |= nb.uint64(gap) << nb.uint64(56)
-                    r = (packed * _K1) >> nb.uint64(54)
-                    g = recent_ids[r]
-                    gap_slot = recent_slots[r]
-                    if gap >= 8 or recent[r] != packed:
-                        low, high = key_of(from_, gap)
-                        p = hash_of(low, high, gap) >> gap_shift
-                        g, gap_slot = find_or_add(
-                            p, gap_slots, gap_shift, gap_strings, distinct_gaps, low, high, gap, from_
-                        )
-                        distinct_gaps = max(distinct_gaps, g + 1)
-                        recent[r] = packed
-                        recent_ids[r] = g
-                        recent_slots[r] = gap_slot
-                    differs = nb.int64(g != assumed)
-                    tally(gap_slot, differs)
-                    if skipped < 0x80 and g < 0x4000:  # branches only on rare cases
-                        two = nb.int64(g >= 0x80)
-                        pairs[at] = skipped
-                        pairs[at + 1] = (g & 0x7F) | (two << 7)
-                        pairs[at + 2] = g >> 7
-                        at += differs * (2 + two)
-                    elif differs:
-                        at = write_varint(pairs_at, at, skipped)
-                        at = write_varint(pairs_at, at, g)
-                    skipped = 0 if differs else skipped + 1
-                    row_pairs |= differs
-                    gap_start = start + length
-                    assumed = SPACE_ID
+                if lossless:  # most gaps are one space: no branch, as which ones are is not predictable
+                    odd[nb.uint64(others)] = k
+                    if k > 0:
+                        gap = start - edges[nb.uint64(k - 1)]
+                        is_space = (gap == 1) & (load_u8(base + nb.uint64(start - 1)) == SPACE) & (length > 0)
+                        others += 1 - nb.int64(is_space)
+                    else:
+                        others += 1
                 add_to_batch(batch_at, many, base + nb.uint64(start), length, stop - start, slots, shift)
                 many += 1
+            following = 0  # the word after the last one whose gap was looked at
+            for j in range(others):
+                k = odd[nb.uint64(j)]
+                if k > 0:
+                    gap_start = edges[nb.uint64(k - 1)]
+                skipped += (k - following) >> 1
+                following = k + 2
+                start = edges[nb.uint64(k)]
+                length = edges[nb.uint64(k + 1)] - start
+                if length == 0:
+                    assumed = EMPTY_ID
+                gap = start - gap_start
+                from_ = base + nb.uint64(gap_start)
+                packed = ~nb.uint64(0)
+                if gap < 8:
+                    packed = load_u64(from_) & _LOW[gap] if gap_start + 8 <= stop else _load_up_to_8(from_, gap)
+                    packed |= nb.uint64(gap) << nb.uint64(56)
+                r = (packed * _K1) >> nb.uint64(54)
+                g = recent_ids[r]
+                gap_slot = recent_slots[r]
+                if gap >= 8 or recent[r] != packed:
+                    low, high = key_of(from_, gap)
+                    p = hash_of(low, high, gap) >> gap_shift
+                    g, gap_slot = find_or_add(
+                        p, gap_slots, gap_shift, gap_strings, distinct_gaps, low, high, gap, from_
+                    )
+                    distinct_gaps = max(distinct_gaps, g + 1)
+                    recent[r] = packed
+                    recent_ids[r] = g
+                    recent_slots[r] = gap_slot
+                differs = nb.int64(g != assumed)
+                tally(gap_slot, differs)
+                if skipped < 0x80 and g < 0x4000:  # branches only on rare cases
+                    two = nb.int64(g >= 0x80)
+                    pairs[at] = skipped
+                    pairs[at + 1] = (g & 0x7F) | (two << 7)
+                    pairs[at + 2] = g >> 7
+                    at += differs * (2 + two)
+                elif differs:
+                    at = write_varint(pairs_at, at, skipped)
+                    at = write_varint(pairs_at, at, g)
+                skipped = 0 if differs else skipped + 1
+                row_pairs |= differs
+                assumed = SPACE_ID
+            if lossless and count > 1:
+                skipped += ((count & ~1) - following) >> 1
+                gap_start, assumed = edges[(count & ~1) - 1], SPACE_ID
             done = edges[(count & ~1) - 1]
             if count & 1:
                 edges[0] = edges[count - 1]
