@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.fields import Fields, first_word
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.runtime.cached_property import cached_property
@@ -24,6 +25,8 @@ class Collection:
     stored: Documents
     codec: str
     """Name of the codec of its postings."""
+    fields: Fields | None = None
+    """Its text columns with their weights; None if there is one."""
     prepared: dict[Any, Any] = field(default_factory=dict, init=False)
     """Cache of searches (:mod:`polars_tadoc.index.query.prepared`)."""
     short_ways: dict[Any, Any] = field(default_factory=dict, init=False)
@@ -44,13 +47,16 @@ class Collection:
     @cached_property
     def terms(self) -> int:
         """Number of distinct words in documents."""
-        words = [segment.terms.series.filter(pl.Series(segment.live_frequencies > 0)) for segment in self.segments]
+        words = [
+            own.terms.series.filter(pl.Series(own.live_frequencies > 0))[field_terms(self, own, live=True) :]
+            for own in self.segments
+        ]
         return len(words[0]) if len(words) == 1 else pl.concat(words).n_unique() if words else 0
 
     @cached_property
     def postings(self) -> int:
         """Number of postings: pairs of a document and a word in it."""
-        return sum(int(segment.live_frequencies.sum(dtype="uint64")) for segment in self.segments)
+        return sum(int(own.live_frequencies[field_terms(self, own) :].sum(dtype="uint64")) for own in self.segments)
 
     @cached_property
     def nbytes(self) -> int:
@@ -76,3 +82,9 @@ class Collection:
         return np.concatenate(
             [np.ones(segment.size, np.bool_) if segment.live is None else segment.live for segment in self.segments]
         )
+
+
+def field_terms(index: Collection, segment: Segment, live: bool = False) -> int:
+    """Return the number of terms of single fields, which are a segment's first ones; or of those that are ``live``."""
+    count = 0 if index.fields is None else first_word(segment)
+    return int(np.count_nonzero(segment.live_frequencies[:count])) if live else count

@@ -50,7 +50,7 @@ class Index(Collection):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Index, (self.segments, self.analyzer, self.stored, self.codec)
+        return Index, (self.segments, self.analyzer, self.stored, self.codec, self.fields)
 
     def __repr__(self) -> str:
         return (
@@ -370,6 +370,7 @@ class Index(Collection):
         words: int = 30,
         before: str = "**",
         after: str = "**",
+        field: str | None = None,
     ) -> pl.DataFrame:
         """Add to each result the passage of its document that matches the query best, with the matches marked.
 
@@ -389,6 +390,8 @@ class Index(Collection):
             Length of a snippet in words, from 1 to 1,000.
         before, after
             Text before and after each match.
+        field
+            For an index of several columns: the one to take passages from; default: the last.
 
         Returns
         -------
@@ -402,8 +405,8 @@ class Index(Collection):
         ColumnMissingError
             The results have no column ``query`` or ``id``.
         ValueError
-            A result names an unknown query or document, ``words`` is out of range, ``syntax`` is unknown, or
-            the index was built with ``store=False``.
+            A result names an unknown query or document, ``words`` is out of range, ``syntax`` or ``field`` is unknown,
+            or the index was built with ``store=False``.
         InvalidGrammarError
             A row is damaged.
 
@@ -417,7 +420,7 @@ class Index(Collection):
         ['To be, or **not to**…']
 
         """
-        return snippets(self, results, queries, words, before, after, syntax)
+        return snippets(self, results, queries, words, before, after, syntax, field)
 
     def suggest(self, beginning: str, k: int = 10) -> pl.DataFrame:
         """Return the most frequent words that begin with some characters.
@@ -490,7 +493,7 @@ class Index(Collection):
 
     def append(
         self,
-        column: pl.Series,
+        column: pl.Series | pl.DataFrame,
         *,
         id: pl.Series | None = None,
         metadata: pl.DataFrame | None = None,
@@ -512,7 +515,7 @@ class Index(Collection):
         column
             Compressed column, cut by the same tokenizer as the index's; an index without documents takes any. Or plain
             text (String, Categorical or Enum), which the index's tokenizer cuts; an index that stores text compresses
-            it. Each row that is not null is a document.
+            it. Each row that is not null is a document. For an index of several columns, a frame with these columns.
         id
             Ids of the new documents, of the type of the index's ids, if it has ids; otherwise documents get row numbers
             that continue the index's. Several new documents may have the same id, as in
@@ -751,11 +754,12 @@ class Index(Collection):
         require_bool("overwrite", overwrite, "save")
         access = Access(storage_options, credential_provider)
         with index_folder(one_file(path, "save", access), overwrite, "save", access) as (folder, replaces):
-            storage.write(storage.Parts(self.segments, self.analyzer, self.stored, self.codec), folder, replaces)
+            parts = storage.Parts(self.segments, self.analyzer, self.stored, self.codec, self.fields)
+            storage.write(parts, folder, replaces)
 
     @property
     def _content(self) -> change.Content:
-        return change.Content(self.segments, self.stored, self.analyzer)
+        return change.Content(self.segments, self.stored, self.analyzer, self.fields)
 
     def _changed(self, content: change.Content) -> Index:
         return replace(self, segments=content.segments, stored=content.stored, analyzer=content.analyzer)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, TypedDict, Unpack
 
 import polars as pl
@@ -10,7 +11,9 @@ import polars as pl
 from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.construct.collect import document_rows, documents_of, make_segment, require_rows
+from polars_tadoc.index.construct.field_documents import join, tokenizer_of_all
 from polars_tadoc.index.construct.plain_text import stored_form
+from polars_tadoc.index.fields import Fields
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.model.analyzers import CJK
@@ -91,7 +94,8 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     Parameters
     ----------
     column
-        Compressed column, or plain text (String, Categorical or Enum).
+        Compressed column, or plain text (String, Categorical or Enum). Of a frame also several with their weights,
+        ``{"title": 2.0, "body": 1.0}``: documents of these fields, scored by BM25F.
     id
         Ids of the documents, one value per row; default: row numbers. Several documents may have the same id; deleting
         the id deletes all of them.
@@ -175,6 +179,28 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
         with naming_normalize("build_index", column.name):
             segment = make_segment(corpora, rows, counting, how)
         return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)
+
+
+def build_fields(
+    frame: pl.DataFrame, weights: Mapping[str, float], id: pl.Series | None, **options: Unpack[IndexOptions]
+) -> Index:
+    """Build an index of several columns of a frame; errors as for :func:`polars_tadoc.build_index`."""
+    call, how, metadata, store = "build_index", require_codec(options["codec"]), options["metadata"], options["store"]
+    fields, counting = Fields.of(weights, "build_index"), Options.of(options)
+    require_bool("store", store, call)
+    require_phrases(counting.morphism, store, call)
+    fields.require_columns(frame, call)
+    texts = [require_text(frame[name], call) for name in fields.names]
+    require_rows(texts[0], id, metadata, call)
+    for name in fields.names:
+        if metadata is not None and name in metadata.columns:
+            raise ValueError(f'{call}: "{name}" is a field and a column of the metadata; rename one of them')
+    tokenizer = tokenizer_of_all(texts, counting.tokenizer)
+    with interruptible():
+        joined = join(frame, fields, tokenizer, counting, store, how, call)
+        documents = documents_of(texts[0], joined.rows, id, metadata, False)
+        stored = replace(documents, stored_text=joined.text)
+        return Index((joined.segment,), Analyzer(tokenizer, counting.morphism), stored, how.name, fields)
 
 
 def require_phrases(morphism: Morphism | None, store: bool, call: str) -> None:

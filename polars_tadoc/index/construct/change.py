@@ -14,9 +14,11 @@ from polars_tadoc.engine.choose import require_engine
 from polars_tadoc.errors import ColumnMissingError, LimitExceededError
 from polars_tadoc.index.codecs import codec_of
 from polars_tadoc.index.construct.collect import MAX_DOCUMENTS, document_rows, documents_of, make_segment, require_rows
+from polars_tadoc.index.construct.field_documents import join
 from polars_tadoc.index.construct.merge import merge
 from polars_tadoc.index.construct.plain_text import stored_form
 from polars_tadoc.index.documents import Documents, find, held, named
+from polars_tadoc.index.fields import Fields
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.query.filter import bitmap, filter_mask
 from polars_tadoc.index.segment import Segment
@@ -38,6 +40,7 @@ class Content(NamedTuple):
     stored: Documents
     analyzer: Analyzer
     """Analyzer; an index without documents takes that of the first ones appended."""
+    fields: Fields | None = None
 
     @property
     def live(self) -> Bools:
@@ -50,7 +53,7 @@ class Content(NamedTuple):
 @ends_on_interrupt
 def append(
     content: Content,
-    column: pl.Series,
+    column: pl.Series | pl.DataFrame,
     id: pl.Series | None,
     metadata: pl.DataFrame | None,
     upsert: bool,
@@ -61,6 +64,14 @@ def append(
     require_engine(engine)
     require_strategy(strategy)
     require_bool("upsert", upsert, "append")
+    texts = column
+    if content.fields is not None:
+        if not isinstance(texts, pl.DataFrame):
+            raise TypeError(
+                f"append: the index has the fields {', '.join(content.fields.names)}; pass a frame with these columns"
+            )
+        content.fields.require_columns(texts, "append")
+        column = texts[content.fields.names[0]]
     if not isinstance(column, pl.Series):
         raise TypeError(
             f"append takes a Polars Series, compressed or plain text, not {type(column).__name__}; for a frame write "
@@ -77,6 +88,15 @@ def append(
         )
     metadata = _require_same_columns(stored.metadata, metadata)
     analyzer, keeps = content.analyzer, stored.stored_text is not None
+    codec = codec_of(content.segments[0].postings)
+    if content.fields is not None and isinstance(texts, pl.DataFrame):
+        options = Options(analyzer.morphism, strategy, engine)
+        joined = join(texts, content.fields, analyzer.tokenizer, options, keeps, codec, "append")
+        content = content if id is None else _without_held(content, id, joined.rows, upsert)
+        more = replace(documents_of(column, joined.rows, id, metadata, False), stored_text=joined.text)
+        return _merge_small(
+            content._replace(segments=(*content.segments, joined.segment), stored=_joined(stored, more))
+        )
     column = stored_form(column, analyzer.tokenizer, engine, keeps)
     corpora = corpora_of(column, "append", analyzer.tokenizer if column.dtype == pl.String else None)
     if corpora:
@@ -94,7 +114,6 @@ def append(
     if id is not None:
         content = _without_held(content, id, rows, upsert)
     more = documents_of(column, rows, id, metadata, keeps)
-    codec = codec_of(content.segments[0].postings)
     with naming_normalize("append", column.name):
         segment = make_segment(corpora, rows, Options(analyzer.morphism, strategy, engine), codec)
     return _merge_small(Content((*content.segments, segment), _joined(stored, more), analyzer))
@@ -184,17 +203,19 @@ def _merged(content: Content, first: int) -> Content:
     if any(segment.live is not None for segment in merged):
         kept = content.live
         kept[: sum(segment.size for segment in content.segments[:first])] = True
-        stored = _filtered(stored, pl.Series(kept))
-    return Content(segments, stored, content.analyzer)
+        stored = _filtered(stored, pl.Series(kept), 1 if content.fields is None else len(content.fields.names))
+    return content._replace(segments=segments, stored=stored)
 
 
-def _filtered(stored: Documents, kept: pl.Series) -> Documents:
+def _filtered(stored: Documents, kept: pl.Series, texts: int) -> Documents:
+    """Select documents, each with so many texts."""
+    rows = kept if texts == 1 else pl.Series(np.repeat(kept.to_numpy(), texts))
     return Documents(
         stored.ids.filter(kept),
         stored.labelled,
         stored.rows,
         None if stored.metadata is None else stored.metadata.filter(kept),
-        None if stored.stored_text is None else stored.stored_text.filter(kept),
+        None if stored.stored_text is None else stored.stored_text.filter(rows),
     )
 
 

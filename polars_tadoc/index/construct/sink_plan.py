@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 
 import polars as pl
@@ -39,6 +40,8 @@ def sink_plan(
 ) -> None:
     """Run a plan and save the index of its rows; parameters and errors as for ``lf.tadoc.sink_index``."""
     call = "sink_index"
+    if isinstance(column, Mapping):
+        raise TypeError(f"{call}: an index of several columns is built in memory: df.tadoc.build_index({{…}}).save()")
     schema = lf.collect_schema()
     name = text_column(schema, column, call)
     how, metadata, store = require_codec(options["codec"]), options["metadata"], options["store"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.collection import Collection, field_terms
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.host.rows.spelling import find_alike
 from polars_tadoc.model.word_map import naming_normalize
@@ -41,7 +41,7 @@ def matching(index: Collection, pattern: str, most: int = MAX_WORDS) -> list[tup
     ([('computer', 2), ('compute', 1)], [('commute', 1), ('compute', 1)])
 
     """
-    return [(word, count) for word, _, count in _best([_match(one, pattern) for one in index.segments], most)]
+    return [(word, count) for word, _, count in _best([_match(index, one, pattern) for one in index.segments], most)]
 
 
 def alike(index: Collection, word: str, edits: int | None, most: int = MAX_WORDS) -> list[tuple[str, int, int]]:
@@ -54,7 +54,7 @@ def alike(index: Collection, word: str, edits: int | None, most: int = MAX_WORDS
         return []
     if edits is None:
         edits = 0 if len(word) < SHORT else 1 if len(word) < LONG else 2
-    return _best([_spell(one, word, edits) for one in index.segments], most)
+    return _best([_spell(index, one, word, edits) for one in index.segments], most)
 
 
 def _best(found: list[tuple[Segment, Int64, Int64]], most: int) -> list[tuple[str, int, int]]:
@@ -74,9 +74,10 @@ def _best(found: list[tuple[Segment, Int64, Int64]], most: int) -> list[tuple[st
     return [(word, edit, -count) for edit, count, word in rows[:most]]
 
 
-def _match(segment: Segment, pattern: str) -> tuple[Segment, Int64, Int64]:
+def _match(index: Collection, segment: Segment, pattern: str) -> tuple[Segment, Int64, Int64]:
     literal = re.split(r"[*?]", pattern, maxsplit=1)[0]
     first, stop = _beginning(segment, literal.encode())
+    first = max(first, field_terms(index, segment))
     numbers = np.arange(first, stop)
     if pattern != f"{literal}*":
         own = segment.terms.series.slice(first, stop - first)
@@ -101,11 +102,12 @@ def _regex(pattern: str) -> str:
     return "(?s)^" + "".join({"*": ".*", "?": "."}.get(part, re.escape(part)) for part in parts) + "$"
 
 
-def _spell(segment: Segment, word: str, edits: int) -> tuple[Segment, Int64, Int64]:
-    room = np.empty((2, len(segment.terms)), np.int64)
+def _spell(index: Collection, segment: Segment, word: str, edits: int) -> tuple[Segment, Int64, Int64]:
+    first = field_terms(index, segment)
+    room = np.empty((2, len(segment.terms) - first), np.int64)
     points = np.array([ord(character) for character in word], np.uint32)
-    count = find_alike(segment.terms.offsets, segment.terms.data, points, edits, room[0], room[1])
-    return segment, room[0, :count], room[1, :count]
+    count = find_alike(segment.terms.offsets[first:], segment.terms.data, points, edits, room[0], room[1])
+    return segment, room[0, :count] + first, room[1, :count]
 
 
 def image_of(index: Collection, pattern: str) -> str:
@@ -124,7 +126,8 @@ def suggest(index: Collection, beginning: object, k: Any) -> pl.DataFrame:
     text, most = _text(beginning, "suggest", "beginning"), require_integer("k", k, 0)
     with naming_normalize("suggest"):
         literal = image_of(index, text)
-    numbers = [(one, np.arange(*_beginning(one, literal.encode()))) for one in index.segments]
+    ranges = [(one, *_beginning(one, literal.encode())) for one in index.segments]
+    numbers = [(one, np.arange(max(first, field_terms(index, one)), stop)) for one, first, stop in ranges]
     found = _best([(one, own, np.zeros(len(own), np.int64)) for one, own in numbers], most)
     rows = [(word, count) for word, _, count in found]
     return pl.DataFrame(rows, {"word": pl.String, "document_frequency": pl.UInt32}, orient="row")

@@ -11,6 +11,7 @@ from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.documents import find
 from polars_tadoc.index.query.phrases import Unit
 from polars_tadoc.index.query.plan import Plan, plan
+from polars_tadoc.index.query.prepared import norms_of
 from polars_tadoc.index.query.request import as_texts, require_syntax
 from polars_tadoc.kernels.postings.decode_cpu import decode_lists
 from polars_tadoc.scoring.bm25 import Scoring, contribution
@@ -36,7 +37,7 @@ def explain(index: Collection, query: object, id: Any, scoring: Scoring, mode: s
     number = int(np.searchsorted(np.cumsum([segment.size for segment in index.segments]), document, side="right"))
     segment = index.segments[number]
     local = document - sum(other.size for other in index.segments[:number])
-    norm = scoring.norms(segment.lengths[local : local + 1], index.average_length)[0]
+    norm = norms_of(index, segment.lengths[local : local + 1], scoring)[0]
     counts = _counts(index, planned, number, local)
     names = planned.names()
     rows: list[tuple[Any, ...]] = []
@@ -52,6 +53,10 @@ def explain(index: Collection, query: object, id: Any, scoring: Scoring, mode: s
 
 
 def _shown(unit: Unit) -> str:
+    return f"{unit.field}:{_shown_words(unit)}" if unit.field else _shown_words(unit)
+
+
+def _shown_words(unit: Unit) -> str:
     if len(unit.words) == 1:
         return unit.words[0]
     if not unit.is_ordered:

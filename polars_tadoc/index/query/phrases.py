@@ -33,6 +33,8 @@ class Unit(NamedTuple):
     slop: int = 0
     """For more than one word: maximum difference of their shifts (:func:`.phrases_reference.count_near`)."""
     is_ordered: bool = True
+    field: str = ""
+    """Name of the field that has them; empty for any."""
 
     @property
     def is_phrase(self) -> bool:
@@ -87,15 +89,26 @@ def _in_segment(index: Collection, number: int, phrases: Sequence[Unit], terms: 
     segment = index.segments[number]
     candidates = _candidates(segment, terms)
     read = [own for own in candidates if len(own)]
+    fields = index.fields
     text: SegmentText | None = None
     if read:
-        text = segment_text(index, number, read[0] if len(read) == 1 else np.unique(np.concatenate(read)))
+        asked = read[0] if len(read) == 1 else np.unique(np.concatenate(read))
+        if fields is not None:
+            asked = (asked[:, None] * len(fields.names) + np.arange(len(fields.names))).ravel()
+        text = segment_text(index, number, asked)
 
     def count(phrase: int) -> tuple[UInt32, UInt32]:
         own = candidates[phrase]
         if text is None or not len(own):
             return _NO_NUMBERS, _NO_NUMBERS
-        counts = text.count(own, terms[phrase], phrases[phrase].spread)
+        if fields is None:
+            counts = text.count(own, terms[phrase], phrases[phrase].spread)
+        else:
+            counts = np.zeros(len(own), np.uint64)
+            for place, (name, weight) in enumerate(zip(fields.names, fields.weights, strict=True)):
+                if phrases[phrase].field in ("", name):
+                    rows = own * len(fields.names) + place
+                    counts += np.uint64(weight) * text.count(rows, terms[phrase], phrases[phrase].spread)
         held = counts.nonzero()[0]
         return own[held].astype(np.uint32), np.minimum(counts[held], 0xFFFFFFFF).astype(np.uint32)
 

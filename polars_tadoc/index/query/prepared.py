@@ -21,6 +21,7 @@ from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.postings.coded import Postings
 from polars_tadoc.kernels.postings.protocol import ListCache
+from polars_tadoc.runtime.array_types import Float32, UInt32
 from polars_tadoc.scoring.bm25 import Scoring
 
 SCORINGS = 8
@@ -95,7 +96,14 @@ def prepare_segment(index: Collection, number: int, scoring: Scoring, engine: En
 
 
 def _norms(index: Collection, segment: Segment, scoring: Scoring, kernels: Kernels) -> Any:
-    return kernels.load_array(scoring.norms(segment.lengths, index.average_length))
+    return kernels.load_array(norms_of(index, segment.lengths, scoring))
+
+
+def norms_of(index: Collection, lengths: UInt32, scoring: Scoring) -> Float32:
+    """Return the norms of documents, float32, given their lengths; counts of fields are scaled."""
+    if index.fields is None:
+        return scoring.norms(lengths, index.average_length)
+    return (scoring.exact_norms(lengths, index.average_length) * index.fields.scale).astype(np.float32)
 
 
 def missing_bytes(segment: Segment, lists: npt.NDArray[np.int64], engine: Engine) -> npt.NDArray[np.float64]:

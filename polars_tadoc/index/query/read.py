@@ -58,7 +58,8 @@ def read(index: Collection, texts: str | pl.Series, syntax: str, call: str) -> R
 
 def fields_of(index: Collection) -> tuple[str, ...]:
     """Return the names that are fields before a colon."""
-    return () if index.stored.metadata is None else tuple(index.stored.metadata.columns)
+    names = () if index.stored.metadata is None else tuple(index.stored.metadata.columns)
+    return names if index.fields is None else (*index.fields.names, *names)
 
 
 def read_one(text: str, fields: tuple[str, ...], syntax: str, joins_own: bool) -> tuple[str, int, Node | None]:

@@ -132,8 +132,10 @@ class SegmentText:
     """int64, ascending: numbers of these documents in the segment; None for all."""
 
     @classmethod
-    def of(cls, segment: Segment, text: pl.Series, analyzer: Analyzer, documents: Int64 | None) -> SegmentText:
-        """Take the text of some documents, or of all."""
+    def of(
+        cls, segment: Segment, text: pl.Series, analyzer: Analyzer, documents: Int64 | None, texts: int = 1
+    ) -> SegmentText:
+        """Take the text of some documents, or of all; with several ``texts`` of each, these are numbered, not they."""
         corpora = split(text)
         require_countable(corpora)
         owners, rows = np.zeros((2, len(text)), np.int64)
@@ -142,7 +144,10 @@ class SegmentText:
         parts = [
             _Part(corpus, _terms(corpus, segment, analyzer), _pairs(corpus, segment, analyzer)) for corpus in corpora
         ]
-        lengths = segment.lengths if documents is None else segment.lengths[documents]
+        of_documents = segment.lengths
+        if texts > 1:  # an upper bound
+            of_documents = np.repeat(of_documents, texts)
+        lengths = of_documents if documents is None else of_documents[documents]
         return cls(parts, owners, rows, lengths, documents)
 
     @property
@@ -175,12 +180,13 @@ def segment_text(index: Collection, number: int, documents: Int64) -> SegmentTex
     segment, text = index.segments[number], index.stored.text
     assert text is not None
     budget = settings().host_cache_bytes // KEPT_SHARE
-    kept, start = index.texts.get(number), sum(other.size for other in index.segments[:number])
+    texts = 1 if index.fields is None else len(index.fields.names)
+    kept, start = index.texts.get(number), texts * sum(other.size for other in index.segments[:number])
     if kept is None and number not in index.texts and text.estimated_size() <= budget:
-        kept = SegmentText.of(segment, text.slice(start, segment.size), index.analyzer, None)
+        kept = SegmentText.of(segment, text.slice(start, texts * segment.size), index.analyzer, None, texts)
         held = sum(other.nbytes for other in index.texts.values() if other)
         index.texts[number] = kept if held + kept.nbytes <= budget else None
-    return kept or SegmentText.of(segment, text.gather(documents + start), index.analyzer, documents)
+    return kept or SegmentText.of(segment, text.gather(documents + start), index.analyzer, documents, texts)
 
 
 def _terms(corpus: Corpus, segment: Segment, analyzer: Analyzer) -> Int64:

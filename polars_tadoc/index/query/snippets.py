@@ -72,6 +72,7 @@ def snippets(
     before: str,
     after: str,
     syntax: str,
+    field: str | None = None,
 ) -> pl.DataFrame:
     """Answer :meth:`polars_tadoc.index.index.Index.snippets`."""
     if not isinstance(results, pl.DataFrame):
@@ -88,7 +89,7 @@ def snippets(
     if index.stored.stored_text is None:
         raise ValueError("snippets: this index does not have the text; build it with store=True")
     owners = _queries(results, texts)
-    documents = _documents(index, results)
+    documents = _texts(index, _documents(index, results), field)
     order = np.argsort(owners, kind="stable")
     parts: list[_Intervals] = []
     asked = np.unique(owners)
@@ -100,6 +101,15 @@ def snippets(
             index, texts.gather(distinct), own, np.searchsorted(distinct, owners[own]), documents[own], size, syntax
         )
     return results.with_columns(_write(parts, len(results), before, after))
+
+
+def _texts(index: Collection, documents: Int64, field: str | None) -> Int64:
+    """Return the number of each document's text in a field."""
+    names = () if index.fields is None else index.fields.names
+    if field is not None and field not in names:
+        known = f"; it has {', '.join(names)}" if names else " but one column of text"
+        raise ValueError(f"snippets: field={field!r}: the index has no such field{known}")
+    return documents * len(names) + names.index(field or names[-1]) if names else documents
 
 
 def _queries(results: pl.DataFrame, texts: pl.Series) -> Int64:

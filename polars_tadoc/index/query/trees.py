@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.fields import term_in
 from polars_tadoc.index.language.evaluate import (
     All,
     Evaluation,
@@ -110,7 +111,7 @@ class _Resolver:
         self.conditions = Conditions(index.stored.metadata)
         self.trees = {query: fields_at_leaves(tree) for query, tree in trees.items()}
         self.units: dict[Unit, int] = {}
-        self._replaced: dict[tuple[Pattern | Fuzzy, float], Resolved] = {}
+        self._replaced: dict[tuple[Pattern | Fuzzy, float, str], Resolved] = {}
         texts = list(dict.fromkeys(text for tree in self.trees.values() for text in self._texts(tree)))
         analyzed = index.analyzer.analyze(texts)
         strings, numbers, offsets = analyzed.strings(), analyzed.words.tolist(), analyzed.offsets.tolist()
@@ -124,6 +125,8 @@ class _Resolver:
         if isinstance(node, Near):
             return [*node.words]
         if isinstance(node, Field):
+            if self._is_text(node.name):
+                return self._texts(node.node)
             return [] if self.conditions.number(node.name, node.node) is not None else [_typed(node)]
         if isinstance(node, Boost | Not):
             return self._texts(node.node)
@@ -133,10 +136,15 @@ class _Resolver:
             return [text for _, part in node.clauses for text in self._texts(part)]
         return [] if isinstance(node, Pattern) else [node.text]
 
-    def resolve(self, node: Node, factor: float = 1.0, is_loose: bool = True) -> Resolved | None:
+    def _is_text(self, name: str) -> bool:
+        """Tell whether a field is one of the text columns."""
+        return self._index.fields is not None and name in self._index.fields.names
+
+    def resolve(self, node: Node, factor: float = 1.0, is_loose: bool = True, field: str = "") -> Resolved | None:
         """Analyse a part of a query; None if nothing is left of it.
 
         A part that ``is_loose`` is no operand: where it is cut into several words, these are joined as the mode says.
+        Words are those of one ``field``, or of any.
         """
         if isinstance(node, Boost):
             return self.resolve(node.node, min(factor * node.factor, MAX_FACTOR), is_loose)
@@ -149,38 +157,40 @@ class _Resolver:
         if isinstance(node, Sequence):
             return self._sequence(node, factor)
         if isinstance(node, Pattern):
-            return self._expanded(node, node.text, factor)
+            return self._expanded(node, node.text, factor, field)
+        if isinstance(node, Field) and self._is_text(node.name):
+            return self.resolve(node.node, factor, is_loose, node.name)
         if isinstance(node, Field):
             number = self.conditions.number(node.name, node.node)
             if number is not None:
                 return Mask(number)
         if isinstance(node, Near):
             words = tuple(dict.fromkeys(word for text in node.words for word in self._words[text]))
-            return self._leaf(Unit(words, node.distance, False), factor)
+            return self._leaf(Unit(words, node.distance, False, field), factor)
         words = self._words[_typed(node)]
         if isinstance(node, Phrase):
-            return self._leaf(Unit(words, node.slop), factor)
+            return self._leaf(Unit(words, node.slop, field=field), factor)
         if isinstance(node, Fuzzy) and len(words) == 1:
-            return self._expanded(node, words[0], factor)
-        found = [self._leaf(Unit((word,)), factor) for word in words]
+            return self._expanded(node, words[0], factor, field)
+        found = [self._leaf(Unit((word,), field=field), factor) for word in words]
         return _some(found) if is_loose and not self._requires else _all(found)
 
     def _leaf(self, unit: Unit, factor: float) -> Leaf | None:
         if not unit.words:
             return None
         if len(unit.words) == 1 or (unit.is_ordered and len(unit.words) > MAX_SLOPPY):
-            unit = Unit(unit.words)
+            unit = Unit(unit.words, field=unit.field)
         return Leaf(self.units.setdefault(unit, len(self.units)), factor)
 
-    def _expanded(self, node: Pattern | Fuzzy, text: str, factor: float) -> Resolved:
+    def _expanded(self, node: Pattern | Fuzzy, text: str, factor: float, field: str) -> Resolved:
         """Join the words that replace a pattern or a misspelled word; each is looked up once for a batch."""
-        key, index = (node, factor), self._index
+        key, index = (node, factor, field), self._index
         if key not in self._replaced:
             if isinstance(node, Pattern):
                 words = [word for word, _ in matching(index, image_of(index, text))]
             else:
                 words = [word for word, _, _ in alike(index, text, node.edits)]
-            self._replaced[key] = _some([self._leaf(Unit((word,)), factor) for word in words]) or Some(())
+            self._replaced[key] = _some([self._leaf(Unit((word,), field=field), factor) for word in words]) or Some(())
         return self._replaced[key]
 
     def _sequence(self, node: Sequence, factor: float) -> Resolved | None:
@@ -236,13 +246,16 @@ class _Lists:
 
     def __init__(self, index: Collection, units: list[Unit], masks: list[Bools], call: str) -> None:
         self.units, self._index = units, index
-        strings = list(dict.fromkeys(word for unit in units for word in unit.words))
+        spellings = [
+            [term_in(unit.field if len(unit.words) == 1 else "", word) for word in unit.words] for unit in units
+        ]
+        strings = list(dict.fromkeys(term for own in spellings for term in own))
         number_of = {word: number for number, word in enumerate(strings)}
         words, totals = QueryWords.of_strings(strings), np.zeros(len(strings), np.int64)
         known = [words.find(segment, totals) for segment in index.segments]
         for own in known:
             own[totals == 0] = UNKNOWN  # all its documents are deleted
-        spelled = [np.array([number_of[word] for word in unit.words], np.int64) for unit in units]
+        spelled = [np.array([number_of[term] for term in own], np.int64) for own in spellings]
         phrases = [place for place, unit in enumerate(units) if len(unit.words) > 1]
         self._made: list[list[tuple[UInt32, UInt32]]] = [[] for _ in known]
         if phrases:

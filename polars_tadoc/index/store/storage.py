@@ -19,6 +19,7 @@ from polars_tadoc.errors import InvalidIndexError, LimitExceededError
 from polars_tadoc.index.codecs import Codec, require_codec
 from polars_tadoc.index.construct.collect import MAX_DOCUMENTS
 from polars_tadoc.index.documents import Documents
+from polars_tadoc.index.fields import Fields
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.index.store import saved_expressions as expressions
@@ -43,6 +44,7 @@ class Parts(NamedTuple):
     analyzer: Analyzer
     stored: Documents
     codec: str
+    fields: Fields | None = None
 
 
 def write(parts: Parts, path: Path, overwrite: bool) -> None:
@@ -53,21 +55,27 @@ def write(parts: Parts, path: Path, overwrite: bool) -> None:
     with new_folder(path, overwrite, "save") as folder:
         writer = Writer(folder)
         segments = [_write_segment(writer, place, one, codec) for place, one in enumerate(parts.segments)]
-        writer.finish(contents(codec, parts.analyzer, _write_documents(writer, parts.stored), segments))
+        writer.finish(contents(codec, parts.analyzer, _write_documents(writer, parts.stored), segments, parts.fields))
 
 
 def contents(
-    codec: Codec, analyzer: Analyzer, documents: dict[str, Any], segments: list[dict[str, Any]]
+    codec: Codec,
+    analyzer: Analyzer,
+    documents: dict[str, Any],
+    segments: list[dict[str, Any]],
+    fields: Fields | None = None,
 ) -> dict[str, Any]:
     """Make the header's content from those of the documents and of each segment."""
     morphism = analyzer.morphism
+    is_first = fields is None and (morphism is None or morphism.analyzer is None)
     return {
-        "format_version": 1 if morphism is None or morphism.analyzer is None else VERSION,
+        "format_version": 1 if is_first else VERSION,
         "polars_tadoc": __version__,
         "codec": codec.name,
         "analyzer": _describe(analyzer),
         "documents": documents,
         "segments": segments,
+        **({} if fields is None else {"fields": fields.described()}),
     }
 
 
@@ -82,10 +90,12 @@ def read(path: Path, verify: bool, mapped: bool, normalize: pl.Expr | None) -> P
             raise ValueError("it lists no segments")
         known = [_SegmentHeader.of(one) for one in listed]
         tokenizer, morphism = _analyzer_header(field(header, "analyzer", dict))
+        fields = Fields.read(header["fields"]) if "fields" in header else None
     segments = tuple(_read_segment(reader, place, one, codec) for place, one in enumerate(known))
-    stored = _read_documents(reader, described, sum(segment.size for segment in segments))
+    texts = 1 if fields is None else len(fields.names)
+    stored = _read_documents(reader, described, sum(segment.size for segment in segments), texts)
     reader.release_pages()
-    return Parts(segments, _analyzer(tokenizer, morphism, normalize), stored, codec.name)
+    return Parts(segments, _analyzer(tokenizer, morphism, normalize), stored, codec.name, fields)
 
 
 class _SegmentHeader(NamedTuple):
@@ -161,7 +171,7 @@ def _write_documents(writer: Writer, stored: Documents) -> dict[str, Any]:
     }
 
 
-def _read_documents(reader: Reader, known: dict[str, Any], count: int) -> Documents:
+def _read_documents(reader: Reader, known: dict[str, Any], count: int, texts: int) -> Documents:
     with reader.sound():
         labelled, numbered, has_metadata, has_text = (
             field(known, name, bool) for name in ("labelled", "numbered", "metadata", "text")
@@ -177,7 +187,7 @@ def _read_documents(reader: Reader, known: dict[str, Any], count: int) -> Docume
     text = _stored_text(reader) if has_text else None
     with _sound(reader):
         for name, values in {"ids": ids, "metadata": metadata, "text": text}.items():
-            if values is not None and len(values) != count:
+            if values is not None and len(values) != (texts * count if name == "text" else count):
                 raise ValueError(f"there are {len(values):,} {name} for {count:,} documents")
         if not labelled and (ids.dtype != pl.UInt32 or ids.null_count()):
             raise ValueError(f"the row numbers are {ids.dtype}")

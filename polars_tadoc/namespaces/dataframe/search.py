@@ -17,7 +17,7 @@ from polars_tadoc.analytics.concordance import (
 )
 from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequest, twig_filter
 from polars_tadoc.execute.columns import metadata_columns
-from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
+from polars_tadoc.index.construct.build import IndexColumnOptions, build_fields, build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.dataframe.base import LABELS, FrameBase
 from polars_tadoc.rows.phrases import PhraseOptions
@@ -34,11 +34,18 @@ class FrameSearch(FrameBase):
         metadata="Names of columns of the frame that filters may use.",
     )
     def build_index(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[IndexColumnOptions]
+        self,
+        column: str | Mapping[str, float] | None = None,
+        *,
+        id: str | None = None,
+        **options: Unpack[IndexColumnOptions],
     ) -> Index:
         """Build a search index of a column, text or compressed (optional if there is only one compressed).
 
-        A misspelt column raises ``ColumnMissingError`` with the nearest names.
+        Several columns are given with their weights. A document's words then count as often as their fields weigh, also
+        for its length (Robertson, Zaragoza and Taylor, CIKM 2004), and queries may ask for the words of one field:
+        ``title:disk``. The columns are compressed anew, together. A misspelt column raises ``ColumnMissingError`` with
+        the nearest names.
 
         Returns
         -------
@@ -53,11 +60,17 @@ class FrameSearch(FrameBase):
         >>> index = df.tadoc.build_index("text", id="year", metadata=["year"])
         >>> index.search("do", filter=pl.col("year") > 2)["id"].to_list()
         [3]
+        >>> df = pl.DataFrame({"title": ["Disks", "Links"], "body": ["a link", "a disk and links"]})
+        >>> index = df.tadoc.build_index({"title": 2.0, "body": 1.0})
+        >>> index.search("links")["id"].to_list(), index.count("title:link"), index.count("body:link")
+        ([1], 0, 1)
 
         """
         call, names = "build_index", options["metadata"]
         listed = [] if names is None else metadata_columns(self._df.columns, names, call)
         own: Any = {**options, "metadata": self._df[listed] if listed else None}
+        if isinstance(column, Mapping):
+            return build_fields(self._df, column, self._labels(call, id), **own)
         return build_index(self._text(call, column), id=self._labels(call, id), **own)
 
     def append_to(
@@ -120,7 +133,10 @@ class FrameSearch(FrameBase):
         """
         if not isinstance(index, Index):
             raise TypeError(f"append_to: index is {type(index).__name__}, not an Index; build_index makes one")
-        texts, ids, known = self._text("append_to", column), self._labels("append_to", id), index.stored.metadata
+        ids, known = self._labels("append_to", id), index.stored.metadata
+        if index.fields is not None and column is not None:
+            raise ValueError("append_to: the index has several fields; omit the column: the frame's have their names")
+        texts = self._df if index.fields is not None else self._text("append_to", column)
         listed = [] if known is None else known.columns
         metadata_columns(self._df.columns, listed, "append_to", "the index's metadata")
         metadata = None if known is None else self._df.select(listed)
