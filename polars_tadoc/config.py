@@ -48,6 +48,9 @@ class Settings:
     column_type: ColumnType = "text"
     """Type of new compressed columns: ``tadoc.Text``, or the bare struct under it."""
 
+    progress: bool = False
+    """Whether calls show a progress bar on standard error."""
+
     def __post_init__(self) -> None:
         named = {
             "engine": get_args(EngineName),
@@ -65,6 +68,9 @@ class Settings:
                     what = "folder" if field.name == "spill_folder" else "file"
                     raise ValueError(f"{field.name}={value!r} must be the path of a local {what}, or None")
                 object.__setattr__(self, field.name, None if path is None else os.path.expanduser(path))
+            elif field.name == "progress":
+                if not isinstance(value, bool):
+                    raise ValueError(f"progress={value!r} must be True or False")
             elif not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
                 raise ValueError(f"{field.name}={value!r} must be an integer from 0 to 2^56")
         if self.threads > 1024:
@@ -169,6 +175,9 @@ class Config:
           None: one in the user's cache folder.
         - ``column_type``: type of columns that ``compress``, ``unpack`` and ``scan_packed`` return: "text",
           ``tadoc.Text``, or "struct", ``tadoc.STORAGE``, for tools without extension types.
+        - ``progress``: whether ``compress``, ``recompress``, counting and weighing calls, ``build_index``,
+          ``twig_filter`` and plans with ``memory_limit`` show a bar (tqdm) on standard error: done rows, rate, time
+          left.
 
     Raises
     ------

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.engine.progress import bar_of
 from polars_tadoc.errors import InvalidXmlError
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
@@ -136,7 +137,8 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
         column = require_text(column, self.name)
         named = replace(self, column=column.name)
         if column.dtype == pl.String:
-            return named.merge(list(named.text_partials(column, 0, DeviceBatches(self.name, self.options.engine))))
+            with bar_of(len(column), self.name, follows=True):
+                return named.merge(list(named.text_partials(column, 0, DeviceBatches(self.name, self.options.engine))))
         corpora = split(column)
         for corpus in corpora:
             named.require_tokenizer(corpus)

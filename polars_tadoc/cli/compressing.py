@@ -70,7 +70,6 @@ def compress(
         tokenizer=tokenizer,
         effort="fast" if effort == "fast" else "default",
         rows_per_grammar=rows_per_grammar,
-        progress=running.shows_progress,
     )
     place = io.BytesIO() if target == STANDARD else Path(target).expanduser()
     if packed:

@@ -30,4 +30,4 @@ class Running:
 
     def settings(self) -> tadoc.Config:
         """Return these settings as a block."""
-        return tadoc.Config(engine=self.engine, threads=self.threads)
+        return tadoc.Config(engine=self.engine, threads=self.threads, progress=self.shows_progress)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, TypedDict, Unpack
 
@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from polars_tadoc.compress.append import RecentGrammar, encode, row_bytes
 from polars_tadoc.compress.known_words import number_by_dictionary
-from polars_tadoc.compress.progress_bar import Bar, bar_of
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
 from polars_tadoc.engine.choose import Engine, EngineOption, choose, engines_for, map_on, require_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.engine.progress import BlockProgress, bar_of
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.repair.compressed import METHODS, NO_RULES
@@ -95,7 +95,7 @@ class CompressOnSpark(RuleOptions, LosslessOption, RowsOption, EngineOption, tot
 class ProgressOption(TypedDict, total=False):
     """What is shown."""
 
-    progress: Annotated[bool, Default(False)]
+    progress: Annotated[bool | None, Default(None)]
 
 
 class CompressOptions(LikeOption, CompressOnWorkers, ProgressOption, EngineOption, total=False):
@@ -111,7 +111,8 @@ class Compression:
     lossless: bool
     rows_per_grammar: int | None
     """None: the default of the call."""
-    progress: bool
+    progress: bool | None
+    """None: as ``tadoc.Config`` says."""
     engine: str
     recent: RecentGrammar | None = None
     """A grammar to encode rows with if that saves bytes."""
@@ -139,8 +140,8 @@ class Compression:
             if method != METHODS[0]:
                 raise ValueError(f'method={method!r}: effort="fast" makes no rules; pass only one')
             method = NO_RULES
-        for name, value in {"lossless": True if lossless is None else lossless, "progress": progress}.items():
-            if not isinstance(value, bool):
+        for name, value in {"lossless": lossless, "progress": progress}.items():
+            if value is not None and not isinstance(value, bool):
                 raise TypeError(f"{name}={value!r} must be True or False")
         if rows_per_grammar is not None and (
             not isinstance(rows_per_grammar, int) or isinstance(rows_per_grammar, bool) or rows_per_grammar < 1
@@ -218,11 +219,12 @@ class Compression:
 
             def make(rows: tuple[pl.Series, Int64]) -> pl.Series:
                 block, own = rows
+                shown = BlockProgress(bar, len(block))
                 if self.recent:
-                    made = _compress_like(block, own, self, self.recent, bar, batches)
+                    made = _compress_like(block, own, self, self.recent, shown, batches)
                 else:
-                    made = _column(_compress_rows(block, own, self, bar, batches), self)
-                bar.update(len(block))
+                    made = _column(_compress_rows(block, own, self, shown, batches), self)
+                shown.finish()
                 return made
 
             try:
@@ -276,7 +278,7 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
         Consecutive rows per grammar; by default 250,000, or 100,000 in a lazy frame (one row group of
         ``sink_parquet``). A grammar also ends at 256 MiB of text.
     progress
-        Whether to show a progress bar (tqdm) on standard error.
+        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
     engine
         "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
@@ -319,7 +321,7 @@ def cut_grammars(sizes: Int64, rows_per_grammar: int | None) -> Iterator[tuple[i
 
 
 def _compress_like(
-    text: pl.Series, sizes: Int64, how: Compression, recent: RecentGrammar, bar: Bar, batches: DeviceBatches
+    text: pl.Series, sizes: Int64, how: Compression, recent: RecentGrammar, bar: BlockProgress, batches: DeviceBatches
 ) -> pl.Series:
     """Compress a block with an existing grammar if that takes fewer bytes than a new one for all rows."""
     valid = text.is_not_null().to_numpy()
@@ -378,7 +380,9 @@ def _sizes(text: pl.Series) -> Int64:
     return text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
 
 
-def _compress_rows(text: pl.Series, sizes: Int64, how: Compression, bar: Bar, batches: DeviceBatches) -> list[_Block]:
+def _compress_rows(
+    text: pl.Series, sizes: Int64, how: Compression, bar: BlockProgress, batches: DeviceBatches
+) -> list[_Block]:
     """Compress rows that share one grammar, or several if a GPU has too little memory to make one for all."""
     before = running_sum(sizes)
 
@@ -388,23 +392,23 @@ def _compress_rows(text: pl.Series, sizes: Int64, how: Compression, bar: Bar, ba
     return list(batches.each(how.engine_for(int(before[-1])), before, work, "bytes"))
 
 
-def _compress_block(text: pl.Series, how: Compression, bar: Bar, engine: Engine) -> _Block:
+def _compress_block(text: pl.Series, how: Compression, bar: BlockProgress, engine: Engine) -> _Block:
     """Compress rows that share one grammar."""
     valid = text.is_not_null() if text.null_count() else None
     made = engine.kernels.compress_rows(
-        text, how.tokenizer, method=how.method, lossless=how.lossless, on_round=_shown_on(bar)
+        text, how.tokenizer, method=how.method, lossless=how.lossless, on_round=bar.round
     )
     gaps = (made.predicted_gaps, made.gap_offsets, made.gap_data)
     return _encode(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
 
 
-def build_rules(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> LevelledRules:
+def build_rules(tokens: Tokens, rows: int, how: Compression, bar: BlockProgress) -> LevelledRules:
     """Make the rules of rows that are word ids already; overwrites ``tokens.sequence``."""
     size = 4 * len(tokens.sequence)
 
     def work(_first: int, _stop: int, engine: Engine) -> LevelledRules:
         size = len(tokens.vocabulary)
-        return engine.kernels.build_rules(tokens.sequence, size, rows, method=how.method, on_round=_shown_on(bar))
+        return engine.kernels.build_rules(tokens.sequence, size, rows, method=how.method, on_round=bar.round)
 
     batches = DeviceBatches("recompress", how.engine)  # the rows of one grammar stay together
     (rules,) = batches.each(how.engine_for(size), np.array([0, size]), work, "bytes")
@@ -414,10 +418,6 @@ def build_rules(tokens: Tokens, rows: int, how: Compression, bar: Bar) -> Levell
 def _rule_engines(asked: str, method: str) -> list[Engine]:
     """List the engines, of those that ``engine=`` allows, that support a method."""
     return [engine for engine in engines_for(asked) if method in engine.kernels.RULE_METHODS]
-
-
-def _shown_on(bar: Bar) -> Callable[[int, int], None]:
-    return lambda round_, alive: bar.set_postfix_str(f"round {round_ + 1}: {alive:,} pairs")
 
 
 def assemble(tokens: Tokens, rules: LevelledRules, how: Compression, valid: pl.Series | None) -> pl.Series:

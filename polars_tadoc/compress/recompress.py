@@ -20,8 +20,8 @@ from polars_tadoc.compress.compress import (
     named_tokenizer,
 )
 from polars_tadoc.compress.decompress import Allowance, decompress, document_sizes
-from polars_tadoc.compress.progress_bar import Bar, bar_of
 from polars_tadoc.engine.choose import EngineOption
+from polars_tadoc.engine.progress import Bar, BlockProgress, bar_of
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.host.grammars import append as kernels
 from polars_tadoc.kernels.repair.gaps import GapKeys
@@ -78,7 +78,7 @@ def recompress(column: pl.Series, **options: Unpack[RecompressOptions]) -> pl.Se
     rows_per_grammar
         Consecutive rows per grammar; a grammar also ends at 256 MiB of text.
     progress
-        Whether to show a progress bar (tqdm) on standard error.
+        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
     engine
         "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
@@ -180,9 +180,10 @@ class Recompression:
             for member in block:
                 valid[member.places] = True
             tokens = _tokens(block, stop - start, how.lossless)
-            rules = build_rules(tokens, stop - start, how, bar)
+            shown = BlockProgress(bar, stop - start)
+            rules = build_rules(tokens, stop - start, how, shown)
             parts.append(assemble(tokens, rules, how, None if valid.all() else pl.Series(valid)))
-            bar.update(stop - start)
+            shown.finish()
         return pl.concat(parts) if parts else pl.Series(dtype=STORAGE)
 
 

@@ -9,6 +9,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_tadoc.compress.compress import BYTES_PER_GRAMMAR, Compression
+from polars_tadoc.engine.progress import bar_of
 from polars_tadoc.runtime.io_source import batches, register
 from polars_tadoc.runtime.plain_name import plain
 
@@ -52,9 +53,10 @@ def compress_stream(lf: pl.LazyFrame, schema: pl.Schema, column: str, how: Compr
         if columns is not None and column not in columns:
             yield from batches(plan)
             return
-        for block in _blocks(batches(plan), column, how.rows_per_grammar or ROWS_PER_BLOCK):
-            compressed = block.with_columns(how.run(block[column]))
-            yield compressed if predicate is None else compressed.filter(predicate)
+        with bar_of(None, "compress", how.progress):  # which each block advances
+            for block in _blocks(batches(plan), column, how.rows_per_grammar or ROWS_PER_BLOCK):
+                compressed = block.with_columns(how.run(block[column]))
+                yield compressed if predicate is None else compressed.filter(predicate)
 
     return register(source, {**schema, column: how.dtype}, "compress")
 

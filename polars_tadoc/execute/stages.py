@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.engine.progress import bar_of
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.aggregation import Aggregation, Part
 from polars_tadoc.execute.joined_grammars import joined
@@ -58,7 +59,7 @@ class Stages(Generic[Part]):
         """
         call, tokenizer = self.limited.name, self.limited.options.tokenizer
         column = require_text(column, call)
-        with naming_normalize(call, column.name):
+        with naming_normalize(call, column.name), bar_of(len(column), call, follows=True):
             if column.dtype != pl.String:
                 kept_for = owner if self.limited.joins_grammars_on else None
                 return self.all_of(corpora_of(column, call, tokenizer, kept_for))

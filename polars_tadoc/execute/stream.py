@@ -14,6 +14,7 @@ from typing import Any, Generic, Self
 
 import polars as pl
 
+from polars_tadoc.engine.progress import counted
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.aggregation import Part
 from polars_tadoc.execute.analytic import Analytic
@@ -83,6 +84,7 @@ def stream_result(
         Partial results do not fit on the disk.
 
     """
+    windows = counted(windows, analytic.name, lambda window: window.height)
     if isinstance(analytic, WeightsRequest):  # weights of one row depend on all rows
         yield from stream_weights(windows, analytic, labels, limit, checkpoint)
     elif checkpoint is None and analytic.layout.columns[0] == "row":

@@ -14,9 +14,9 @@ from textwrap import dedent
 
 import polars as pl
 import pytest
+import tqdm.auto
 
 import polars_tadoc as tadoc
-from polars_tadoc.compress import progress_bar as bar
 from polars_tadoc.runtime.io_source import batches, register
 from polars_tadoc.runtime.process.interpreter_exit import running
 from polars_tadoc.runtime.process.writer_thread import apart
@@ -344,12 +344,12 @@ def test_a_time_limit_of_the_program_leaves_the_old_target(sink: str, tmp_path: 
 def test_no_bar_is_made_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    class Made(bar.tqdm):  # type: ignore[misc, type-arg]
+    class Made(tqdm.auto.tqdm):  # type: ignore[misc, type-arg]
         def __init__(self, **options: object) -> None:
             made.append(str(options["desc"]))
             super().__init__(**options, disable=True)
 
-    monkeypatch.setattr(bar, "tqdm", Made)
+    monkeypatch.setattr("tqdm.auto.tqdm", Made)
     column = tadoc.compress(pl.Series("text", ["a b", "b c"]))
     tadoc.recompress(column)
     assert made == []

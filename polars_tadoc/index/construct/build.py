@@ -9,6 +9,7 @@ from typing import Annotated, TypedDict, Unpack
 import polars as pl
 
 from polars_tadoc.engine.choose import EngineOption
+from polars_tadoc.engine.progress import bar_of
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.construct.collect import document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.construct.field_documents import join, tokenizer_of_all
@@ -176,7 +177,7 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
         corpora = corpora_of(column, "build_index", counting.tokenizer)
         analyzer = Analyzer.of(corpora, counting.morphism, counting.tokenizer)
         rows = document_rows(corpora)
-        with naming_normalize("build_index", column.name):
+        with naming_normalize("build_index", column.name), bar_of(len(column), "build_index", follows=True):
             segment = make_segment(corpora, rows, counting, how)
         return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)
 

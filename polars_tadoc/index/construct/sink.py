@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.engine.choose import choose
+from polars_tadoc.engine.progress import counted
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.execute.splits import working_bytes
 from polars_tadoc.execute.windows import Window, in_parts
@@ -83,7 +84,8 @@ def sink_index(
         scratch.mkdir()
         building = _Building(options, documents, spill)
         documents.open(folder, scratch)
-        for partition, window in enumerate(windows, start=-1):  # the first window of a packed scan has no partition
+        shown = counted(windows, CALL, lambda window: window.height)
+        for partition, window in enumerate(shown, start=-1):  # the first window of a packed scan has no partition
             is_counted = partition in spill.covered
             for part in in_parts(window, limit):
                 building.add(building.cut(part), is_counted)
