@@ -40,6 +40,8 @@ class PatternAutomaton:
     """By state: matches completed by the end of the text."""
     literal: str | None = None
     """The string, if it finds one."""
+    key: str = ""
+    """Key in caches: the pattern, and for a regular expression its alphabet."""
 
     @property
     def width(self) -> int:
@@ -83,7 +85,7 @@ def literal_automaton(literal: str, counts: bool) -> PatternAutomaton | None:
         steps[own, number], hits[own, number] = REST, 1
     else:
         steps[own, number] = FOUND
-    return PatternAutomaton(classes, steps, hits, REST, np.zeros(size, np.uint8), literal)
+    return PatternAutomaton(classes, steps, hits, REST, np.zeros(size, np.uint8), literal, f"{counts} {literal}")
 
 
 MAX_STATES = 1500

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.patterns import match as kernels
 from polars_tadoc.kernels.host.patterns.windows import match_windows
+from polars_tadoc.kernels.host.rows.expand import OK
 from polars_tadoc.kernels.host.rows.phrases import Owners, find_rows
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import scatter_to_rows, split
@@ -25,6 +27,7 @@ from polars_tadoc.model.payload import short_name
 from polars_tadoc.rows.matching import Links
 from polars_tadoc.rows.pattern_anchor import LiteralWords
 from polars_tadoc.rows.pattern_automaton import PatternAutomaton, literal_automaton, regex_automaton
+from polars_tadoc.rows.pattern_sequences import NO_SEQUENCES, WordSequences
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.arguments import require_text as require_utf8
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
@@ -37,7 +40,7 @@ from polars_tadoc.traversal.text_corpus import require_text
 MAX_AFTER_GAP = 8
 """Words are tested from this many states; a gap after which the automaton is in any other is not quiet."""
 
-TABLE = 1 << 14
+TABLE = 1 << 15
 """Initial slots for rules by state."""
 
 MAX_TABLE = 1 << 22
@@ -45,6 +48,18 @@ MAX_TABLE = 1 << 22
 
 SIGNS = "\\.+*?()|[]{}^$"
 """Characters that mean something in regular expressions."""
+
+DROPPED = 200_000
+"""Bytes of gaps (and 16 for each row) of the rows to read from which on rows are dropped by their words first."""
+
+MAX_KNOWN = 1 << 26
+"""Maximum bytes of the table of states after rules, for that."""
+
+TRIED = 200_000
+"""Steps through symbols after which the rest is estimated."""
+
+BYTES_A_STEP = 7
+"""Bytes of text that Polars searches, decompressed first, in the time of a step."""
 
 SPARSE = 16
 """Rules are flagged by their flagged words, not one by one, if fewer than one word in this many is flagged."""
@@ -332,6 +347,10 @@ def _texts(corpus: Corpus, documents: Int64 | None, call: str) -> pl.Series:
     return write_texts([own], "text", len(documents), call)
 
 
+_sequences: ByteLRU[WordSequences] = ByteLRU(lambda: settings().host_cache_bytes // 16, lambda own: own.nbytes + 256)
+"""Cache of automata over words, by grammar and pattern."""
+
+
 class _Characters:
     """The distinct characters of a grammar's words and gaps, as code points."""
 
@@ -362,7 +381,8 @@ _characters: ByteLRU[_Characters] = ByteLRU(lambda: settings().host_cache_bytes 
 
 @lru_cache(maxsize=32)
 def _regex_automaton(pattern: str, alphabet: bytes, counts: bool) -> PatternAutomaton | None:
-    return regex_automaton(pattern, np.frombuffer(alphabet, np.uint32), counts)
+    made = regex_automaton(pattern, np.frombuffer(alphabet, np.uint32), counts)
+    return made and replace(made, key=f"{blake2b(alphabet).hexdigest()} {counts} {pattern}")
 
 
 def flag_owners(text: kernels.Text, owners: Owners, words: UInt32, flags: UInt8) -> None:
@@ -445,11 +465,13 @@ class Search:
             self._add_ends(sizes, pending)
         if len(loud):
             self._require_sound(*kernels.find_rows_by_gaps(loud, addresses, sizes, pending))
-        slots = TABLE
+        self._drop_rows(flags, loud, pending)
+        slots, most = TABLE, TRIED
         while slots < 16 * corpus.grammar.level_count:
             slots *= 2
+        waiting = int(np.bitwise_count(pending).sum())
+        keys, values = np.zeros(slots, np.uint64), np.empty(slots, np.uint64)
         while slots <= MAX_TABLE:
-            keys, values = np.zeros(slots, np.uint64), np.empty(slots, np.uint64)
             code, row = kernels.match_rows(
                 self._text,
                 self._known,
@@ -461,18 +483,51 @@ class Search:
                 corpus.roots,
                 addresses,
                 sizes,
+                most,
                 pending,
                 keys,
                 values,
                 counts,
             )
             self._require_sound(code, row)
-            if code != kernels.FULL:
+            if code == OK:
                 return counts, None
-            slots *= 4
+            if code == kernels.FULL:
+                slots *= 4
+                new_keys, new_values = np.zeros(slots, np.uint64), np.empty(slots, np.uint64)
+                kernels.move_table(keys, values, new_keys, new_values)
+                keys, values = new_keys, new_values
+            elif self._is_costly(waiting, int(np.bitwise_count(pending).sum())):
+                break
+            else:
+                most = 1 << 62
         del owner  # the addresses point into it
         bits = np.unpackbits(pending.view(np.uint8), bitorder="little")[: corpus.document_count]
         return counts, np.flatnonzero(bits)
+
+    def _is_costly(self, waiting: int, left: int) -> bool:
+        """Whether decompressing the documents left is faster, by the steps that those before have taken."""
+        corpus = self._corpus
+        size = int(corpus.grammar.led_bytes[corpus.roots].sum()) * left // corpus.document_count
+        return TRIED * left // max(1, waiting - left) * BYTES_A_STEP > size
+
+    def _drop_rows(self, flags: UInt8, loud: UInt8, pending: UInt64) -> None:
+        """Clear the bits of documents whose words match nothing whatever separates them, if that pays."""
+        corpus = self._corpus
+        rows = int(np.bitwise_count(pending).sum())
+        gaps = int(corpus.gaps.bin.size().sum() or 0) + 16 * corpus.document_count
+        if self._own.hits.any() or rows * gaps < DROPPED * corpus.document_count:
+            return
+        key = f"{corpus.key} {self._own.key}"
+        sequences = _sequences.get(key)
+        if sequences is None:
+            made = WordSequences.of(self._text, self._known, self._own.start)
+            sequences = _sequences.put(key, made or NO_SEQUENCES)
+        if len(sequences.steps) and len(sequences.steps) * corpus.grammar.rule_count <= MAX_KNOWN:
+            if len(loud):
+                flags[:] = kernels.INSIDE
+            sequences.drop(corpus, self._text, flags, pending)
+            self._known.after_gap[:] &= sequences.after_gap
 
     def _match_around(self, words: LiteralWords) -> UInt64:
         """Return the matches by document, of a literal with these words."""

@@ -52,6 +52,7 @@ HOST_KERNELS = {
     "near.sha1": "test_minhash::test_signatures",
     "near.signatures": "test_minhash::test_signatures",
     "patterns.match": "test_patterns",
+    "patterns.sequences": "test_patterns::test_regexes",
     "patterns.windows": "test_patterns::test_literals",
     "passages.cuts": "test_drop_repeats",
     "passages.distinct": "test_limited::test_results_are_those_without_a_limit",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -86,11 +87,12 @@ REGEXES = st.recursive(
 )
 
 
-@given(rows=ROWS, tokenizer=TOKENIZERS, pattern=REGEXES)
-def test_regexes(rows: list[str | None], tokenizer: str, pattern: str) -> None:
+@given(rows=ROWS, tokenizer=TOKENIZERS, pattern=REGEXES, drops=st.booleans())
+def test_regexes(rows: list[str | None], tokenizer: str, pattern: str, drops: bool) -> None:
     text, column = compressed(rows, tokenizer)
-    for call in (*CALLS, "extract_all"):
-        check(text, column, call, pattern)
+    with patch.object(patterns, "DROPPED", 0 if drops else 1 << 62):
+        for call in (*CALLS, "extract_all"):
+            check(text, column, call, pattern)
 
 
 @pytest.mark.parametrize(
@@ -125,11 +127,15 @@ def test_what_the_automaton_holds(pattern: str, is_held: bool) -> None:
         check(text, column, call, pattern)
 
 
-def test_small_tables_are_left_to_polars(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_costs_too_much_is_left_to_polars(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ["to be, or not to be. " * k + f"x{k}" for k in range(40)]
     text, column = compressed([*rows, None], "words")
+    monkeypatch.setattr(patterns, "TRIED", 0)
+    for call in CALLS:
+        check(text, column, call, r"not to be\. t.*\bx[13]")
     monkeypatch.setattr(patterns, "MAX_TABLE", 0)
     for call in CALLS:
+        check(text, column, call, r"not to be\. t.*\bx[13]")
         check(text, column, call, "not to be. to", literal=True)
 
 

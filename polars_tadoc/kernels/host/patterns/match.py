@@ -24,7 +24,7 @@ from polars_tadoc.runtime.jit import inner, kernel
 REST, FOUND = 0, 1
 """State after a word that no match can continue; state after the first match, if one suffices."""
 
-FULL = -1
+FULL, COSTLY = -1, -2
 
 INSIDE, LEADING = 1, 2
 """Flags of symbols that are not quiet: something inside, the gap predicted before it."""
@@ -240,6 +240,15 @@ def next_gap(before: int, address: int, left: int, codes: int) -> Any:
     return wrong, nb.int64(before + 1 + passed), nb.int64(code), address + nb.uint64(used), nb.int64(left - used)
 
 
+@kernel
+def move_table(keys: UInt64, values: UInt64, new_keys: UInt64, new_values: UInt64) -> None:
+    """Move the entries of a hash table to a larger one, which is initially zero."""
+    for slot in range(len(keys)):
+        if keys[slot] != 0:
+            at = _slot(keys[slot], new_keys)
+            new_keys[at], new_values[at] = keys[slot], values[slot]
+
+
 @polled
 @njit
 def match_rows(
@@ -253,6 +262,7 @@ def match_rows(
     roots: UInt32,
     gap_addresses: UInt64,
     gap_sizes: UInt32,
+    most: int,
     pending: UInt64,
     keys: UInt64,
     values: UInt64,
@@ -274,6 +284,8 @@ def match_rows(
         Levels of rules.
     root_offsets, roots, gap_addresses, gap_sizes
         The documents' symbols and gaps.
+    most
+        Steps after which to stop before the next document.
     pending
         Bitmap of the documents to read; bits of documents that are done are cleared.
     keys, values
@@ -284,7 +296,7 @@ def match_rows(
     Returns
     -------
     (error, document)
-        ``FULL``: the table needs more room, and the documents in ``pending`` remain.
+        ``FULL``: the table needs more room, ``COSTLY``: all steps are taken; the documents in ``pending`` remain.
 
     """
     began = interrupts()
@@ -293,7 +305,7 @@ def match_rows(
     position, stop = np.empty(levels + 1, np.int64), np.empty(levels + 1, np.int64)
     first = np.empty(levels + 1, np.int64)
     frame_key, frame_count = np.empty(levels + 1, np.uint64), np.empty(levels + 1, np.uint64)
-    used = 0
+    used, taken = 0, 0
     for slot in range(len(keys)):
         used += keys[slot] != 0
     for block in range(len(pending)):
@@ -385,6 +397,9 @@ def match_rows(
                 depth -= 1
             counts[row] = one if state == FOUND else count + nb.uint64(automaton.at_end[state])
             pending[block] = bits & (bits - one)
+            taken += reads
+            if taken > most:
+                return COSTLY, row
             if 2 * used > len(keys):
                 return FULL, row
     return OK, 0
