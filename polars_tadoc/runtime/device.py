@@ -14,6 +14,7 @@ import numpy as np
 
 from polars_tadoc.errors import BrokenCuPyWarning, DeviceMemoryError, EngineUnavailableError
 from polars_tadoc.runtime.device_memory import allocating
+from polars_tadoc.runtime.process.compiler_signals import keep_interrupts
 
 _BROKEN = "CuPy is installed but cannot be used"
 
@@ -49,6 +50,7 @@ def _device_problem() -> str | None:
                 f"{device.compute_capability[-1]}; 7.0 or newer is needed"
             )
         cupy.cuda.nvrtc.getVersion()
+        keep_interrupts(cupy.cuda.compiler)
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
         return f"the CUDA device cannot be used: {error}"
     except (RuntimeError, OSError, ImportError) as error:
