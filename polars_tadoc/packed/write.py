@@ -6,6 +6,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 from polars_tadoc.packed.coded import coded
 from polars_tadoc.runtime.plain_name import plain
+from polars_tadoc.runtime.process.interpreter_exit import left_on_interrupt
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.polled_file import PolledFile
 from polars_tadoc.storage.writing import Place, writing
@@ -116,8 +118,20 @@ def write_rows(
     ):
         announce(writer)
         for frame in chain(first, (_coded(row, column) if is_small else row for row in rows)):
-            writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), row_group_size=1)
+            _write(writer, frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
     seal(file)
+
+
+def _write(writer: pq.ParquetWriter, rows: pa.Table) -> None:
+    """Write rows: PyArrow compresses a list of a row in one piece.
+
+    A thread that was left behind ends with its next write, because the file is closed then.
+    """
+    try:
+        left_on_interrupt(partial(writer.write_table, rows, row_group_size=1))
+    except BaseException:
+        writer.is_open = False  # a thread that was left behind may use it: closing it would crash
+        raise
 
 
 def _coded(row: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -130,8 +144,13 @@ def _small_codecs(rows: list[pl.DataFrame], column: str) -> dict[str, tuple[str,
     for name in SMALL_STRINGS:
         cells = [row[column].alias("packed").struct.field(name).explode() for row in rows]
         sample = "".join(text for cell in cells for text in cell.drop_nulls()).encode()[:SMALL_SAMPLE]
-        chosen[name] = min(SMALL_CODECS.items(), key=lambda item: len(pa.Codec(*item).compress(sample, asbytes=True)))
+        sizes = {item: left_on_interrupt(partial(_size, *item, sample)) for item in SMALL_CODECS.items()}
+        chosen[name] = min(sizes, key=sizes.__getitem__)
     return chosen
+
+
+def _size(codec: str, level: int, sample: bytes) -> int:
+    return len(pa.Codec(codec, level).compress(sample, asbytes=True))
 
 
 def _distinct(row: pl.DataFrame) -> Iterator[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +30,7 @@ from polars_tadoc.errors import (
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.packed import pack as packing
+from polars_tadoc.packed import write
 from polars_tadoc.packed.partition import PACKED_DTYPE, partitions
 from tests.packed_cases import every_column, frames
 
@@ -377,3 +382,36 @@ def test_writing_imports_no_pandas(tmp_path: Path) -> None:
     """An interrupt while pyarrow imports it would be lost."""
     run = [sys.executable, "-c", SINK, str(tmp_path / "a.parquet")]
     assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("place", ["write_table", "compress"])
+def test_an_interrupt_does_not_wait_for_one_long_compression(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyArrow compresses a list of a row in one piece: seconds for a row of 200 MB, and it looks for no interrupt."""
+    df = pl.DataFrame({"text": ["to be or not to be", "that is the question"]}).tadoc.compress("text")
+    df.head(1).tadoc.write_packed(tmp_path / "file")
+    before, ended = (tmp_path / "file").read_bytes(), threading.Event()
+    sent: list[None] = []
+    done: list[bool] = []
+
+    def compress(*_: object, **__: object) -> bytes:
+        sent.append(os.kill(os.getpid(), signal.SIGINT))
+        done.append(ended.wait(20))
+        return b""
+
+    if place == "write_table":
+        monkeypatch.setattr(write, "_leaves", lambda empty: list(empty.column_names))
+        monkeypatch.setattr(pq.ParquetWriter, place, compress)
+    else:
+        monkeypatch.setattr(write.pa, "Codec", lambda *_: SimpleNamespace(compress=compress))
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            df.tadoc.write_packed(tmp_path / "file", effort="small")
+        assert (len(sent), done) == (1, [])
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        ended.set()
+    assert (tmp_path / "file").read_bytes() == before
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]

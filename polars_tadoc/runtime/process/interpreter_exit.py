@@ -18,12 +18,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 from weakref import WeakSet
 
-from polars_tadoc.runtime.interrupts import interruptible
-from polars_tadoc.runtime.process.threads import Task
+from polars_tadoc.runtime.interrupts import began, check, interruptible
+from polars_tadoc.runtime.process.threads import NOTICED, Task
+
+Result = TypeVar("Result")
 
 WAITED = 60.0
 """Maximum seconds by which the interpreter's end is delayed."""
@@ -57,7 +60,7 @@ class Running:
         self._working: dict[object, int] = {}
         """The thread of each piece of work."""
         self._work = _Work()
-        self._queries: WeakSet[Task[None]] = WeakSet()
+        self._queries: WeakSet[Task[Any]] = WeakSet()
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -96,7 +99,7 @@ class Running:
             work.depth = depth
             self._working.pop(piece, None)
 
-    def start(self, query: Task[None]) -> None:
+    def start(self, query: Task[Any]) -> None:
         """Start a thread that waits for Polars; the interpreter's end waits briefly for it.
 
         It is not counted, because Polars may wait for a sleeping thread.
@@ -104,6 +107,23 @@ class Running:
         query.start()
         with self._lock:
             self._queries.add(query)
+
+    def left_on_interrupt(self, function: Callable[[], Result]) -> Result:
+        """Run a function that does not look for interrupts, in a thread that an interrupt leaves behind."""
+        since = began()
+
+        def work() -> Result:
+            with interruptible(since):
+                return function()
+
+        task = Task(work)
+        try:
+            self.start(task)
+        except RuntimeError:  # when the interpreter ends, no thread can be had
+            return function()
+        while not task.wait(NOTICED):
+            check()
+        return task.result()
 
     def go_on(self) -> None:
         """Raise if the interpreter ends while this thread is working."""
@@ -162,3 +182,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=running.forget)  # a child has none of the threads
 go_on = running.go_on
 at_work = running.at_work
+left_on_interrupt = running.left_on_interrupt
