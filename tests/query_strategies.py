@@ -64,6 +64,11 @@ is_boosted = (t.Word, t.Phrase, t.And, t.Or, t.Sequence)
 
 
 def _extended(parts: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
+    boosts = st.tuples(parts.filter(lambda one: isinstance(one[1], is_boosted)), factors)
+    return st.one_of(_joined(parts), boosts.map(lambda own: _boosted(*own)))
+
+
+def _joined(parts: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
     some = st.lists(st.tuples(st.sampled_from(["", "", "+", "-", "NOT "]), parts), min_size=2, max_size=3)
     clause = st.tuples(st.sampled_from(["", "", "+", "-"]), parts)
     return st.one_of(
@@ -71,11 +76,24 @@ def _extended(parts: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
         some.map(lambda own: _operation("OR", t.Or, own)),
         st.lists(clause, min_size=1, max_size=4).map(_sequence),
         parts.map(lambda one: (f"NOT {_grouped(one)[0]}", t.Sequence((("-", one[1]),)))),
-        st.tuples(parts.filter(lambda one: isinstance(one[1], is_boosted)), factors).map(lambda own: _boosted(*own)),
     )
 
 
 queries: st.SearchStrategy[Typed] = st.recursive(atoms, _extended, max_leaves=6)
+
+_words = st.sampled_from(WORDS[:-2])
+short_atoms: st.SearchStrategy[Typed] = st.one_of(
+    _words.map(lambda word: (word, t.Word(word))),
+    st.tuples(st.lists(_words, min_size=2, max_size=3).map(" ".join), st.integers(0, 2)).map(
+        lambda own: (f'"{own[0]}"' + (f"~{own[1]}" if own[1] else ""), t.Phrase(*own))
+    ),
+    st.sampled_from(["a*", "ab*", "b*"]).map(lambda text: (text, t.Pattern(text))),
+    st.tuples(_words, st.sampled_from([None, 1, 2])).map(
+        lambda own: (f"{own[0]}~{'' if own[1] is None else own[1]}", t.Fuzzy(*own))
+    ),
+)
+short_queries: st.SearchStrategy[Typed] = st.recursive(short_atoms, _joined, max_leaves=7)
+"""Queries that a kernel answers alone."""
 
 PIECES = ["a", "b", "AND", "OR", "NOT", "NEAR/2", "NEAR/", '"', "(", ")", "+", "-", "*", "?", "~", "~1", "^", "^2", ":",
           "year:", "year:[", "TO", "]", "}", "{", ">=", "<", " ", " ", "\t", "\x00", "\x1f", "明", "é", "\\", "!", "🙂",

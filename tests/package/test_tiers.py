@@ -72,6 +72,8 @@ HOST_KERNELS = {
     "records.sort_words": "test_word_numbers",
     "rows.content_hash": "test_content_hash",
     "rows.expand": "test_decompress",
+    "rows.flat_phrases": "test_short_way::test_short_queries",
+    "rows.programs": "test_short_way::test_short_queries",
     "rows.extract": "test_extract::test_takes_words_of_the_text",
     "rows.near": "test_query_language::test_any_tree",
     "rows.one_query": "test_top::test_top_is_what_search_finds",

@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_tadoc.index.collection import Collection, field_terms
 from polars_tadoc.index.segment import Segment
-from polars_tadoc.kernels.host.rows.spelling import find_alike
+from polars_tadoc.kernels.host.rows.spelling import LONG, SHORT, find_alike, table_size
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.runtime.arguments import require_integer, require_text
 from polars_tadoc.runtime.array_types import Int64
@@ -22,10 +22,6 @@ MAX_WORDS = 50
 
 LONGEST = 1_000
 """Characters of a word that is looked up by its spelling."""
-
-SHORT, LONG = 3, 6
-"""Fuzzy words of fewer characters than ``SHORT`` allow no edit, of fewer than ``LONG`` one, others two (as in
-Elasticsearch)."""
 
 
 def matching(index: Collection, pattern: str, most: int = MAX_WORDS) -> list[tuple[str, int]]:
@@ -106,7 +102,8 @@ def _spell(index: Collection, segment: Segment, word: str, edits: int) -> tuple[
     first = field_terms(index, segment)
     room = np.empty((2, len(segment.terms) - first), np.int64)
     points = np.array([ord(character) for character in word], np.uint32)
-    count = find_alike(segment.terms.offsets[first:], segment.terms.data, points, edits, room[0], room[1])
+    table = np.empty(table_size(len(word), edits), np.int64)
+    count = find_alike(segment.terms.offsets[first:], segment.terms.data, points, edits, table, room[0], room[1])
     return segment, room[0, :count] + first, room[1, :count]
 
 

@@ -11,13 +11,14 @@ from polars_tadoc.engine.choose import CPU
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.language.ideographs import joins_ideographs
 from polars_tadoc.index.language.parse import may_have_syntax
+from polars_tadoc.index.query import programs
 from polars_tadoc.index.query.costs import edge_of
 from polars_tadoc.index.query.plan import table_of
 from polars_tadoc.index.query.prepared import prepare_segment
 from polars_tadoc.index.query.rank import Found
 from polars_tadoc.index.query.read import fields_of, has_marks, read_one
 from polars_tadoc.index.query.request import Request, with_mode
-from polars_tadoc.index.query.trees import ALL, BY_MODE
+from polars_tadoc.index.query.trees import ALL, ANY, BY_MODE
 from polars_tadoc.kernels.host.rows.one_query import NOT_HERE, answer_words
 from polars_tadoc.kernels.postings.decode_cpu import addresses_of
 from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE
@@ -62,15 +63,20 @@ def find_one(index: Collection, query: str, request: Request, allowed: list[UInt
         return None
     if not 0 < len(data) <= MAX_BYTES or request.syntax == "strict":
         return None
-    joins_own = index.analyzer.joins_ideographs
-    if (joins_own and joins_ideographs(query)) or (
-        request.syntax == "lenient" and has_marks(data) and may_have_syntax(query)
-    ):
-        query, join, tree = read_one(query, fields_of(index), request.syntax, joins_own)
+    if index.analyzer.joins_ideographs and joins_ideographs(query):
+        query, join, tree = read_one(query, fields_of(index), request.syntax, True)
         if tree is not None:
             return None
         request = request if join == BY_MODE else with_mode(request, "and" if join == ALL else "or")
         data = query.encode()
+    elif request.syntax == "lenient" and has_marks(data) and may_have_syntax(query):
+        fields = fields_of(index)
+        shaped = programs.shape_for(index, query, fields, request.mode != "or")
+        if shaped is None or shaped[1].join is None or not (shaped[1].join != ANY or all(map(str.isalnum, shaped[0]))):
+            return None if shaped is None else _by_program(index, query, shaped, fields, request, allowed[0], asked)
+        words, (join, *_) = shaped
+        request = request if join == BY_MODE else with_mode(request, "and" if join == ALL else "or")
+        data = " ".join(words).encode()
     known = index.short_ways.get(request) or _prepared(index, request)
     given, k = known
     if given is None or asked == "gpu":
@@ -93,6 +99,27 @@ def find_one(index: Collection, query: str, request: Request, allowed: list[UInt
     if count != k:
         documents, scores = documents[:count], scores[:count]
     return Found(np.array([count]), documents, scores)
+
+
+def _by_program(
+    index: Collection,
+    query: str,
+    shaped: programs.Shaped,
+    fields: tuple[str, ...],
+    request: Request,
+    allowed: UInt32 | None,
+    asked: str,
+) -> Found | None:
+    """Answer a query with syntax; "and_or" is "and", then "or" if that finds too little."""
+    k = min(request.k, index.documents)
+    if not programs.takes(index, request.scoring, k, asked):
+        return None
+    found = programs.run(index, [shaped], request.scoring, k, allowed)
+    if request.mode == "and_or" and 0 <= found[0][0] < request.k:
+        shaped = programs.shape_for(index, query, fields, False) or shaped
+        found = programs.run(index, [shaped], request.scoring, k, allowed)
+    (count,), (documents,), (scores,) = found
+    return None if count < 0 else Found(found[0], documents[:count], scores[:count])
 
 
 def _prepared(index: Collection, request: Request) -> tuple[Any, int]:

@@ -12,9 +12,10 @@ from polars_tadoc.errors import QuerySyntaxError
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.language.ideographs import ideographs_joined, joins_ideographs, run_of_ideographs
 from polars_tadoc.index.language.parse import MARKS, SYNTAX, may_have_syntax, parse
-from polars_tadoc.index.language.tree import And, Node, Or, Sequence, Word
+from polars_tadoc.index.language.tree import Node, Word
 from polars_tadoc.index.query.analyzer import bytes_of
-from polars_tadoc.index.query.trees import ALL, ANY, BY_MODE
+from polars_tadoc.index.query.shapes import joined
+from polars_tadoc.index.query.trees import ANY, BY_MODE
 
 SHORT = 512
 """Trees of queries of up to this many characters are cached: a single query may be asked for twice."""
@@ -70,7 +71,7 @@ def read_one(text: str, fields: tuple[str, ...], syntax: str, joins_own: bool) -
 def _read(text: str, fields: tuple[str, ...], syntax: str, joins_own: bool) -> tuple[str, int, Node | None]:
     tree: Node = Word(text) if syntax == "plain" else parse(text, fields, syntax == "strict")
     tree = ideographs_joined(tree) if joins_own else tree
-    parts, join = _parts(tree)
+    parts, join = joined(tree)
     words = [part.text for part in parts if isinstance(part, Word)]
     if len(words) == len(parts) and (join != ANY or all(map(str.isalnum, words))):
         return " ".join(words), join, None
@@ -87,22 +88,15 @@ def _with_ideographs(texts: str | pl.Series) -> list[int]:
     return texts.str.contains(run_of_ideographs().pattern).fill_null(False).arg_true().to_list()
 
 
-def _parts(tree: Node) -> tuple[tuple[Node, ...], int]:
-    if isinstance(tree, Sequence):
-        modifiers = {modifier for modifier, _ in tree.clauses}
-        if modifiers <= {""} or modifiers == {"+"}:
-            return tuple(part for _, part in tree.clauses), ALL if "+" in modifiers else BY_MODE
-    if isinstance(tree, And | Or):
-        return tree.nodes, ALL if isinstance(tree, And) else ANY
-    return (tree,), BY_MODE
-
-
 def _asked(texts: str | pl.Series, syntax: str) -> list[int]:
     """Return the queries that may have syntax."""
     if isinstance(texts, str):
         return [0] if syntax == "strict" or (has_marks(texts.encode()) and may_have_syntax(texts)) else []
-    if syntax == "strict":
-        return [*range(len(texts))]
+    return [*range(len(texts))] if syntax == "strict" else with_syntax(texts)
+
+
+def with_syntax(texts: pl.Series) -> list[int]:
+    """Return the numbers of the queries that may have syntax."""
     if not _MARKED[bytes_of(texts)[0]].any():
         return []
     return texts.str.contains(SYNTAX).fill_null(False).arg_true().to_list()

@@ -22,12 +22,13 @@ from polars_tadoc.index.query.find import find
 from polars_tadoc.index.query.one import find_one
 from polars_tadoc.index.query.pages import Facets, Page, facets_of, hits_of, paged, with_k
 from polars_tadoc.index.query.plan import Plan, plan
-from polars_tadoc.index.query.rank import Found
+from polars_tadoc.index.query.programs import count_short, find_short
+from polars_tadoc.index.query.rank import Found, replaced
 from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request, as_texts, require_syntax
 from polars_tadoc.index.query.results import as_frame, ids_of
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.postings.decode_cpu import decode_lists
-from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.array_types import Bools, UInt32
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.scoring.bm25 import Scoring
 
@@ -75,6 +76,8 @@ def count(index: Collection, query: str, mode: str, syntax: str, filter: FilterL
     with interruptible():
         text = as_texts(query, "count")
         allowed = allowed_by_segment(index, filter, "count")
+        if require_syntax(syntax) == "lenient" and (short := count_short(index, query, mode, allowed)) is not None:
+            return short
         planned = plan(index, text, _ANY_SCORING, "count", mode, require_syntax(syntax))
         required = planned.required(mode == "and")
         is_all = mode == "and" if required is None else bool(required[0])
@@ -111,14 +114,21 @@ def _best(
     asked = require_engine(engine)
     texts = as_texts(queries, call)
     allowed = allowed_by_segment(index, filter, call)
+    short: tuple[Found, Bools] | None = None
     if isinstance(texts, str):
         found = find_one(index, texts, request, allowed, asked)
         if found is not None:
             return found
+    else:
+        short = find_short(index, texts, request, allowed[0] if allowed else None, asked)
+        if short is not None:
+            if short[1].all():
+                return short[0]
+            texts = texts.set(pl.Series(short[1]), "")
     planned = plan(index, texts, request.scoring, call, request.mode, request.syntax)
     chosen = choose_engine(asked, planned, index.documents, request)
     start = time.perf_counter()
     found = find(index, planned, request, allowed, chosen)
     if asked == "auto":
         correct(chosen, planned, index.documents, request, time.perf_counter() - start)
-    return found
+    return found if short is None else replaced(found, *short)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,17 +13,20 @@ from polars_tadoc.config import settings
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.analyzer import Analyzer, QueryWords
 from polars_tadoc.index.segment import Segment
+from polars_tadoc.kernels.host.rows.flat_phrases import count_in_flat, flatten
 from polars_tadoc.kernels.host.rows.near import count_near_in_rows
 from polars_tadoc.kernels.host.rows.parts import LONGEST, count_parts_in_rows
 from polars_tadoc.kernels.host.rows.phrases import LEFT_OUT, count_in_rows
 from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
 from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import images_with_parts
 from polars_tadoc.rows.matching import Target, forget_links
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 KEPT_SHARE = 8
@@ -94,6 +97,13 @@ class _Part:
             masks[words[terms == term]] |= np.uint64(1 << place)
         return masks
 
+    def flatten(self, starts: Int64, words: UInt32) -> None:
+        """Write the terms of the words of all documents, or without room their numbers."""
+        rules, corpus = load_rules(self.corpus.grammar), self.corpus
+        room = np.empty((2, len(rules.level_offsets) + 1), np.int64)
+        given = rules.terminals, rules.rule_offsets, rules.symbols, self.terms, corpus.root_offsets, corpus.roots
+        flatten(*given, np.asarray(corpus.rows, np.int64), *room, starts, words)
+
     def _match(self, rows: Int64, phrase: Int64) -> UInt64:
         """Match all rules and documents, each rule once."""
         rules, corpus, terms, key = load_rules(self.corpus.grammar), self.corpus, self.terms, self.corpus.key
@@ -130,6 +140,8 @@ class SegmentText:
     """uint32 by document: number of words."""
     documents: Int64 | None
     """int64, ascending: numbers of these documents in the segment; None for all."""
+    is_flat: bool = False
+    """Whether phrases are counted in the terms of all words; otherwise in the rules."""
 
     @classmethod
     def of(
@@ -153,10 +165,30 @@ class SegmentText:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(part.nbytes for part in self.parts) + self.owners.nbytes + self.rows.nbytes
+        own = sum(part.nbytes for part in self.parts) + self.owners.nbytes + self.rows.nbytes
+        return own + self.flat_bytes * self.is_flat
+
+    @property
+    def flat_bytes(self) -> int:
+        """Bytes of the flat text."""
+        return int(4 * self.lengths.sum(dtype=np.int64)) + self.owners.nbytes
+
+    @cached_property
+    def flat(self) -> tuple[Int64, UInt32]:
+        """Where the words of each document begin, int64, documents + 1, and their terms, uint32."""
+        starts, words = np.zeros(len(self.rows) + 1, np.int64), np.zeros(0, np.uint32)
+        for part in self.parts:
+            part.flatten(starts, words)
+        starts = running_sum(starts[:-1])
+        words = np.empty(int(starts[-1]), np.uint32)
+        for part in self.parts:
+            part.flatten(starts, words)
+        return starts, words
 
     def count(self, documents: Int64, phrase: Int64, spread: Spread | None = None) -> UInt64:
         """Count a phrase, or words near each other, given as terms, in some documents, ascending."""
+        if self.is_flat:
+            return self._count_in_flat(documents, phrase, spread)
         places = documents if self.documents is None else self.documents.searchsorted(documents)
         rows, words = self.rows[places], int(self.lengths[places].sum(dtype=np.int64))
         if len(self.parts) == 1:
@@ -165,6 +197,20 @@ class SegmentText:
         for number in np.unique(owners).tolist():
             own = owners == number
             counts[own] = self.parts[number].count(rows[own], phrase, spread, words)
+        return counts
+
+    def _count_in_flat(self, documents: Int64, phrase: Int64, spread: Spread | None) -> UInt64:
+        starts, words = self.flat
+        counts, own = np.empty(len(documents), np.uint64), phrase.astype(np.uint32)
+        is_ordered = spread is None or bool(spread.places[-1])
+        how = spread is None, is_ordered, 0 if spread is None else spread.slop
+
+        def count(chunk: tuple[int, int]) -> None:
+            size = 0 if spread is None else len(own)
+            room = np.empty(size**2, np.bool_), np.empty(size, np.int64)
+            count_in_flat(starts, words, documents[slice(*chunk)], own, *how, *room, counts[slice(*chunk)])
+
+        map_parallel(count, even_chunks(len(documents), FEW_ROWS))
         return counts
 
 
@@ -187,6 +233,17 @@ def segment_text(index: Collection, number: int, documents: Int64) -> SegmentTex
         held = sum(other.nbytes for other in index.texts.values() if other)
         index.texts[number] = kept if held + kept.nbytes <= budget else None
     return kept or SegmentText.of(segment, text.gather(documents + start), index.analyzer, documents, texts)
+
+
+def flat_text(index: Collection, number: int) -> tuple[Int64, UInt32] | None:
+    """Return the terms of all words of a segment's documents: where each begins, and the terms; cached.
+
+    None if the index has no text, or it is too large.
+    """
+    if index.stored.stored_text is None:
+        return None
+    text = segment_text(index, number, _NO_DOCUMENTS)
+    return text.flat if text.is_flat else None
 
 
 def _terms(corpus: Corpus, segment: Segment, analyzer: Analyzer) -> Int64:
@@ -219,3 +276,6 @@ def _borders(phrase: list[int]) -> Int64:
             length = borders[length]
         borders.append(length + 1 if phrase[length] == phrase[place] else 0)
     return np.array(borders, np.int64)
+
+
+_NO_DOCUMENTS = np.zeros(0, np.int64)

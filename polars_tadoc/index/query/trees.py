@@ -74,13 +74,13 @@ class Entries:
     items: Int64
     factors: Float64
     """``owners``, ``items``, ``factors``: by entry its query, ascending, its unit, and the factor of its weight. A
-    query's entries are in the order of other queries': those with the fewest documents in their lists first, then by
-    words, words before phrases."""
+    query's entries are in the order of other queries': those with the fewest documents first, then by words, words
+    before phrases."""
 
 
 def entries_of(index: Collection, trees: dict[int, Node], mode: str, call: str) -> Entries:
     """Find the lists of trees, given by query, ascending."""
-    resolver = _Resolver(index, trees, mode)
+    resolver = Resolver(index, trees, mode)
     nodes = {query: resolver.resolve(tree) for query, tree in resolver.trees.items()}
     found = _Lists(index, list(resolver.units), resolver.conditions.masks, call)
     joins: dict[int, int] = {}
@@ -90,7 +90,7 @@ def entries_of(index: Collection, trees: dict[int, Node], mode: str, call: str) 
         joins[query] = ALL if parts is not None and isinstance(node, All) else ANY
         own = found.cut(node) if node and parts is None else _sums((one.item, one.factor) for one in parts or ())
         rows += [(query, item, factor) for item, factor in own.items()]
-    rows.sort(key=lambda row: (row[0], found.sizes[row[1]], found.ranked(row[1])))
+    rows.sort(key=lambda row: (row[0], found.frequencies[row[1]], found.ranked(row[1])))
     owners, items, factors = (np.array(own) for own in zip(*rows, strict=True)) if rows else _NO_ROWS
     frequencies = np.array(found.frequencies, np.int64)
     return Entries(found.units, frequencies, *found.joined(), joins, owners, items, factors)
@@ -103,7 +103,7 @@ def _sums(parts: Iterable[tuple[Any, float]]) -> dict[Any, float]:
     return found
 
 
-class _Resolver:
+class Resolver:
     """Analyses the words of trees and numbers what they search for."""
 
     def __init__(self, index: Collection, trees: dict[int, Node], mode: str) -> None:
@@ -280,7 +280,6 @@ class _Lists:
             else int(totals[spelled[place][0]])
             for place in range(len(units))
         ]
-        self.sizes = list(self.frequencies)
         starts = itertools.accumulate((segment.size for segment in index.segments), initial=0)
         self._masks = [
             [mask[start : start + segment.size].nonzero()[0].astype(np.uint32) for mask in masks]
@@ -316,7 +315,6 @@ class _Lists:
         cut: list[tuple[int, Any]] = [key for key in factors if key[1]]
         self.units += [self.units[item] for item, _ in cut] + [Unit(())] * rest
         self.frequencies += [self.frequencies[item] for item, _ in cut] + [0] * rest
-        self.sizes += [0] * (len(cut) + rest)
         for number, segment in enumerate(self._index.segments):
             evaluation = Evaluation(segment.size, partial(self._documents, number), self._masks[number])
             kept: dict[Any, Any] = {}
@@ -333,8 +331,6 @@ class _Lists:
             own_lists = len(segment.postings.frequencies) + len(self._made[number])
             self._numbers[number] += [own_lists + at if len(own[0]) else UNKNOWN for at, own in enumerate(lists)]
             self._made[number] += lists
-            for at, (documents, _) in enumerate(lists):
-                self.sizes[first + at] += len(documents)
         made = {first + at: factors[key] for at, key in enumerate(cut)} | ({first + len(cut): 0.0} if rest else {})
         return {item: factors[item, ()] for item in whole} | made
 

@@ -33,7 +33,7 @@ MANY = nb.uint64(12)
 
 
 @inner
-def _below(documents: UInt32, document: int) -> Any:
+def places_below(documents: UInt32, document: int) -> Any:
     """Count the ascending documents of a full block that are below one; the block's last is never counted."""
     place = _0
     step = nb.uint64(BLOCK // 2)
@@ -113,7 +113,7 @@ def look_up(
             documents[i] = nb.uint32(0xFFFFFFFF)
         matches = _0
         for c in range(at, stop):
-            place = _below(documents, candidates[c])
+            place = places_below(documents, candidates[c])
             hits[matches] = nb.uint32(c)
             places[matches] = nb.uint32(place)
             matches += nb.uint64(documents[place] == candidates[c])

@@ -58,7 +58,7 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distin
                 distinct[2 * count], distinct[2 * count + 1] = start, stop
                 count += 1
                 break
-            if _compare(data, distinct[2 * own], distinct[2 * own + 1], data, start, stop) == 0:
+            if compare_words(data, distinct[2 * own], distinct[2 * own + 1], data, start, stop) == 0:
                 numbers[word] = own
                 break
             slot = (slot + np.uint64(1)) & mask
@@ -66,7 +66,7 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distin
 
 
 @inner
-def _compare(left: Any, start: int, stop: int, right: Any, first: int, last: int) -> Any:
+def compare_words(left: Any, start: int, stop: int, right: Any, first: int, last: int) -> Any:
     """Compare two words bytewise; returns a negative number, 0 or a positive number."""
     for i in range(min(stop - start, last - first)):
         if left[start + i] != right[first + i]:
@@ -130,7 +130,7 @@ def find_terms(data: UInt8, spans: Int64, order: Int64, offsets: Any, terms: Any
         high = min(low + step, len(keys))
         while low < high:
             middle = (low + high) >> 1
-            order_of = _compare(data, start, start + length, terms, offsets[middle], offsets[middle + 1])
+            order_of = compare_words(data, start, start + length, terms, offsets[middle], offsets[middle + 1])
             if order_of == 0:
                 numbers[word] = middle
                 break
@@ -305,7 +305,7 @@ def _sort(words: Int64, data: UInt8, spans: Int64, frequencies: Int64) -> None:
                     is_above = frequencies[other] - frequencies[word]
                 if is_above == 0 and max(other, word) < distinct:
                     span, own = spans[2 * other : 2 * other + 2], spans[2 * word : 2 * word + 2]
-                    is_above = _compare(data, span[0], span[1], data, own[0], own[1])
+                    is_above = compare_words(data, span[0], span[1], data, own[0], own[1])
                 if is_above == 0:
                     is_above = other - word
                 if is_above <= 0:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numba as nb
-import numpy as np
 
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.jit import inner
+from polars_tadoc.runtime.jit import inner, kernel
+
+SHORT, LONG = 3, 6
+"""Fuzzy words of fewer characters than ``SHORT`` allow no edit, of fewer than ``LONG`` one, others two (as in
+Elasticsearch)."""
 
 
 @inner
@@ -24,13 +26,19 @@ def _begin_alike(offsets: Int64, data: UInt8, one: int, other: int, size: int) -
     return same == size
 
 
-@njit
-def find_alike(offsets: Int64, data: UInt8, word: UInt32, edits: int, found: Int64, distances: Int64) -> Any:
+def table_size(size: int, edits: int) -> int:
+    """Return the work space of :func:`find_alike` for a word of some characters."""
+    return (size + edits + 3) * (size + 4)
+
+
+@kernel
+def find_alike(offsets: Any, data: Any, word: UInt32, edits: int, table: Int64, found: Int64, distances: Int64) -> Any:
     """Find the words within a number of edits, each an insertion, deletion, replacement or swap of neighbours.
 
     The rows of the table of distances (Wagner and Fischer, 1974, with swaps as in Lowrance and Wagner, 1975) are kept
-    for the characters that a word shares with the one before it, as if the vocabulary were a trie. A row without a
-    small distance ends all words that begin with its characters.
+    for the characters that a word shares with the one before it, as if the vocabulary were a trie. Of each row only the
+    cells within ``edits`` of the diagonal are computed (Ukkonen, 1985). A row without a small distance ends all words
+    that begin with its characters.
 
     Parameters
     ----------
@@ -40,6 +48,8 @@ def find_alike(offsets: Int64, data: UInt8, word: UInt32, edits: int, found: Int
         uint32: the code points of the given word.
     edits
         Maximum number of edits.
+    table
+        Work space: :func:`table_size`.
     found, distances
         Output: numbers of the words, and their edits; room for all.
 
@@ -49,12 +59,14 @@ def find_alike(offsets: Int64, data: UInt8, word: UInt32, edits: int, found: Int
         Number of words found.
 
     """
-    size, count = len(word), nb.int64(0)
-    depths = size + edits + 2  # longer words are too far
-    rows, points = np.empty((depths + 1, size + 1), np.int64), np.empty(depths + 1, np.int64)
-    for i in range(size + 1):
-        rows[0, i] = i
-    starts = np.zeros(depths + 1, np.int64)  # bytes before each character
+    size, count = nb.int64(len(word)), nb.int64(0)
+    depths, width, far = size + edits + 2, size + 1, nb.int64(edits) + 1  # longer words are too far
+    rows = table[: (depths + 1) * width]
+    points, starts = table[(depths + 1) * width :], table[(depths + 1) * (width + 1) :]  # bytes before each character
+    leasts = table[(depths + 1) * (width + 2) :]
+    for i in range(width):
+        rows[i] = i
+    leasts[0], starts[0] = 0, 0
     known, dead_bytes = nb.int64(0), nb.int64(-1)
     first = nb.int64(0)  # start of the word before
     number, terms = nb.int64(-1), len(offsets) - 1
@@ -71,7 +83,7 @@ def find_alike(offsets: Int64, data: UInt8, word: UInt32, edits: int, found: Int
             number = low + 1
         if number >= terms:
             return count
-        start, stop = offsets[number], offsets[number + 1]
+        start, stop = nb.int64(offsets[number]), nb.int64(offsets[number + 1])
         shared = nb.int64(0)
         most = starts[known] if dead_bytes < 0 else dead_bytes
         while shared < most and start + shared < stop and data[first + shared] == data[start + shared]:
@@ -82,33 +94,32 @@ def find_alike(offsets: Int64, data: UInt8, word: UInt32, edits: int, found: Int
         at = start + starts[known]
         while at < stop:
             lead = nb.int64(data[at])
-            width = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-            point = lead if width == 1 else lead & (0xFF >> (width + 1))
-            for i in range(1, width):
+            bytes_read = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            point = lead if bytes_read == 1 else lead & (0xFF >> (bytes_read + 1))
+            for i in range(1, bytes_read):
                 point = point << 6 | (nb.int64(data[at + i]) & 0x3F)
             known += 1
-            at += width
+            at += bytes_read
             points[known], starts[known] = point, at - start
-            rows[known, 0] = least = known
-            for i in range(1, size + 1):
-                is_other = nb.int64(point != nb.int64(word[i - 1]))
-                own = min(rows[known - 1, i] + 1, rows[known, i - 1] + 1, rows[known - 1, i - 1] + is_other)
-                if (
-                    known > 1
-                    and i > 1
-                    and point == nb.int64(word[i - 2])
-                    and points[known - 1] == nb.int64(word[i - 1])
-                ):
-                    own = min(own, rows[known - 2, i - 2] + 1)
-                rows[known, i] = own
-                least = min(least, own)
-            # a swap may go back to the row before
-            for i in range(size + 1):
-                least = min(least, rows[known - 1, i] + 1)
-            if least > edits or known == depths:
+            own, above = known * width, (known - 1) * width
+            low, high = max(nb.int64(1), known - edits), min(size, known + edits)
+            rows[own + low - 1] = known if low == 1 else far
+            if high < size:
+                rows[own + high + 1] = far
+            left = rows[own + low - 1]
+            least = left
+            for i in range(low, high + 1):
+                letter = nb.int64(word[i - 1])
+                left = min(rows[above + i] + 1, left + 1, rows[above + i - 1] + nb.int64(point != letter))
+                if known > 1 and i > 1 and point == nb.int64(word[i - 2]) and points[known - 1] == letter:
+                    left = min(left, rows[above - width + i - 2] + 1)
+                rows[own + i] = left
+                least = min(least, left)
+            leasts[known] = least
+            if min(least, leasts[known - 1] + 1) > edits or known == depths:  # a swap may go back to the row before
                 dead_bytes = starts[known]
                 known -= 1
                 break
-        if dead_bytes < 0 and rows[known, size] <= edits:
-            found[count], distances[count] = number, rows[known, size]
+        if dead_bytes < 0 and size - known <= edits and known - size <= edits and rows[known * width + size] <= edits:
+            found[count], distances[count] = number, rows[known * width + size]
             count += 1

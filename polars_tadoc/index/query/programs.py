@@ -1,0 +1,232 @@
+"""The short way of queries with syntax on an index of one segment: programs by shape, answered in one kernel."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polars_tadoc.engine.choose import CPU, runnable
+from polars_tadoc.index.collection import Collection
+from polars_tadoc.index.language.ideographs import joins_ideographs
+from polars_tadoc.index.language.parse import may_have_syntax
+from polars_tadoc.index.query.expand import MAX_WORDS
+from polars_tadoc.index.query.plan import table_of
+from polars_tadoc.index.query.prepared import prepare_segment
+from polars_tadoc.index.query.rank import Found
+from polars_tadoc.index.query.read import fields_of, with_syntax
+from polars_tadoc.index.query.request import Request
+from polars_tadoc.index.query.segment_text import flat_text
+from polars_tadoc.index.query.shapes import ANY_WORDS, Shape, shape_of
+from polars_tadoc.index.query.shapes import MAX_WORDS as MAX_TEXTS
+from polars_tadoc.kernels.host.rows.programs import (
+    LINE_FEED,
+    MAX_LISTS,
+    MAX_PHRASE,
+    MAX_SEGMENT,
+    NOT_HERE,
+    NUMBERS,
+    answer_programs,
+)
+from polars_tadoc.kernels.host.rows.spelling import table_size
+from polars_tadoc.kernels.postings.decode_cpu import addresses_of
+from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE
+from polars_tadoc.kernels.search.programs import MAX_LETTERS
+from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS
+from polars_tadoc.kernels.search.search_cpu import search_function
+from polars_tadoc.kernels.search.workspace_cpu import thread_rooms
+from polars_tadoc.runtime.array_types import Bools, Float32, Int64, UInt32
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.scoring.bm25 import Scoring
+
+MAX_BYTES = 512
+"""Bytes of a query up to which it may take the short way."""
+
+MAX_K = 1024
+"""The same for results."""
+
+MAX_PHRASE_DOCUMENTS = 4
+"""Room for documents with phrases: this many times those of the segment."""
+
+AT_ONCE = 4096
+"""Queries of a call of the kernel."""
+
+CHUNK = 32
+"""Queries of a task."""
+
+
+Shaped = tuple[list[str], Shape]
+"""The words and phrases of a query, and its shape."""
+
+
+class _Rooms(threading.local):
+    """Work space of a thread, which queries overwrite."""
+
+    def __init__(self) -> None:
+        self.arrays = (
+            np.empty(MAX_BYTES, np.uint8),
+            np.empty(10 * MAX_BYTES + 20, np.int64),
+            np.empty(NUMBERS, np.int64),
+            np.empty(8 * MAX_LISTS, np.uint64),
+            np.empty(MAX_LISTS, np.float32),
+            np.empty(MAX_LISTS, np.uint32),
+            np.empty(MAX_TEXTS * MAX_PHRASE, np.uint32),
+            np.empty(MAX_WORDS, np.uint64),
+            np.empty(table_size(MAX_LETTERS, 2), np.int64),
+        )
+        self.others = np.empty(MAX_PHRASE * MAX_PHRASE, np.bool_), np.empty(SETS * WORDS, np.uint64)
+        self.search = np.empty(BLOCK_SIZE, np.uint64), np.empty(2 * MAX_K + 10 * MAX_LISTS + 1, np.uint64)
+        self.spelled, self.extra = np.empty(0, np.int64), np.empty((2, 0), np.uint32)
+
+    def all(self, terms: int, documents: int) -> tuple[Any, ...]:
+        """Return all arrays, for a segment of some terms and documents."""
+        if len(self.spelled) < 2 * terms:
+            self.spelled = np.empty(2 * terms, np.int64)
+        if self.extra.shape[1] < MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES:
+            self.extra = np.empty((2, MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES), np.uint32)
+        return *self.arrays, self.spelled, *self.others, *self.extra, *self.search, *thread_rooms()
+
+
+_rooms = _Rooms()
+
+
+def shape_for(index: Collection, text: str, fields: tuple[str, ...], requires: bool) -> Shaped | None:
+    """Return the words of a query and its shape, if it may take the short way."""
+    if len(text) > MAX_BYTES or len(index.segments) != 1 or (index.analyzer.joins_ideographs and joins_ideographs(text)):
+        return None
+    return shape_of(text, fields, requires)
+
+
+def takes(index: Collection, scoring: Scoring, k: int, asked: str) -> bool:
+    """Tell whether queries of an index may take the short way."""
+    if len(index.segments) != 1 or scoring.has_base or k > MAX_K or not index.analyzer.tokenizer.has_classes:
+        return False
+    (segment,) = index.segments
+    if segment.size > MAX_SEGMENT or len(segment.terms) > MAX_SEGMENT:
+        return False
+    return asked == "cpu" or (asked == "auto" and len(runnable("auto")) == 1)
+
+
+def run(
+    index: Collection,
+    queries: Sequence[Shaped],
+    scoring: Scoring,
+    k: int,
+    allowed: UInt32 | None,
+    counts_only: bool = False,
+) -> tuple[Int64, UInt32, Float32]:
+    """Answer queries, or count their documents.
+
+    Returns
+    -------
+    (int64 array, uint32 array, float32 array)
+        By query its number of results, negative if it can't take the short way; its best documents and their scores.
+
+    """
+    (segment,) = index.segments
+    texts = [_BETWEEN.join(words).replace('"', "").encode() for words, _ in queries]
+    ends = np.array([0, *itertools.accumulate(map(len, texts))], np.int64)
+    numbers: dict[int, int] = {}
+    kinds = np.array([numbers.setdefault(id(shape), len(numbers)) for _, shape in queries], np.int64)
+    known = {id(shape): shape.program for _, shape in queries}
+    codes = list(known.values())
+    program_ends = np.array([0, *itertools.accumulate(map(len, codes))], np.int64)
+    data, k = np.frombuffer(b"".join(texts), np.uint8), 0 if counts_only else min(k, segment.size)
+    found, documents = np.empty(len(texts), np.int64), np.empty((len(texts), k), np.uint32)
+    scores = np.empty((len(texts), k), np.uint32)
+    flat = _NO_TEXT
+    if any(shape.phrases for _, shape in queries):
+        flat = flat_text(index, 0) or _NO_TEXT
+    given = _prepared(index, scoring)
+    mask = _NO_MASK if allowed is None else allowed
+    deleted = _NO_MASK if segment.deleted is None else segment.deleted
+    program = codes[0] if len(codes) == 1 else np.concatenate(codes)
+    cutting = index.analyzer.cutting(all(map(bytes.isascii, texts)))
+
+    def answer(chunk: tuple[int, int]) -> None:
+        answer_programs(
+            data, ends, kinds, program_ends, program, *chunk, counts_only, index.analyzer.morphism is not None,
+            *cutting, *given, *flat, deleted, mask, *_rooms.all(len(segment.terms), segment.size), found, documents,
+            scores,
+        )  # fmt: skip
+
+    if len(texts) == 1:
+        answer((0, 1))
+    else:
+        map_parallel(answer, even_chunks(len(texts), CHUNK, 4))
+    return found, documents, scores.view(np.float32)
+
+
+def _prepared(index: Collection, scoring: Scoring) -> tuple[Any, ...]:
+    """Return what the kernel reads of a segment."""
+    kept = index.short_ways
+    given: tuple[Any, ...] | None = kept.get(scoring)
+    if given is None:
+        (segment,), ready = index.segments, prepare_segment(index, 0, scoring, CPU, True)
+        given = kept[scoring] = (
+            *segment.sought,
+            segment.live_frequencies,
+            table_of(scoring, index.documents)[0],
+            addresses_of(segment.postings),
+            ready.norms,
+            ready.bounds,
+            search_function(False),
+            search_function(True),
+        )
+    return given
+
+
+def count_short(index: Collection, text: str, mode: str, allowed: list[UInt32 | None]) -> int | None:
+    """Count the documents that match a query; None if it can't take the short way."""
+    if not takes(index, _ANY_SCORING, 0, "cpu"):
+        return None
+    shaped: Shaped | None = [text], ANY_WORDS
+    if mode != "or" or "\n" in text or len(text) > MAX_BYTES or may_have_syntax(text):
+        shaped = shape_for(index, text, fields_of(index), mode == "and")
+    if shaped is None:
+        return None
+    count = int(run(index, [shaped], _ANY_SCORING, 0, allowed[0], True)[0][0])
+    return None if count < 0 else count
+
+
+def find_short(
+    index: Collection, texts: pl.Series, request: Request, allowed: UInt32 | None, asked: str
+) -> tuple[Found, Bools] | None:
+    """Find the best documents of the queries of a batch that take the short way, and tell which do; None if none does.
+
+    Queries are read in ``mode``; "and_or" is "and", then "or" for queries with too few results.
+    """
+    k = min(request.k, index.documents)
+    if request.syntax != "lenient" or not takes(index, request.scoring, k, asked):
+        return None
+    places = with_syntax(texts)
+    if not places:
+        return None
+    strings, fields = texts.gather(places).to_list(), fields_of(index)
+    counts, (documents, bits) = np.full(len(places), NOT_HERE), np.zeros((2, len(places), k), np.uint32)
+    scores = bits.view(np.float32)
+    for is_again, requires in enumerate({"and": (True,), "or": (False,), "and_or": (True, False)}[request.mode]):
+        own = [
+            (row, shaped)
+            for row, text in enumerate(strings)
+            if (0 <= counts[row] < request.k if is_again else True)
+            and (shaped := shape_for(index, text, fields, requires))
+        ]
+        for part in (own[first : first + AT_ONCE] for first in range(0, len(own), AT_ONCE)):
+            rows = [row for row, _ in part]
+            found = run(index, [shaped for _, shaped in part], request.scoring, k, allowed)
+            counts[rows], documents[rows], scores[rows] = found
+    taken, all_counts = np.zeros(len(texts), np.bool_), np.zeros(len(texts), np.int64)
+    taken[places], all_counts[places] = counts >= 0, np.maximum(counts, 0)
+    filled = np.arange(k) < counts[:, None]
+    return Found(all_counts, documents[filled], scores[filled]), taken
+
+
+_ANY_SCORING = Scoring("lucene", 1.5, 0.75, 0.5)
+_BETWEEN = chr(LINE_FEED)
+_NO_MASK = np.zeros(0, np.uint32)
+_NO_TEXT = np.zeros(0, np.int64), np.zeros(0, np.uint32)

@@ -1,0 +1,462 @@
+"""Answers queries with syntax on an index of one segment: from texts and programs to documents and scores.
+
+It cuts words, expands beginnings and misspelled words, finds and weighs lists, counts phrases, and runs the programs,
+without Python between. Scores are those of the stages for many segments, bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba as nb
+
+from polars_tadoc.kernels.host.rows.flat_phrases import count_phrase, count_spread
+from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, analyze_words, compare_words, find_terms
+from polars_tadoc.kernels.host.rows.spelling import LONG, SHORT, find_alike
+from polars_tadoc.kernels.postings.coded import BLOCK, Lists
+from polars_tadoc.kernels.postings.decode_cpu import View, view_at
+from polars_tadoc.kernels.search import programs
+from polars_tadoc.kernels.search.accumulators_cpu import push, write_best
+from polars_tadoc.kernels.search.blocks_cpu import BLOCKS, ROW_BYTES, open_list, read_documents
+from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS, keep_common, run_program
+from polars_tadoc.kernels.search.search_cpu import run_search
+from polars_tadoc.kernels.search.workspace_cpu import workspace_of
+from polars_tadoc.runtime.addresses import load_u64
+from polars_tadoc.runtime.array_types import Float32, Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.jit import inner, kernel
+
+NOT_HERE = -1
+"""Instead of a number of documents: this query takes the way of many segments."""
+
+MAX_LISTS = 1024
+"""Lists of a query."""
+
+MAX_SEGMENT = 1 << 30
+"""Terms, and documents, of a segment."""
+
+MAX_PHRASE = 32
+"""Words of a phrase."""
+
+MAX_TEXTS = 32
+"""Words and phrases of a query."""
+
+_ROOM = MAX_TEXTS + 8
+_FIXED = 9 * _ROOM
+NUMBERS = 7 * MAX_LISTS + _FIXED
+"""int64 of work space for lists and entries."""
+
+LINE_FEED = 10
+"""Between the texts of a query."""
+
+_0, _1 = nb.uint64(0), nb.uint64(1)
+_TERM_BITS, _FREQUENCIES, _EDITS = nb.uint64(30), nb.uint64(0xFFFFFFFF), nb.uint64(62)
+
+
+class _Terms(NamedTuple):
+    """The words of a segment."""
+
+    offsets: Any
+    data: Any
+    frequencies: Any
+
+
+class _Flat(NamedTuple):
+    """The text of a segment's documents (:func:`.flat_phrases.flatten`), and which are deleted."""
+
+    starts: Any
+    words: Any
+    deleted: Any
+
+
+@inner
+def _beginning(terms: _Terms, text: UInt8, after: int) -> Any:
+    """Return the first term that does not begin below the text, or, with ``after`` 1, above it."""
+    low, high = 0, len(terms.offsets) - 1
+    while low < high:
+        middle = (low + high) >> 1
+        first, stop = terms.offsets[middle], terms.offsets[middle + 1]
+        order = compare_words(terms.data, first, min(stop, first + len(text)), text, 0, len(text))
+        if order < after:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def _offer(heap: UInt64, size: int, edits: int, frequency: int, term: int) -> Any:
+    """Add a term to the heap of those with the fewest edits, then the most documents, then in order."""
+    if frequency == 0:
+        return size
+    key = nb.uint64(edits) << _EDITS | (_FREQUENCIES - nb.uint64(frequency)) << _TERM_BITS | nb.uint64(term)
+    return push(heap, size, ~key)
+
+
+@inner
+def _expand(
+    terms: _Terms, text: UInt8, kind: int, edits: int, heap: UInt64, points: UInt32, table: Int64, found: Int64
+) -> Any:
+    """Fill the heap with the terms that replace a beginning or a misspelled word; return their number."""
+    size = _0
+    if kind == programs.PREFIX:
+        for term in range(_beginning(terms, text, 0), _beginning(terms, text, 1)):
+            size = _offer(heap, size, 0, terms.frequencies[term], term)
+        return size
+    if edits < 0:
+        edits = 0 if len(text) < SHORT else (1 if len(text) < LONG else 2)
+    for i in range(len(text)):
+        points[i] = text[i]
+    half = len(found) >> 1
+    count = find_alike(terms.offsets, terms.data, points[: len(text)], edits, table, found[:half], found[half:])
+    for i in range(count):
+        size = _offer(heap, size, found[half + i], terms.frequencies[found[i]], found[i])
+    return size
+
+
+@inner
+def _find_phrase(
+    view: View, no_lists: Lists, phrase: UInt32, flat: _Flat, slop: int, frequencies: Any, row: int, ring: Any,
+    last: Int64, room: UInt32, documents: UInt32, counts: UInt32,
+) -> Any:  # fmt: skip
+    """Write the live documents with a phrase, and its counts; return how many there are, negative without room."""
+    rarest, size = 0, nb.uint64(0)
+    for i in range(len(phrase)):
+        if frequencies[phrase[i]] < frequencies[phrase[rarest]]:
+            rarest = i
+    open_list(view, no_lists, nb.int64(phrase[rarest]), row)
+    count = 0
+    for number in range(load_u64(row + BLOCKS)):
+        if count + BLOCK > len(documents):
+            return -1
+        size = read_documents(view, row, nb.uint64(number), nb.uint64(room.ctypes.data))
+        for i in range(size):
+            documents[count] = room[i]
+            count += 1
+    for i in range(len(phrase)):
+        is_new = phrase[i] != phrase[rarest]
+        for j in range(i):
+            is_new = is_new and phrase[j] != phrase[i]
+        if is_new and count != 0:
+            open_list(view, no_lists, nb.int64(phrase[i]), row)
+            count = keep_common(view, row, documents, count, room)
+    kept = 0
+    for c in range(count):
+        document = documents[c]
+        first, stop = flat.starts[document], flat.starts[nb.int64(document) + 1]
+        if len(flat.deleted) and flat.deleted[document >> 5] >> (document & nb.uint32(31)) & nb.uint32(1) != 0:
+            continue
+        if slop == 0:
+            own = count_phrase(flat.words, first, stop, phrase)
+        else:
+            own = count_spread(flat.words, first, stop, phrase, True, slop, ring, last)
+        documents[kept], counts[kept] = document, nb.uint32(own)
+        kept += nb.int64(own != 0)
+    return kept
+
+
+class _Entries(NamedTuple):
+    """The words and phrases that add to scores, by entry its place among the lists and its slot; the lists by place."""
+
+    places: Any
+    slots: Any
+    lists: Any
+    held: Any
+    """Number of live documents."""
+    phrases: Any
+    phrase_ends: Any
+    """``phrases``, ``phrase_ends``: terms of phrases; by phrase its first term, number of terms, and slop."""
+
+
+@inner
+def _is_before(one: int, other: int, given: _Entries, coded: int) -> Any:
+    """Tell whether an entry comes before another one: by documents, then words, in order, before phrases."""
+    first, second = given.places[one], given.places[other]
+    if given.held[first] != given.held[second]:
+        return given.held[first] < given.held[second]
+    first, second = given.lists[first], given.lists[second]
+    if first == second:
+        return one < other
+    if first < coded or second < coded:
+        return first < second
+    own, others = given.phrase_ends[3 * (first - coded) :], given.phrase_ends[3 * (second - coded) :]
+    at = 0
+    while at < min(own[1], others[1]):
+        left, right = given.phrases[own[0] + at], given.phrases[others[0] + at]
+        if left != right:
+            return left < right
+        at += 1
+    return own[1] < others[1] or (own[1] == others[1] and own[2] < others[2])
+
+
+@inner
+def _sort_entries(order: Int64, given: _Entries, coded: int) -> None:
+    gap = 1
+    while gap < len(order) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, len(order)):
+            own, at = order[i], i
+            while at >= gap and _is_before(own, order[at - gap], given, coded):
+                order[at] = order[at - gap]
+                at -= gap
+            order[at] = own
+        gap //= 3
+
+
+@inner
+def _join_equal(order: Int64, given: _Entries, weights: Any, slots: Int64, entry_weights: Float32) -> Any:
+    """Join sorted entries of one list and slot, and weigh them; return their number."""
+    count = 0
+    for i in range(len(order)):
+        own = order[i]
+        place, same = given.places[own], count - 1
+        number = given.lists[place]
+        while same >= 0 and given.lists[given.places[order[same]]] == number and slots[same] != given.slots[own]:
+            same -= 1
+        if same < 0 or given.lists[given.places[order[same]]] != number:
+            same, count = count, count + 1
+            order[same], slots[same], entry_weights[same] = own, given.slots[own], nb.float32(0)
+        entry_weights[same] += nb.float32(1)  # as a number of times, exact
+    for i in range(count):
+        held = given.held[given.places[order[i]]]
+        entry_weights[i] = nb.float32(nb.float64(entry_weights[i]) * weights[held])
+    return count
+
+
+@kernel
+def answer_programs(
+    data: UInt8,
+    ends: Int64,
+    kinds: Int64,
+    program_ends: Int64,
+    codes: Int64,
+    start: int,
+    stop: int,
+    counts_only: bool,
+    is_mapped: bool,
+    page_of: Any,
+    pages: Any,
+    firsts: int,
+    widths: int,
+    maps: bool,
+    lowers: bool,
+    stop_offsets: Any,
+    stop_terms: Any,
+    stop_keys: Any,
+    lower_case: UInt32,
+    term_offsets: Any,
+    terms: Any,
+    keys: Any,
+    frequencies: Any,
+    weights: Any,
+    addresses: UInt64,
+    norms: Float32,
+    bounds: Float32,
+    search_any: int,
+    search_all: int,
+    flat_starts: Any,
+    flat_words: Any,
+    deleted: UInt32,
+    allowed: UInt32,
+    lowered: UInt8,
+    room: Int64,
+    numbers: Int64,
+    rows: UInt64,
+    entry_weights: Float32,
+    entry_lists: UInt32,
+    phrases: UInt32,
+    expanded: UInt64,
+    table: Int64,
+    spelled: Int64,
+    ring: Any,
+    sets: UInt64,
+    extra_documents: UInt32,
+    extra_counts: UInt32,
+    block: UInt64,
+    for_lists: UInt64,
+    accumulators: Float32,
+    marks: UInt8,
+    for_blocks: UInt32,
+    found: Int64,
+    documents: UInt32,
+    scores: UInt32,
+) -> None:
+    """Answer queries, or count their documents.
+
+    Parameters
+    ----------
+    data, ends
+        The queries' texts in UTF-8, each followed by a line feed but the last one of a query; where each query begins.
+    kinds, program_ends, codes
+        By query, the number of its program; the programs (:mod:`polars_tadoc.kernels.search.programs`).
+    start, stop, counts_only
+        The range of queries, and whether documents are only counted.
+    is_mapped, page_of, pages, firsts, widths, maps, lowers, stop_offsets, stop_terms, stop_keys, lower_case
+        As for :func:`.one_query.answer_words`.
+    term_offsets, terms, keys, frequencies, weights, addresses, norms, bounds, allowed
+        As for :func:`.one_query.answer_words`.
+    search_any, search_all
+        The two :func:`.search_cpu.search_function`.
+    flat_starts, flat_words, deleted
+        The text of documents (:func:`.flat_phrases.flatten`), empty without one, and the bitmap of deleted documents.
+    lowered, room, numbers, rows, entry_weights, entry_lists, phrases, expanded, table, spelled, ring, sets
+        Work space; ``expanded`` has room for as many words as may replace one.
+    extra_documents, extra_counts
+        Work space for the documents with phrases, and their counts.
+    block, for_lists, accumulators, marks, for_blocks
+        Work space as for ``run_search``.
+    found, documents, scores
+        Output by query: number of documents, or ``NOT_HERE``; the best ones, and their scores as bits.
+
+    """
+    segment, flat = _Terms(term_offsets, terms, frequencies), _Flat(flat_starts, flat_words, deleted)
+    view, coded = view_at(addresses), len(frequencies)
+    lists, held = numbers[_FIXED:], numbers[_FIXED + MAX_LISTS :]
+    places, slots = numbers[_FIXED + 2 * MAX_LISTS :], numbers[_FIXED + 3 * MAX_LISTS :]
+    order, entry_rows = numbers[_FIXED + 4 * MAX_LISTS :], numbers[_FIXED + 5 * MAX_LISTS :]
+    entry_slots = numbers[_FIXED + 6 * MAX_LISTS :]
+    list_ends, text_ends, text_words = numbers[:_ROOM], numbers[_ROOM : 2 * _ROOM], numbers[2 * _ROOM : 3 * _ROOM]
+    extra_offsets, phrase_ends = numbers[3 * _ROOM : 4 * _ROOM], numbers[4 * _ROOM : 7 * _ROOM]
+    last, entry_offsets = numbers[7 * _ROOM : 8 * _ROOM], numbers[8 * _ROOM : 8 * _ROOM + 2]
+    kept = min(nb.int64(documents.shape[1]), nb.int64(addresses[1]))
+    workspace, base = workspace_of(accumulators, marks, for_blocks), nb.uint64(rows.ctypes.data)
+    bitmaps = sets.reshape((SETS, WORDS))
+    for query in range(start, stop):
+        found[query] = NOT_HERE
+        program = codes[program_ends[kinds[query]] : program_ends[kinds[query] + 1]]
+        form, texts, entries = program[0], program[1], program[2]
+        own, size = data[ends[query] : ends[query + 1]], ends[query + 1] - ends[query]
+        text, text_ends[0] = 0, 0
+        for i in range(size):
+            if own[i] == LINE_FEED and text < texts:
+                text += 1
+                text_ends[text] = i + 1
+        if text != texts - 1:
+            continue
+        text_ends[texts] = size
+        words, distinct, known = room[:size], room[size : 3 * size], room[3 * size : 4 * size]
+        _, different, was_mapped = analyze_words(
+            own, text_ends[: texts + 1], page_of, pages, firsts, widths, maps, lowers, stop_offsets, stop_terms,
+            stop_keys, lower_case, lowered, room[4 * size :], words, text_words, distinct,
+        )  # fmt: skip
+        if is_mapped and not was_mapped:
+            continue
+        for word in range(different):
+            order[word] = word
+        find_terms(lowered, distinct[: 2 * different], order[:different], term_offsets, terms, keys, known[:different])
+        is_here, at, phrase_count, phrase_words, made = True, 0, 0, 0, 0
+        extra_offsets[0] = 0
+        for text in range(texts):
+            kind, argument = program[4 + 2 * text], program[5 + 2 * text]
+            first, many = text_words[text], text_words[text + 1] - text_words[text]
+            list_ends[text] = at
+            if kind != programs.PREFIX and (many == 0 or (many > 1 and kind in (programs.WORD, programs.FUZZY))):
+                is_here = False
+                break
+            if kind == programs.PREFIX or kind == programs.FUZZY:
+                stem = lowered[text_ends[text] : text_ends[text + 1] - (0 if text == texts - 1 else 1)]
+                chosen = nb.int64(_expand(segment, stem, kind, argument, expanded, phrases, table, spelled))
+                if at + chosen > MAX_LISTS:
+                    is_here = False
+                    break
+                for i in range(chosen):
+                    term = nb.int64(~expanded[i] & ((_1 << _TERM_BITS) - _1))
+                    lists[at], held[at] = term, frequencies[term]
+                    at += 1
+                continue
+            if kind == programs.PHRASE and many > 1:
+                if many > MAX_PHRASE or phrase_words + many > len(phrases) or len(flat_words) == 0:
+                    is_here = False
+                    break
+                phrase, missing = phrases[phrase_words : phrase_words + many], False
+                for i in range(many):
+                    term = known[words[first + i]]
+                    missing = missing or term == UNKNOWN or frequencies[term] == 0
+                    phrase[i] = nb.uint32(term)
+                if missing:
+                    continue
+                same = -1
+                for other in range(phrase_count):
+                    is_same = phrase_ends[3 * other + 1] == many and phrase_ends[3 * other + 2] == argument
+                    i = 0
+                    while is_same and i < many:
+                        is_same = phrases[phrase_ends[3 * other] + i] == phrase[i]
+                        i += 1
+                    same = other if is_same else same
+                if same < 0:
+                    same = phrase_count
+                    phrase_ends[3 * same], phrase_ends[3 * same + 1], phrase_ends[3 * same + 2] = (
+                        phrase_words, many, argument,
+                    )  # fmt: skip
+                    own_count = _find_phrase(
+                        view, Lists(extra_offsets[:1], extra_documents, extra_counts), phrase, flat, argument,
+                        frequencies, base, ring, last, workspace.block.documents, extra_documents[made:],
+                        extra_counts[made:],
+                    )  # fmt: skip
+                    if own_count < 0:
+                        is_here = False
+                        break
+                    made += own_count
+                    phrase_count, phrase_words = phrase_count + 1, phrase_words + many
+                    extra_offsets[phrase_count] = made
+                if extra_offsets[same + 1] > extra_offsets[same]:
+                    lists[at], held[at] = coded + same, extra_offsets[same + 1] - extra_offsets[same]
+                    at += 1
+                continue
+            for i in range(many):
+                term = known[words[first + i]]
+                if at == MAX_LISTS:
+                    is_here = False
+                    break
+                if term != UNKNOWN and frequencies[term] != 0:
+                    lists[at], held[at] = term, frequencies[term]
+                    at += 1
+        if not is_here:
+            continue
+        list_ends[texts] = at
+        for place in range(at):
+            is_here = is_here and held[place] < len(weights)
+        if not is_here:
+            continue
+        extra = Lists(extra_offsets[: phrase_count + 1], extra_documents[:made], extra_counts[:made])
+        number, given = 0, _Entries(places, slots, lists, held, phrases, phrase_ends)
+        for entry in range(entries):
+            text = program[4 + 2 * texts + 2 * entry]
+            for place in range(list_ends[text], list_ends[text + 1]):
+                places[number], slots[number], order[number] = place, program[5 + 2 * texts + 2 * entry], number
+                number += 1
+        _sort_entries(order[:number], given, coded)
+        number = _join_equal(order[:number], given, weights, entry_slots, entry_weights)
+        if form != programs.TREE and not counts_only:
+            missing = False
+            for text in range(texts):
+                missing = missing or list_ends[text] == list_ends[text + 1]
+            found[query] = 0
+            if number == 0 or kept == 0 or (missing and form == programs.REQUIRES_ALL):
+                continue
+            for entry in range(number):
+                entry_lists[entry] = lists[places[order[entry]]]
+            entry_offsets[0], entry_offsets[1] = 0, number
+            run_search(
+                search_all if form == programs.REQUIRES_ALL else search_any, block, addresses, norms, bounds,
+                entry_offsets, entry_lists[:number], entry_weights[:number], extra.offsets, extra.documents,
+                extra.counts, allowed, 0, 1, accumulators, marks, for_blocks, for_lists[: 2 * kept + 10 * number + 1],
+                found[query : query + 1], documents[query : query + 1, :kept], scores[query : query + 1, :kept],
+            )  # fmt: skip
+            continue
+        if counts_only and at == 1 and form == programs.REQUIRES_ANY and len(allowed) == 0:
+            found[query] = held[0]
+            continue
+        for place in range(at):
+            open_list(view, extra, lists[place], base + nb.uint64(place) * ROW_BYTES)
+        for entry in range(number):
+            entry_rows[entry] = places[order[entry]]
+        heap = for_lists[: 0 if counts_only else kept]
+        total, best = run_program(
+            view, nb.uint64(norms.ctypes.data), bounds, program[4 + 2 * texts + 2 * entries :], base,
+            list_ends[: texts + 1], entry_rows[:number], entry_slots, entry_weights, allowed, bitmaps, workspace, heap,
+            _0,
+        )  # fmt: skip
+        found[query] = total if counts_only else nb.int64(best)
+        if not counts_only:
+            write_best(heap, best, documents[query], scores[query])

@@ -1,0 +1,144 @@
+"""Queries with syntax that one kernel answers: bit for bit what the stages for many segments find."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_tadoc as tadoc
+from polars_tadoc.index.query import programs
+from polars_tadoc.index.query.shapes import shape_of
+from tests.index.query.test_query_language import cut
+from tests.query_oracle import Oracle
+from tests.query_strategies import WORDS, Typed, short_queries
+
+
+@contextmanager
+def by_stages() -> Iterator[None]:
+    """Let no query take the short way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(programs, "takes", lambda *_: False)
+        yield
+
+
+@cache
+def corpus(seed: int) -> tuple[list[list[str]], tadoc.Index, tadoc.Index]:
+    """Documents, their index, and the same with two deleted documents more."""
+    drawn = random.Random(seed)
+    words = [drawn.choices(WORDS[:-1], k=drawn.randint(0, 9)) for _ in range(6 * seed + 1)]
+    texts = [" ".join(own) for own in words]
+    made = [
+        tadoc.build_index(pl.Series("text", own, dtype=pl.String).tadoc.compress())  # type: ignore[attr-defined]
+        for own in (texts, ["abba b a", *texts, "a ab"])
+    ]
+    return words, made[0], made[1].delete([0, len(texts) + 1])
+
+
+@given(
+    seed=st.integers(0, 4),
+    asked=st.lists(short_queries, min_size=1, max_size=4),
+    mode=st.sampled_from(["or", "and"]),
+    k=st.sampled_from([1, 3, 100]),
+)
+def test_short_queries(seed: int, asked: list[Typed], mode: str, k: int) -> None:
+    words, index, changed = corpus(seed)
+    meaning, texts = Oracle(words, mode, cut), [text for text, _ in asked]
+    kept = np.arange(len(words)) % 3 > 0
+    with by_stages():
+        wanted = index.search([*texts, "a b", None], k, mode=mode)
+        filtered = index.search(texts, k, mode=mode, filter=kept)
+        wider = index.search(texts, k, mode="and_or")
+    assert index.search([*texts, "a b", None], k, mode=mode).equals(wanted)
+    assert index.search(texts, k, mode=mode, filter=kept).equals(filtered)
+    assert index.search(texts, k, mode="and_or").equals(wider)
+    for number, text in enumerate(texts):
+        assert index.search(text, k, mode="and_or")["score"].equals(wider.filter(query=number)["score"])
+    assert changed.search([*texts, "a b"], k, mode=mode).with_columns(pl.col("id") - 1).equals(wanted)
+    for number, (text, tree) in enumerate(asked):
+        shaped = shape_of(text, (), mode == "and")
+        assert shaped is not None, text
+        found, scores = index.top(text, k, mode=mode)
+        own = wanted.filter(query=number)
+        assert (found.tolist(), scores.tolist()) == (own["id"].to_list(), own["score"].to_list()), text
+        assert own.drop("query").equals(index.search(text, k, mode=mode).drop("query"))
+        size = len(meaning.scores(tree))
+        assert index.count(text, mode=mode) == changed.count(text, mode=mode) == size, text
+        assert len(found) == min(size, k)
+
+
+def test_several_windows() -> None:
+    """Documents in more than one window, frequent and rare words, with and without deleted documents."""
+    drawn = np.random.default_rng(2)
+    words = np.minimum(drawn.geometric(0.06, (70_000, 3)), 60)
+    text = pl.Series("text", [f"w{a} w{b} w{c}" for a, b, c in words.tolist()])
+    index = tadoc.build_index(text.tadoc.compress())  # type: ignore[attr-defined]
+    asked = ["w1 -w2", "+w60 w1", "(w1 OR w50) AND w55", '"w1 w2"', '"w60 w1" OR w59', "w5* -w1", "w59~1 AND w1",
+             "(w1 AND w2) OR (w3 w60)", "NOT w1", '+"w1 w1" -w3', "+w55 +w56 +w57", "w58 OR w59", '"w1 w2"~1 -w3'
+             ]  # fmt: skip
+    for own in (index, index.delete(pl.Series(range(0, 70_000, 7)))):
+        assert programs.takes(own, tadoc.index.query.search._ANY_SCORING, 10, "cpu")  # type: ignore[attr-defined]
+        found, counts = own.search(asked, 5), [own.count(query) for query in asked]
+        with by_stages():
+            assert found.equals(own.search(asked, 5))
+            assert counts == [own.count(query) for query in asked]
+
+
+def run_short(index: tadoc.Index, query: str, requires: bool = False) -> int:
+    shaped = shape_of(query, (), requires)
+    return -2 if shaped is None else int(programs.run(index, [shaped], programs._ANY_SCORING, 3, None)[0][0])
+
+
+INDEX = tadoc.build_index(
+    pl.Series("text", ["The null pointer", "a null point of order", "out of memory"] * 3).tadoc.compress(),  # type: ignore[attr-defined]
+    lowercase=True, stopwords=["the", "of"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("+null -pointer", 3),
+        ("Null* AND (order OR memory)", 3),
+        ('"NULL pointer" -memory', 3),
+        ("pionter~ zzz", 3),
+        ("+zzz null", 0),
+        ("-null zzz", 0),
+        ('"null zzz"', 0),
+        ("th* null", 3),  # stop words have no list
+        # the stages answer these
+        ("+the null", -1),
+        ("+null-pointer memory", -1),
+        ("null^2 pointer", -2),
+        ("null NEAR/2 pointer", -2),
+        ("nu?l", -2),
+        ("n*l", -2),
+        ('null "pointer', -2),
+        ("NULL AND POINTER", -2),
+        ("a:(null)", -2),
+        ("null.*", -2),
+        ("null\n-pointer", -2),
+    ],
+)
+def test_what_takes_the_short_way(query: str, found: int) -> None:
+    assert run_short(INDEX, query) == found
+    with by_stages():
+        wanted = INDEX.search([query]), INDEX.count(query)
+    assert INDEX.search([query]).equals(wanted[0])
+    assert INDEX.count(query) == wanted[1]
+
+
+def test_long_phrases_and_many_words_are_answered() -> None:
+    for query in ['+"' + "null " * 40 + '"', "+null " * 40, " ".join(f"+{word}*" for word in "abcdefghij" * 3)]:
+        how: dict[str, Any] = {"k": 4}
+        found = INDEX.search([query], **how)
+        with by_stages():
+            assert found.equals(INDEX.search([query], **how))
