@@ -74,8 +74,9 @@ def test_columns(case: Case, data: Any, mode: str, engine: str) -> None:
 
 
 WAYS = {
-    "word by word": {},
-    "by rules": {"FEW_WORDS": 0},
+    "in flat text": {},
+    "word by word": {"FLAT_SHARE": 1 << 60},
+    "by rules": {"FLAT_SHARE": 1 << 60, "FEW_WORDS": 0},
     "many threads": {"FEW_ROWS": 1},
     "not kept": {"KEPT_SHARE": 1 << 60},
 }

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.errors import QuerySyntaxError
 from polars_tadoc.index.language.parse import parse
-from polars_tadoc.index.query import expand
+from polars_tadoc.index.query import expand, segment_text
 from polars_tadoc.kernels.host.rows.spelling import find_alike, table_size
 from polars_tadoc.model.vocabulary import Vocabulary
 from tests import oracle
@@ -151,6 +151,15 @@ FOUND = {
 def test_what_is_found(query: str) -> None:
     assert sorted(INDEX.search(query)["id"].to_list()) == FOUND[query]
     assert INDEX.count(query) == len(FOUND[query])
+
+
+def test_words_near_each_other_in_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same where the terms of all words are not cached."""
+    monkeypatch.setattr(segment_text, "FLAT_SHARE", 1 << 60)
+    INDEX.texts.clear()
+    for query in [own for own in FOUND if "NEAR/" in own or '"' in own]:
+        assert sorted(INDEX.search(query)["id"].to_list()) == FOUND[query]
+    INDEX.texts.clear()
 
 
 def test_scores_count_what_matches() -> None:
