@@ -74,7 +74,7 @@ def find_one(index: Collection, query: str, request: Request, allowed: list[UInt
         shaped = programs.shape_for(index, query, fields, request.mode != "or")
         if shaped is None or shaped[1].join is None or not (shaped[1].join != ANY or all(map(str.isalnum, shaped[0]))):
             return None if shaped is None else _by_program(index, query, shaped, fields, request, allowed[0], asked)
-        words, (join, *_) = shaped
+        words, join = shaped[0], shaped[1].join
         request = request if join == BY_MODE else with_mode(request, "and" if join == ALL else "or")
         data = " ".join(words).encode()
     known = index.short_ways.get(request) or _prepared(index, request)

@@ -96,9 +96,13 @@ _rooms = _Rooms()
 
 def shape_for(index: Collection, text: str, fields: tuple[str, ...], requires: bool) -> Shaped | None:
     """Return the words of a query and its shape, if it may take the short way."""
-    if len(text) > MAX_BYTES or len(index.segments) != 1 or (index.analyzer.joins_ideographs and joins_ideographs(text)):
-        return None
-    return shape_of(text, fields, requires)
+    return shape_of(text, fields, requires) if _is_short(index, text) else None
+
+
+def _is_short(index: Collection, text: str) -> bool:
+    """Tell whether a query is short enough, and means what its words say."""
+    joins = index.analyzer.joins_ideographs and joins_ideographs(text)
+    return not joins and len(text) <= MAX_BYTES and len(text.encode()) <= MAX_BYTES
 
 
 def takes(index: Collection, scoring: Scoring, k: int, asked: str) -> bool:
@@ -184,9 +188,11 @@ def count_short(index: Collection, text: str, mode: str, allowed: list[UInt32 | 
     """Count the documents that match a query; None if it can't take the short way."""
     if not takes(index, _ANY_SCORING, 0, "cpu"):
         return None
-    shaped: Shaped | None = [text], ANY_WORDS
-    if mode != "or" or "\n" in text or len(text) > MAX_BYTES or may_have_syntax(text):
+    shaped: Shaped | None
+    if mode != "or" or "\n" in text or may_have_syntax(text):
         shaped = shape_for(index, text, fields_of(index), mode == "and")
+    else:
+        shaped = ([text], ANY_WORDS) if _is_short(index, text) else None
     if shaped is None:
         return None
     count = int(run(index, [shaped], _ANY_SCORING, 0, allowed[0], True)[0][0])

@@ -137,7 +137,13 @@ def test_what_takes_the_short_way(query: str, found: int) -> None:
 
 
 def test_long_phrases_and_many_words_are_answered() -> None:
-    for query in ['+"' + "null " * 40 + '"', "+null " * 40, " ".join(f"+{word}*" for word in "abcdefghij" * 3)]:
+    for query in [
+        '+"' + "null " * 40 + '"',
+        "+null " * 40,
+        " ".join(f"+{word}*" for word in "abcdefghij" * 3),
+        "-null " + "明" * 500,
+        "明" * 510,
+    ]:
         how: dict[str, Any] = {"k": 4}
         found = INDEX.search([query], **how)
         with by_stages():
