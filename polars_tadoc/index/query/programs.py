@@ -110,7 +110,7 @@ def takes(index: Collection, scoring: Scoring, k: int, asked: str) -> bool:
     if len(index.segments) != 1 or scoring.has_base or k > MAX_K or not index.analyzer.tokenizer.has_classes:
         return False
     (segment,) = index.segments
-    if segment.size > MAX_SEGMENT or len(segment.terms) > MAX_SEGMENT:
+    if index.fields is not None or segment.size > MAX_SEGMENT or len(segment.terms) > MAX_SEGMENT:
         return False
     return asked == "cpu" or (asked == "auto" and len(runnable("auto")) == 1)
 

@@ -71,7 +71,7 @@ class _Resolver(Resolver):
         self._requires = requires
         self.kinds: dict[int, tuple[int, int]] = {}
 
-    def resolve(self, node: Node, factor: float = 1.0, is_loose: bool = True) -> Resolved | None:
+    def resolve(self, node: Node, factor: float = 1.0, is_loose: bool = True, field: str = "") -> Resolved | None:
         if isinstance(node, And | Or | Not | Sequence):
             return super().resolve(node, factor, is_loose)
         if isinstance(node, Word):
