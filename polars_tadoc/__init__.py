@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from polars_tadoc.model.corpus import Corpus
     from polars_tadoc.model.grammar import Grammar
     from polars_tadoc.model.stop_words import stop_words
+    from polars_tadoc.namespaces import plot
     from polars_tadoc.namespaces.typed import of
     from polars_tadoc.packed.partition import PACKED_DTYPE, is_packed
     from polars_tadoc.packed.scan import scan_packed
@@ -199,6 +200,7 @@ __all__ = [
     "overlap_share",
     "overlaps",
     "parquet_info",
+    "plot",
     "positions",
     "ranked_inverted_index",
     "recompress",

@@ -29,6 +29,7 @@ _MOVED = {
     "once": "runtime.cached_property",
     "packed.question": "packed.pushdown",
     "payload": "model.payload",
+    "plot": "namespaces.plot",
     "rows.twig_filter": "analytics.twig_filter_rows",
     "text_type": "model.text_type",
     "twig.refusals": "twig.unsupported_xpath",

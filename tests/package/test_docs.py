@@ -16,7 +16,7 @@ from tests import ROOT
 from tests.package.test_surfaces import methods, surfaces
 
 DOCS = ROOT / "docs"
-MODULES = {"column", "distributed", "namespaces"}
+MODULES = {"column", "distributed", "namespaces", "plot"}
 """Public modules that the reference describes by their members."""
 CONSTANTS = {"DTYPE", "PACKED_DTYPE", "STORAGE"}
 
