@@ -69,14 +69,17 @@ def find_one(index: Collection, query: str, request: Request, allowed: list[UInt
             return None
         request = request if join == BY_MODE else with_mode(request, "and" if join == ALL else "or")
         data = query.encode()
-    elif request.syntax == "lenient" and has_marks(data) and may_have_syntax(query):
+    elif request.syntax == "lenient" and has_marks(data):
         fields = fields_of(index)
         shaped = programs.shape_for(index, query, fields, request.mode != "or")
-        if shaped is None or shaped[1].join is None or not (shaped[1].join != ANY or all(map(str.isalnum, shaped[0]))):
-            return None if shaped is None else _by_program(index, query, shaped, fields, request, allowed[0], asked)
-        words, join = shaped[0], shaped[1].join
-        request = request if join == BY_MODE else with_mode(request, "and" if join == ALL else "or")
-        data = " ".join(words).encode()
+        if shaped is None and may_have_syntax(query):
+            return None
+        if shaped is not None:
+            words, how = shaped[0], shaped[1].join
+            if how is None or (how == ANY and not all(map(str.isalnum, words))):
+                return _by_program(index, query, shaped, fields, request, allowed[0], asked)
+            request = request if how == BY_MODE else with_mode(request, "and" if how == ALL else "or")
+            data = " ".join(words).encode()
     known = index.short_ways.get(request) or _prepared(index, request)
     given, k = known
     if given is None or asked == "gpu":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -34,6 +33,7 @@ from polars_tadoc.kernels.host.rows.programs import (
 )
 from polars_tadoc.kernels.host.rows.spelling import table_size
 from polars_tadoc.kernels.postings.decode_cpu import addresses_of
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE
 from polars_tadoc.kernels.search.programs import MAX_LETTERS
 from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS
@@ -80,15 +80,16 @@ class _Rooms(threading.local):
         )
         self.others = np.empty(MAX_PHRASE * MAX_PHRASE, np.bool_), np.empty(SETS * WORDS, np.uint64)
         self.search = np.empty(BLOCK_SIZE, np.uint64), np.empty(2 * MAX_K + 10 * MAX_LISTS + 1, np.uint64)
-        self.spelled, self.extra = np.empty(0, np.int64), np.empty((2, 0), np.uint32)
+        self.spelled, self.extra = np.empty(0, np.int64), tuple(np.empty((2, 0), np.uint32))
+        self.every: tuple[Any, ...] = ()
 
     def all(self, terms: int, documents: int) -> tuple[Any, ...]:
         """Return all arrays, for a segment of some terms and documents."""
-        if len(self.spelled) < 2 * terms:
+        if len(self.spelled) < 2 * terms or len(self.extra[0]) < MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES:
             self.spelled = np.empty(2 * terms, np.int64)
-        if self.extra.shape[1] < MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES:
-            self.extra = np.empty((2, MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES), np.uint32)
-        return *self.arrays, self.spelled, *self.others, *self.extra, *self.search, *thread_rooms()
+            self.extra = tuple(np.empty((2, MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES), np.uint32))
+            self.every = (*self.arrays, self.spelled, *self.others, *self.extra, *self.search, *thread_rooms())
+        return self.every
 
 
 _rooms = _Rooms()
@@ -107,7 +108,18 @@ def _is_short(index: Collection, text: str) -> bool:
 
 def takes(index: Collection, scoring: Scoring, k: int, asked: str) -> bool:
     """Tell whether queries of an index may take the short way."""
-    if len(index.segments) != 1 or scoring.has_base or k > MAX_K or not index.analyzer.tokenizer.has_classes:
+    return k <= MAX_K and not scoring.has_base and _is_open(index, asked)
+
+
+def _is_open(index: Collection, asked: str) -> bool:
+    known: bool | None = index.short_ways.get(asked)
+    if known is None:
+        known = index.short_ways[asked] = _opens(index, asked)
+    return known
+
+
+def _opens(index: Collection, asked: str) -> bool:
+    if len(index.segments) != 1 or not index.analyzer.tokenizer.has_classes:
         return False
     (segment,) = index.segments
     if index.fields is not None or segment.size > MAX_SEGMENT or len(segment.terms) > MAX_SEGMENT:
@@ -132,37 +144,48 @@ def run(
 
     """
     (segment,) = index.segments
-    texts = [_BETWEEN.join(words).replace('"', "").encode() for words, _ in queries]
-    ends = np.array([0, *itertools.accumulate(map(len, texts))], np.int64)
-    numbers: dict[int, int] = {}
-    kinds = np.array([numbers.setdefault(id(shape), len(numbers)) for _, shape in queries], np.int64)
-    known = {id(shape): shape.program for _, shape in queries}
-    codes = list(known.values())
-    program_ends = np.array([0, *itertools.accumulate(map(len, codes))], np.int64)
-    data, k = np.frombuffer(b"".join(texts), np.uint8), 0 if counts_only else min(k, segment.size)
-    found, documents = np.empty(len(texts), np.int64), np.empty((len(texts), k), np.uint32)
-    scores = np.empty((len(texts), k), np.uint32)
+    size, k = len(queries), 0 if counts_only else min(k, segment.size)
+    found, documents, scores = np.empty(size, np.int64), np.empty((size, k), np.uint32), np.empty((size, k), np.uint32)
     flat = _NO_TEXT
     if any(shape.phrases for _, shape in queries):
         flat = flat_text(index, 0) or _NO_TEXT
-    given = _prepared(index, scoring)
+    texts = [_BETWEEN.join(words) for words, _ in queries]
+    data = "".join(texts).replace('"', "").encode()
+    cutting = index.analyzer.cutting(data.isascii())
+    if size == 1:
+        ((_, shape),) = queries
+        batch = np.array((0, len(data))), _FIRST, shape.ends, shape.program
+    else:
+        batch = _batch(texts, [shape for _, shape in queries])
     mask = _NO_MASK if allowed is None else allowed
     deleted = _NO_MASK if segment.deleted is None else segment.deleted
-    program = codes[0] if len(codes) == 1 else np.concatenate(codes)
-    cutting = index.analyzer.cutting(all(map(bytes.isascii, texts)))
+    given = (*cutting, *_prepared(index, scoring), *flat, deleted, mask)
 
     def answer(chunk: tuple[int, int]) -> None:
         answer_programs(
-            data, ends, kinds, program_ends, program, *chunk, counts_only, index.analyzer.morphism is not None,
-            *cutting, *given, *flat, deleted, mask, *_rooms.all(len(segment.terms), segment.size), found, documents,
-            scores,
+            np.frombuffer(data, np.uint8), *batch, *chunk, counts_only, index.analyzer.morphism is not None, *given,
+            *_rooms.all(len(segment.terms), segment.size), found, documents, scores,
         )  # fmt: skip
 
-    if len(texts) == 1:
+    if size == 1:
         answer((0, 1))
     else:
-        map_parallel(answer, even_chunks(len(texts), CHUNK, 4))
+        map_parallel(answer, even_chunks(size, CHUNK, 4))
     return found, documents, scores.view(np.float32)
+
+
+def _batch(texts: list[str], shapes: list[Shape]) -> tuple[Int64, Int64, Int64, Int64]:
+    """Return where each query's text begins, the number of its program, and the programs."""
+    sizes = [len(text.replace('"', "").encode()) for text in texts]
+    known = {id(shape): shape.program for shape in shapes}
+    numbers = {key: number for number, key in enumerate(known)}
+    kinds = np.array([numbers[id(shape)] for shape in shapes], np.int64)
+    return (
+        running_sum(np.array(sizes)),
+        kinds,
+        running_sum(np.array([*map(len, known.values())])),
+        np.concatenate([*known.values()]),
+    )
 
 
 def _prepared(index: Collection, scoring: Scoring) -> tuple[Any, ...]:
@@ -234,5 +257,6 @@ def find_short(
 
 _ANY_SCORING = Scoring("lucene", 1.5, 0.75, 0.5)
 _BETWEEN = chr(LINE_FEED)
+_FIRST = np.zeros(1, np.int64)
 _NO_MASK = np.zeros(0, np.uint32)
 _NO_TEXT = np.zeros(0, np.int64), np.zeros(0, np.uint32)

@@ -37,6 +37,8 @@ class Shape(NamedTuple):
     """The words that must be ASCII letters and digits for the query to have this shape."""
     phrases: int
     """Number of phrases."""
+    ends: Int64
+    """int64: 0 and the length of the program."""
 
 
 def shape_of(text: str, fields: tuple[str, ...], requires: bool) -> tuple[list[str], Shape] | None:
@@ -44,11 +46,11 @@ def shape_of(text: str, fields: tuple[str, ...], requires: bool) -> tuple[list[s
 
     With ``requires``, words side by side are all required.
     """
-    if "NEAR/" in text or "\n" in text or (fields and ":" in text) or text.isupper():
+    if "NEAR/" in text or "\n" in text or (fields and ":" in text):
         return None
     parts = _SPLIT(text)
     words = parts[1::2]
-    if not words or len(words) > MAX_WORDS:
+    if not words or len(words) > MAX_WORDS or (text.isupper() and any(map(str.isupper, words))):
         return None
     kinds = tuple([word[0] == '"' for word in words]) if '"' in text else ()
     shape = _shape(tuple(parts[::2]), kinds, requires)
@@ -110,7 +112,8 @@ def _shape(between: tuple[str, ...], kinds: tuple[bool, ...], requires: bool) ->
     except _OtherShapeError:
         return None
     bare = [number for number, (kind, _) in enumerate(own) if kind in (programs.PREFIX, programs.FUZZY)]
-    return Shape(_join(tree), program, tuple(bare), sum(kind == programs.PHRASE for kind, _ in own))
+    phrases = sum(kind == programs.PHRASE for kind, _ in own)
+    return Shape(_join(tree), program, tuple(bare), phrases, np.array([0, len(program)]))
 
 
 def _join(tree: Node) -> int | None:
@@ -215,5 +218,6 @@ class _Compiler:
                 del self._code[code:]
 
 
-ANY_WORDS: Final = Shape(None, _Compiler([(programs.ANY_WORD, 0)]).program(Leaf(0, 1.0)), (), 0)
+_any_word = _Compiler([(programs.ANY_WORD, 0)]).program(Leaf(0, 1.0))
+ANY_WORDS: Final = Shape(None, _any_word, (), 0, np.array([0, len(_any_word)]))
 """The shape of a text that is one query of words, of which any may be found."""

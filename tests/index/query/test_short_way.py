@@ -111,6 +111,7 @@ INDEX = tadoc.build_index(
         ('"NULL pointer" -memory', 3),
         ("pionter~ zzz", 3),
         ("+zzz null", 0),
+        ("1 AND 2", 0),
         ("-null zzz", 0),
         ('"null zzz"', 0),
         ("th* null", 3),  # stop words have no list
