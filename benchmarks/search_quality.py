@@ -1,8 +1,11 @@
-"""How good rankings are by relevance judgements, ours beside bm25s': nDCG@10 and MAP on three small collections.
+"""How good rankings are by relevance judgements, beside bm25s and tantivy: nDCG@10 and MAP on three small collections.
 
-Both get the same words: runs of word characters, lower-cased; no stop words, no stemming. Documents without any word
-of a query are not ranked, and equal scores stand in the order of documents, in both. nDCG takes grades of relevance as
-gains; MAP is over the whole ranking, of queries that have a relevant document.
+All get the same words: runs of word characters, lower-cased; first without stop words and stemming, then with
+``analyzer="english"``: the same stop words and stems (Snowball), bm25s by PyStemmer, tantivy by its own stemmer, whose
+"english" is of an older Snowball. Documents without any word of a query are not ranked, and equal scores are in the
+order of documents, in ours and in bm25s. nDCG takes grades of relevance as gains; MAP is over the whole ranking, of
+queries that have a relevant document. tantivy has one scoring (BM25 with k1 1.2 and b 0.75), which the last rows of the
+second table give ours, too; it counts a word that a query repeats once, and rounds lengths of documents to one byte.
 
     python -m benchmarks.search_quality
 """
@@ -14,7 +17,10 @@ import argparse
 import bm25s
 import numpy as np
 import polars as pl
+import Stemmer
+import tantivy
 
+import polars_tadoc as tadoc
 from benchmarks.corpora import SHARED, machine
 from polars_tadoc.scoring.bm25 import IDFS
 
@@ -24,27 +30,52 @@ Rankings = list[list[int]]
 Judgements = list[dict[int, int]]
 
 
-def words(text: pl.Series) -> list[list[str]]:
-    return text.str.to_lowercase().str.extract_all(r"\w+").to_list()
+def words(text: pl.Series, analyzer: str | None) -> list[list[str]]:
+    plain = text.str.to_lowercase().str.extract_all(r"\w+").to_list()
+    if analyzer is None:
+        return plain
+    stop, stemmer = frozenset(tadoc.stop_words(analyzer)), Stemmer.Stemmer(analyzer)
+    return [stemmer.stemWords([word for word in own if word not in stop]) for own in plain]
 
 
-def ours(text: pl.Series, queries: pl.Series, scoring: str) -> Rankings:
-    index = text.tadoc.compress().tadoc.build_index(lowercase=True)
-    found = index.search(queries, len(text), scoring=scoring)
+def ours(text: pl.Series, queries: pl.Series, scoring: str, analyzer: str | None = None, k1: float = 1.5) -> Rankings:
+    index = text.tadoc.compress().tadoc.build_index(analyzer=analyzer)
+    found = index.search(queries, len(text), scoring=scoring, k1=k1, syntax="plain")
     lists = dict(found.group_by("query").agg("id").iter_rows())
     return [lists.get(number, []) for number in range(len(queries))]
 
 
-def theirs(text: pl.Series, queries: pl.Series, scoring: str) -> Rankings:
-    documents = words(text)
+def theirs(text: pl.Series, queries: pl.Series, scoring: str, analyzer: str | None = None) -> Rankings:
+    documents = words(text, analyzer)
     index = bm25s.BM25(method=scoring)
     index.index(documents, show_progress=False)
     holding = [frozenset(own) for own in documents]
     rankings = []
-    for query in words(queries):
+    for query in words(queries, analyzer):
         scores = index.get_scores(query)
         order = np.lexsort((np.arange(len(scores)), -scores))
         rankings.append([document for document in order.tolist() if not holding[document].isdisjoint(query)])
+    return rankings
+
+
+def of_tantivy(text: pl.Series, queries: pl.Series, analyzer: str) -> Rankings:
+    schema = tantivy.SchemaBuilder()
+    schema.add_unsigned_field("number", stored=True)
+    schema.add_text_field("text", tokenizer_name="own")
+    index = tantivy.Index(schema.build())
+    steps = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.regex(r"\w+")).filter(tantivy.Filter.lowercase())
+    steps = steps.filter(tantivy.Filter.custom_stopword(tadoc.stop_words(analyzer)))
+    index.register_tokenizer("own", steps.filter(tantivy.Filter.stemmer(analyzer)).build())
+    writer = index.writer(num_threads=1)
+    for number, own in enumerate(text.to_list()):
+        writer.add_document(tantivy.Document(number=number, text=own))
+    writer.commit()
+    index.reload()
+    searcher, rankings = index.searcher(), []
+    for own in queries.str.to_lowercase().str.extract_all(r"\w+").to_list():
+        query, _ = index.parse_query_lenient(" ".join(own), ["text"])
+        hits = searcher.search(query, len(text)).hits
+        rankings.append([searcher.doc(address)["number"][0] for _, address in hits])
     return rankings
 
 
@@ -78,7 +109,7 @@ def mean_average_precision(rankings: Rankings, judged: Judgements) -> float:
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     print(machine())
-    print(f"{'collection':12} {'scoring':10} {'nDCG@10':>8} {'bm25s':>8} {'MAP':>8} {'bm25s':>8}  equal")
+    print(f"{'collection':12} {'scoring':10} {'words':8} {'nDCG@10':>8} {'peer':>8} {'MAP':>8} {'peer':>8}  equal")
     for name in COLLECTIONS:
         documents, queries, relevant = (
             pl.read_parquet(SHARED / f"ir_{name}_{part}.parquet") for part in ("docs", "queries", "qrels")
@@ -93,11 +124,18 @@ def main() -> None:
         judged = [graded.get(query, {}) for query in queries["query_id"]]
         text = queries["text"].str.replace_all('"', " ")  # bm25s has no phrases
         assert documents["doc_id"].to_list() == list(range(len(documents)))
-        for scoring in [name for name in IDFS if name != "wakatsuki"]:  # which bm25s has not
-            both = [rank(documents["text"], text, scoring) for rank in (ours, theirs)]
-            values = [measure(own, judged) for measure in (ndcg, mean_average_precision) for own in both]
+
+        def show(kind: str, both: list[Rankings]) -> None:
+            values = [measure(own, judged) for measure in (ndcg, mean_average_precision) for own in both]  # noqa: B023
             same = np.mean([one[:10] == other[:10] for one, other in zip(*both, strict=True)])
-            print(f"{name:12} {scoring:10}", *(f"{value:8.4f}" for value in values), f" {same:.1%} of top tens")
+            print(f"{name:12} {kind:19}", *(f"{value:8.4f}" for value in values), f" {same:.1%} of top tens")  # noqa: B023
+
+        for analyzer in (None, "english"):
+            for scoring in [own for own in IDFS if own != "wakatsuki"]:  # which bm25s has not
+                both = [rank(documents["text"], text, scoring, analyzer) for rank in (ours, theirs)]
+                show(f"{scoring:10} {analyzer or 'plain'}", both)
+        both = [ours(documents["text"], text, "lucene", "english", 1.2), of_tantivy(documents["text"], text, "english")]
+        show("tantivy    english", both)
 
 
 if __name__ == "__main__":
