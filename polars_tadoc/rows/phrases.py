@@ -19,6 +19,7 @@ from polars_tadoc.model.column import scatter_to_rows
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import Morphism, MorphismOptions, encode, naming_normalize
 from polars_tadoc.rows.matching import Target
+from polars_tadoc.rows.phrase_by_row import count_phrase_by_row
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
@@ -37,7 +38,7 @@ class PhraseOptions(MorphismOptions, TokenizerOption, total=False):
 
 
 @documented_by(token_count)
-def count_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Series:
+def count_phrase(column: pl.Series, phrase: str | pl.Series, **options: Unpack[PhraseOptions]) -> pl.Series:
     """Count how often each row contains a phrase, without decompressing it.
 
     The phrase is cut into words like the column's text; separators between the words do not matter. Occurrences may
@@ -48,7 +49,8 @@ def count_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOptions
     Parameters
     ----------
     phrase
-        Adjacent words.
+        Adjacent words; or a String series with a phrase for each row, or an expression in an expression. A row's own
+        phrase may be null, which gives null, or have no word, which gives 0; the row is read word by word.
     normalize
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
         word, and the words on either side become adjacent. Applied to the words of text and phrase.
@@ -62,11 +64,11 @@ def count_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOptions
     InvalidGrammarError
         A payload or a row is damaged, or this release lacks its tokenizer.
     TypeError
-        ``phrase`` is not a string, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not a
-        list of strings.
+        ``phrase`` is neither a string nor a String series, ``normalize`` not an expression, ``lowercase`` not a bool or
+        ``stopwords`` not a list of strings.
     ValueError
-        The phrase has no word by the column's tokenizer, or ``normalize`` reads columns or does not give one String or
-        null per word.
+        The phrase has no word by the column's tokenizer, there are not as many phrases as rows, or ``normalize`` reads
+        columns or does not give one String or null per word.
 
     Examples
     --------
@@ -75,15 +77,24 @@ def count_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOptions
     >>> column = pl.Series("text", ["to be, or not to be", "be", None]).tadoc.compress()
     >>> tadoc.count_phrase(column, "to be").to_list()
     [2, 0, None]
+    >>> tadoc.count_phrase(column, pl.Series(["be", "to be", "be"])).to_list()
+    [2, 0, None]
 
     """
     column = require_text(column, "count_phrase")  # before the arguments, which the caller may have swapped
+    if isinstance(phrase, pl.Series):
+        return count_phrase_by_row(column, phrase, Morphism.of(options), tokenizer_of(options))
     return PhraseRequest.of_phrase("count_phrase", phrase, options).run(column)
 
 
 @documented_by(count_phrase)
 def contains_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Series:
     """Tell which rows contain a phrase, with the rules of :func:`count_phrase`.
+
+    Parameters
+    ----------
+    phrase
+        Adjacent words.
 
     Returns
     -------

@@ -63,7 +63,7 @@ def find_one(index: Collection, query: str, request: Request, allowed: list[UInt
         return None
     if not 0 < len(data) <= MAX_BYTES or request.syntax == "strict":
         return None
-    if index.analyzer.joins_ideographs and joins_ideographs(query):
+    if not query.isascii() and index.analyzer.joins_ideographs and joins_ideographs(query):
         query, join, tree = read_one(query, fields_of(index), request.syntax, True)
         if tree is not None:
             return None

@@ -25,6 +25,7 @@ from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import images_with_parts
 from polars_tadoc.rows.matching import Target, forget_links
+from polars_tadoc.rows.phrase_by_row import borders as borders_of
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
@@ -75,7 +76,7 @@ class _Part:
             return self._match(rows, phrase)
         rules, corpus = load_rules(self.corpus.grammar), self.corpus
         given = rules.terminals, rules.rule_offsets, rules.symbols, len(rules.level_offsets), self.terms
-        borders = _borders(phrase.tolist())
+        borders = borders_of(phrase.tolist())
         masks = self._masks(phrase) if by_parts else _NO_MASKS
 
         def count(chunk: tuple[int, int]) -> None:
@@ -272,17 +273,4 @@ def _pairs(corpus: Corpus, segment: Segment, analyzer: Analyzer) -> tuple[Int64,
 
 
 _NO_MASKS: UInt64 = np.zeros(0, np.uint64)
-
-
-def _borders(phrase: list[int]) -> Int64:
-    """Return the border table of a phrase: by prefix, the length of its longest proper prefix that is a suffix."""
-    borders = [0, 0]
-    for place in range(1, len(phrase)):
-        length = borders[place]
-        while length and phrase[length] != phrase[place]:
-            length = borders[length]
-        borders.append(length + 1 if phrase[length] == phrase[place] else 0)
-    return np.array(borders, np.int64)
-
-
 _NO_DOCUMENTS = np.zeros(0, np.int64)

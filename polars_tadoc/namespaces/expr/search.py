@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Unpack
 
 import polars as pl
@@ -103,7 +104,7 @@ class ExprSearch(ExprBase):
         return self._find(PatternRequest.of("extract_all", pattern, False, True))
 
     @documented_by(count_phrase)
-    def count_phrase(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Expr:
+    def count_phrase(self, phrase: str | pl.Expr, **options: Unpack[PhraseOptions]) -> pl.Expr:
         """Count how often each row contains a phrase: row-wise, null for null rows.
 
         Returns
@@ -118,8 +119,14 @@ class ExprSearch(ExprBase):
         >>> df = pl.DataFrame({"text": ["to be, or not to be", "be", None]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.count_phrase("to be")).to_series().to_list()
         [2, 0, None]
+        >>> df = df.with_columns(phrase=pl.Series(["be", "to be", "be"]))
+        >>> df.select(pl.col("text").tadoc.count_phrase(pl.col("phrase"))).to_series().to_list()
+        [2, 0, None]
 
         """
+        if isinstance(phrase, pl.Expr):
+            PhraseRequest.of_phrase("count_phrase", "a", options)  # wrong options raise here
+            return elementwise(partial(count_phrase, **options), pl.UInt64, self._expr, phrase)
         return self._find(PhraseRequest.of_phrase("count_phrase", phrase, options))
 
     @documented_by(contains_phrase)

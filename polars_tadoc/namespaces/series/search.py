@@ -82,7 +82,7 @@ class SeriesSearch(SeriesBase):
         return extract_all(self._series, pattern)
 
     @documented_by(count_phrase)
-    def count_phrase(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Series:
+    def count_phrase(self, phrase: str | pl.Series, **options: Unpack[PhraseOptions]) -> pl.Series:
         """Count how often each row contains a phrase; result as for :func:`polars_tadoc.count_phrase`.
 
         Examples
