@@ -18,8 +18,14 @@ from polars_tadoc.rows.matching import Links, Target
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 
-MAX_WORDS = 60
-"""Words of a literal that must follow each other in a row; any further ones only matter where it is read."""
+RARE = 64
+"""A word in fewer rules than this is looked for alone."""
+
+FREQUENT = 2000
+"""A single word in more rules than this is no help."""
+
+MAX_ALIKE = 64
+"""Maximum words of which one must be at a place; with more, the place is not looked at first."""
 
 MAX_PHRASES = 64
 """Maximum sequences of classes of words; with more, rows are only searched for the rarest word."""
@@ -65,15 +71,17 @@ class LiteralWords:
         """Whether the text lacks a word."""
         return any(len(own) == 0 for own in self.places)
 
-    def rarest(self, links: Links) -> int:
-        """Return the place whose words are in the fewest rules."""
+    def rarest(self, links: Links) -> tuple[int, int]:
+        """Return the place whose words are in the fewest rules, and the number of those rules."""
         offsets = links.owners.offsets
-        return int(np.argmin([int((offsets[own + 1] - offsets[own]).sum()) for own in self.places]))
+        rules = [int((offsets[own + 1] - offsets[own]).sum()) for own in self.places]
+        place = int(np.argmin(rules))
+        return place, rules[place]
 
-    def rows(self, corpus: Corpus) -> UInt64 | None:
-        """Tell by document whether the words follow each other, whatever separates them; None if unknown."""
-        places = self.places[:MAX_WORDS]
-        if len(places) == 1:
+    def rows(self, corpus: Corpus, place: int) -> UInt64 | None:
+        """Tell by document whether words around a place follow each other, whatever separates them; None if unknown."""
+        places = [own for own in self.places[max(0, place - 1) : place + 2] if len(own) <= MAX_ALIKE]
+        if len(places) < 2 or len(self.places[place]) > MAX_ALIKE:  # what is left must be adjacent
             return None
         terminals, where = np.unique(np.concatenate(places), return_inverse=True)
         masks = np.zeros(len(terminals), np.uint64)

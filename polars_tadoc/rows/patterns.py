@@ -25,7 +25,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.rows.matching import Links
-from polars_tadoc.rows.pattern_anchor import LiteralWords
+from polars_tadoc.rows.pattern_anchor import FREQUENT, RARE, LiteralWords
 from polars_tadoc.rows.pattern_automaton import PatternAutomaton, literal_automaton, regex_automaton
 from polars_tadoc.rows.pattern_sequences import NO_SEQUENCES, WordSequences
 from polars_tadoc.runtime.arguments import require_bool
@@ -451,7 +451,9 @@ class Search:
         corpus = self._corpus
         words = None if self._own.literal is None else LiteralWords.of(self._own.literal, corpus.grammar)
         if words is not None:
-            return self._match_around(words), None
+            counts = self._match_around(words)
+            if counts is not None:
+                return counts, None
         loud = self._test_gaps()
         flags = self._flag(loud)
         counts = np.zeros(corpus.document_count, np.uint64)
@@ -469,7 +471,7 @@ class Search:
         slots, most = TABLE, TRIED
         while slots < 16 * corpus.grammar.level_count:
             slots *= 2
-        waiting = int(np.bitwise_count(pending).sum())
+        waiting = pending.copy()
         keys, values = np.zeros(slots, np.uint64), np.empty(slots, np.uint64)
         while slots <= MAX_TABLE:
             code, row = kernels.match_rows(
@@ -497,7 +499,7 @@ class Search:
                 new_keys, new_values = np.zeros(slots, np.uint64), np.empty(slots, np.uint64)
                 kernels.move_table(keys, values, new_keys, new_values)
                 keys, values = new_keys, new_values
-            elif self._is_costly(waiting, int(np.bitwise_count(pending).sum())):
+            elif self._is_costly(waiting, pending):
                 break
             else:
                 most = 1 << 62
@@ -505,11 +507,13 @@ class Search:
         bits = np.unpackbits(pending.view(np.uint8), bitorder="little")[: corpus.document_count]
         return counts, np.flatnonzero(bits)
 
-    def _is_costly(self, waiting: int, left: int) -> bool:
+    def _is_costly(self, waiting: UInt64, left: UInt64) -> bool:
         """Whether decompressing the documents left is faster, by the steps that those before have taken."""
         corpus = self._corpus
-        size = int(corpus.grammar.led_bytes[corpus.roots].sum()) * left // corpus.document_count
-        return TRIED * left // max(1, waiting - left) * BYTES_A_STEP > size
+        before = np.concatenate([[0], np.cumsum(corpus.grammar.led_bytes[corpus.roots])])
+        sizes = np.diff(before[corpus.root_offsets])
+        done = np.unpackbits((waiting & ~left).view(np.uint8), bitorder="little")[: corpus.document_count]
+        return bool(sizes[done != 0].sum() < TRIED * BYTES_A_STEP)
 
     def _drop_rows(self, flags: UInt8, loud: UInt8, pending: UInt64) -> None:
         """Clear the bits of documents whose words match nothing whatever separates them, if that pays."""
@@ -529,17 +533,19 @@ class Search:
             sequences.drop(corpus, self._text, flags, pending)
             self._known.after_gap[:] &= sequences.after_gap
 
-    def _match_around(self, words: LiteralWords) -> UInt64:
-        """Return the matches by document, of a literal with these words."""
+    def _match_around(self, words: LiteralWords) -> UInt64 | None:
+        """Return the matches by document, of a literal with these words; None if they are too frequent."""
         corpus, grammar = self._corpus, self._corpus.grammar
         counts = np.zeros(corpus.document_count, np.uint64)
         if words.is_nowhere:
             return counts
-        candidates = words.rows(corpus)
+        links = Links.of(load_rules(grammar), corpus.cache_key)
+        place, rules = words.rarest(links)
+        candidates = words.rows(corpus, place) if rules >= RARE else None
+        if candidates is None and rules > FREQUENT:
+            return None
         if candidates is not None and not candidates.any():
             return counts
-        links = Links.of(load_rules(grammar), corpus.cache_key)
-        place = words.rarest(links)
         flags = np.zeros(grammar.vocabulary_size + grammar.rule_count, np.uint8)
         flags[words.places[place]] = kernels.INSIDE
         flag_owners(self._text, links.owners, words.places[place], flags)

@@ -50,9 +50,11 @@ def test_literals(rows: list[str | None], tokenizer: str, data: Any) -> None:
     for _ in range(4):
         start = data.draw(st.integers(0, max(0, len(own) - 1)))
         literals.append(own[start : start + data.draw(st.integers(0, 12))])
-    for literal in literals:
-        for call in CALLS:
-            check(text, column, call, literal, literal=True)
+    rare, frequent = data.draw(st.sampled_from([(0, 0), (0, 1 << 40), (1 << 40, 1 << 40)]))
+    with patch.multiple(patterns, RARE=rare, FREQUENT=frequent):  # all ways of looking for words
+        for literal in literals:
+            for call in CALLS:
+                check(text, column, call, literal, literal=True)
 
 
 SETS = [

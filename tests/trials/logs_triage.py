@@ -41,6 +41,19 @@ def run(folder: Path, size: str) -> None:
         assert [(day, int(hit)) for day, hit in by_day.rows()] == [(day, int(hit)) for day, hit in answered]
     assert text.height == lines.height
 
+    # request ids and paths: parts of words and several words, with what separates them
+    ids = r"\b[0-9a-f]{6,}\b|id[=:] ?\d+"
+    text_of = pl.col("text").tadoc  # type: ignore[attr-defined]
+    found = lf.filter(text_of.contains(ids)).select("line", ids=text_of.extract_all(ids)).collect()
+    matching = lines.filter(pl.col("text").str.contains(ids))
+    assert found["ids"].to_list() == matching["text"].str.extract_all(ids).to_list()
+    assert found.height
+    path = lines["text"].str.extract(r"(\S*/\S+/\S*)").drop_nulls()[0]
+    with_path = lf.filter(text_of.contains(path, literal=True)).select("line", at=text_of.find(path, literal=True))
+    wanted_lines = lines.filter(pl.col("text").str.contains(path, literal=True))
+    assert with_path.collect()["at"].to_list() == wanted_lines["text"].str.find(path, literal=True).to_list()
+    assert lf.select(text_of.count_matches(path, literal=True).sum()).collect().item() >= wanted_lines.height
+
     last = lines["day"].max()
     today = dict(lf.filter(pl.col("day") == last).tadoc.word_count("text").collect().rows())
     before = dict(lf.filter(pl.col("day") < last).tadoc.word_count("text").collect().rows())
