@@ -81,7 +81,7 @@ class LiteralWords:
     def rows(self, corpus: Corpus, place: int) -> UInt64 | None:
         """Tell by document whether words around a place follow each other, whatever separates them; None if unknown."""
         places = [own for own in self.places[max(0, place - 1) : place + 2] if len(own) <= MAX_ALIKE]
-        if len(places) < 2 or len(self.places[place]) > MAX_ALIKE:  # what is left must be adjacent
+        if len(places) < 2 or len(self.places[place]) > MAX_ALIKE:  # the places that remain must be adjacent
             return None
         terminals, where = np.unique(np.concatenate(places), return_inverse=True)
         masks = np.zeros(len(terminals), np.uint64)
