@@ -21,10 +21,15 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import Morphism, naming_normalize
 from polars_tadoc.rows.token_count import document_words
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
+from polars_tadoc.runtime.free_memory import trim_heap
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.runtime.plain_name import plain
+from polars_tadoc.runtime.scratch import drop_scratch
 from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, naming_rows, require_text
 from polars_tadoc.traversal.text_source import prepare_text
+
+MANY_WORDS = 1 << 22
+"""Above it, work space of cutting text is not kept: it would be a tenth of what a call holds."""
 
 MOST_WORDS = (1 << 32) - 2
 """Maximum number of words and rows of a call: their places are numbered in 32 bits."""
@@ -124,15 +129,25 @@ def _of_text(text: pl.Series, call: str, tokenizer: Tokenizer) -> LaidWords:
     counts = np.zeros(len(text), np.int64)
     counts[source.rows] = np.diff(source.root_offsets)
     starts = starts_of(counts, call)
-    words, offsets = np.empty(starts[-1], np.uint32), running_sum(counts)
-    image = np.arange(len(source.words), dtype=np.uint32)
+    vocabulary = source.words
+    words = _with_separators(running_sum(counts), source.roots, starts, len(vocabulary))
+    del source
+    if len(words) > MANY_WORDS:
+        drop_scratch()  # tables of the tokenizer; what follows takes the most memory
+        trim_heap()
+    return LaidWords(vocabulary, starts, words, valid, (tokenizer.name,))
+
+
+def _with_separators(offsets: Int64, ids: UInt32, starts: Int64, distinct: int) -> UInt32:
+    """Copy documents, given where they start in ``ids`` and in the result."""
+    words, image = np.empty(starts[-1], np.uint32), np.arange(distinct, dtype=np.uint32)
 
     def copy(rows: tuple[int, int]) -> None:
         first, stop = rows
-        kernels.copy_words(offsets[first : stop + 1], source.roots, image, starts[first : stop + 1], words)
+        kernels.copy_words(offsets[first : stop + 1], ids, image, starts[first : stop + 1], words)
 
     map_parallel(copy, weighted_chunks(starts))
-    return LaidWords(source.words, starts, words, valid, (tokenizer.name,))
+    return words
 
 
 def _of_corpora(corpora: list[Corpus], rows: int, call: str) -> LaidWords:

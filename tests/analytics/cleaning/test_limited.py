@@ -168,7 +168,12 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     count = len(finished)
     assert scan.tadoc.repeats("text", length=9, **asked).collect().equals(expected)
     assert len(finished) == count
-    left = scan.tadoc.drop_repeats("text", length=9, memory_limit=200_000, checkpoint=tmp_path / "other").collect()
+    finished.clear()
+    drop: dict[str, Any] = {"length": 9, "memory_limit": 200_000, "checkpoint": tmp_path / "other"}
+    with pytest.raises(MemoryError, match="killed"):
+        scan.tadoc.drop_repeats("text", **drop).collect()
+    left = scan.tadoc.drop_repeats("text", **drop).collect()
+    assert finished[0] == 0 < finished[1] < finished[3]
     assert texts(left).equals(texts(scan.tadoc.drop_repeats("text", length=9).collect()))
     with pytest.raises(ValueError, match="length was 9 and is 8"):
         scan.tadoc.repeats("text", length=8, **asked).collect()
