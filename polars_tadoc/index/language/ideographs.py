@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from functools import cache
 
-from polars_tadoc.index.language.tree import And, Boost, Node, Not, Or, Phrase, Sequence, Word
+from polars_tadoc.index.language.tree import And, Boost, Field, Node, Not, Or, Phrase, Sequence, Word
 from polars_tadoc.kernels.tokenize.unicode_ranges import MARK, SINGLE
 
 
@@ -31,6 +31,9 @@ def ideographs_joined(node: Node, is_loose: bool = True) -> Node:
     """
     if isinstance(node, Word):
         return _split(node, is_loose)
+    if isinstance(node, Field):  # a value of the metadata stays whole
+        inner = ideographs_joined(node.node, is_loose)
+        return replace(node, node=inner) if isinstance(inner, Phrase) else node
     if isinstance(node, Boost):
         return replace(node, node=ideographs_joined(node.node, is_loose))
     if isinstance(node, Not):

@@ -69,6 +69,9 @@ def load_index(
     ------
     FileNotFoundError
         The folder does not exist.
+    ModuleNotFoundError
+        The index was built with the analyzer of a language, and PyStemmer is not installed. (Another version of it than
+        the index's only warns.)
     InvalidIndexError
         It is not a saved index, has a format version that this release does not read, or a file is missing or damaged.
         A file modified in place later, or text that is damaged despite a correct checksum, raises the same error when

@@ -141,6 +141,10 @@ def test_adjacent_ideographs_are_a_phrase() -> None:
     assert [index.count(query) for query in ("+明月 光", "NOT 明月", "x明月 AND 光")] == [2, 3, 0]
     assert index.snippets(index.search("明月 光", 1), "明月 光")["snippet"].to_list() == ["床前**明月****光** A１"]
     assert tadoc.build_index(pl.Series(texts)).search("明月").height == 4  # without: any of them
+    df = pl.DataFrame({"text": texts, "kind": texts})
+    fields = df.rename({"kind": "title"}).tadoc.build_index({"title": 2, "text": 1}, analyzer="cjk")
+    assert (fields.count("title:明月"), fields.search("明月")["id"].sort().to_list()) == (2, [0, 2])
+    assert df.tadoc.build_index("text", analyzer="cjk", metadata=["kind"]).count("kind:明月照大江") == 1
     with pytest.raises(ValueError, match="omit store=False"):
         tadoc.build_index(pl.Series(texts), analyzer="cjk", store=False)
 

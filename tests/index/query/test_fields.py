@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,9 @@ def test_queries_and_snippets(tmp_path: Path) -> None:
     queries = ["title:disk", '"disk errors"', "disk link"]
     assert loaded.search(queries).equals(index.search(queries))
     assert loaded.delete(0).compact().search(queries).equals(index.delete(0).search(queries))
+    assert pickle.loads(pickle.dumps(index)).search(queries).equals(index.search(queries))
+    with index.serve(k=3) as server:
+        assert server.submit("title:disk").result()["id"].to_list() == index.search("title:disk", 3)["id"].to_list()
     header = json.loads((tmp_path / "index" / HEADER).read_text())
     assert header.pop("crc32")
     header["fields"] = [{"name": "title", "weight": "2"}]
