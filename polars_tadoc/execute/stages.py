@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Generic
 
@@ -11,13 +11,22 @@ import polars as pl
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.engine.progress import bar_of
-from polars_tadoc.errors import LimitExceededError
+from polars_tadoc.errors import DeviceMemoryError, LimitExceededError
 from polars_tadoc.execute.aggregation import Aggregation, Part
 from polars_tadoc.execute.joined_grammars import joined
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import naming_normalize
-from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, WORDS, corpora_of, naming_rows, require_text, text_corpora
+from polars_tadoc.traversal.text_corpus import (
+    BYTES_A_WORD,
+    WORDS,
+    corpora_of,
+    cut_on_cpu,
+    naming_rows,
+    require_text,
+    text_corpora,
+)
+from polars_tadoc.traversal.text_source import TextSource, prepare_text
 
 
 class Stages(Generic[Part]):
@@ -71,7 +80,7 @@ class Stages(Generic[Part]):
         part = self._text_part(self.limited, column, tokenizer, 0)
         if part is not None:
             return part
-        blocks = text_corpora(column, tokenizer)
+        blocks = text_corpora(column, tokenizer, cut=self._cutting(self.limited, column))
         first, second = next(blocks, None), next(blocks, None)
         if first is None or second is None:
             return self.all_of([] if first is None else [first])
@@ -90,6 +99,21 @@ class Stages(Generic[Part]):
         with naming_rows(text, first):
             engine = aggregation.choose_engine(int(text.estimated_size()) // BYTES_A_WORD)
             return aggregation.text_part(text, tokenizer, engine)
+
+    def _cutting(self, aggregation: Aggregation[Part], text: pl.Series) -> Callable[[pl.Series, Tokenizer], TextSource]:
+        """Return what cuts blocks of a String column into words: the engine that counts them, if memory suffices."""
+        engine = aggregation.choose_engine(int(text.estimated_size()) // BYTES_A_WORD)
+
+        def cut(block: pl.Series, tokenizer: Tokenizer) -> TextSource:
+            try:
+                with engine.guarded("cutting text into words"):
+                    return prepare_text(block, tokenizer, engine)
+            except DeviceMemoryError as error:
+                self.batches.leave_to_cpu("cutting text into words", error)
+            engine.release()  # not inside the handler: the traceback holds the arrays that filled the device
+            return cut_on_cpu(block, tokenizer)
+
+        return cut
 
     def all_of(self, corpora: Sequence[Corpus]) -> Part:
         """Count in corpora in memory, all on one engine; raises as :meth:`all`."""
@@ -122,7 +146,7 @@ class Stages(Generic[Part]):
             if part is not None:
                 yield part
                 return
-            for corpus in text_corpora(documents, tokenizer, first):
+            for corpus in text_corpora(documents, tokenizer, first, cut=self._cutting(self.every, documents)):
                 yield from self.find(corpus)
             return
         require_countable([documents], self.every.pairs_per_word)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ from polars_tadoc.model.corpus import TEXT, Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.kept_columns import split_and_keep
 from polars_tadoc.model.payload import short_name
-from polars_tadoc.traversal.text_source import prepare_text
+from polars_tadoc.traversal.text_source import TextSource, prepare_text
 
 BLOCK_BYTES = 1 << 28
 """Text is cut into words and numbered in blocks of this size."""
@@ -113,7 +113,18 @@ def naming_rows(text: pl.Series, first: int) -> Iterator[None]:
         raise
 
 
-def text_corpora(text: pl.Series, tokenizer: Tokenizer, first: int = 0, most: int = BLOCK_BYTES) -> Iterator[Corpus]:
+def cut_on_cpu(text: pl.Series, tokenizer: Tokenizer) -> TextSource:
+    """Cut a block of text and number its words."""
+    return prepare_text(text, tokenizer, CPU)
+
+
+def text_corpora(
+    text: pl.Series,
+    tokenizer: Tokenizer,
+    first: int = 0,
+    most: int = BLOCK_BYTES,
+    cut: Callable[[pl.Series, Tokenizer], TextSource] = cut_on_cpu,
+) -> Iterator[Corpus]:
     """Cut plain text into words block by block, in a fraction of the time of compressing.
 
     Parameters
@@ -126,6 +137,8 @@ def text_corpora(text: pl.Series, tokenizer: Tokenizer, first: int = 0, most: in
         Number of its first row.
     most
         Maximum bytes of a block, except for blocks of one longer row.
+    cut
+        Cuts a block, on any engine.
 
     Raises
     ------
@@ -144,12 +157,12 @@ def text_corpora(text: pl.Series, tokenizer: Tokenizer, first: int = 0, most: in
     sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
     for start, stop in cut_blocks(sizes, max(1, len(sizes)), most):
         with naming_rows(text, first):
-            corpus = _corpus(text[start:stop], tokenizer)
+            corpus = _corpus(cut(text[start:stop], tokenizer), tokenizer)
         yield replace(corpus, rows=corpus.rows + (first + start))
 
 
-def _corpus(text: pl.Series, tokenizer: Tokenizer) -> Corpus:
-    source = prepare_text(text, tokenizer, CPU)
+def _corpus(source: TextSource, tokenizer: Tokenizer) -> Corpus:
+    to_host = source.engine.kernels.to_host
     grammar = Grammar(
         vocabulary=source.words.strings,
         rule_offsets=np.zeros(1, np.uint32),
@@ -161,4 +174,4 @@ def _corpus(text: pl.Series, tokenizer: Tokenizer) -> Corpus:
     )
     gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(source.rows))
     key = f"{TEXT}{secrets.token_hex(16)}"  # unique
-    return Corpus(key, grammar, source.rows, source.root_offsets, source.roots, gaps)
+    return Corpus(key, grammar, source.rows, to_host(source.root_offsets), to_host(source.roots), gaps)

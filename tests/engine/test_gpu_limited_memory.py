@@ -191,6 +191,16 @@ def test_text(call: str, how: dict[str, Any]) -> None:
     assert got.equals(pl.DataFrame(run("cpu")))
 
 
+def test_text_that_is_too_large_to_be_cut_there() -> None:
+    def run(engine: str) -> pl.DataFrame:
+        return pl.DataFrame(tadoc.inverted_index(text(), engine=engine))
+
+    peak = peak_of(lambda: run("gpu"))
+    with room(peak // 4), pytest.warns(DeviceMemoryWarning, match="cutting text into words, which run on the CPU"):
+        got = run("gpu")
+    assert got.equals(run("cpu"))
+
+
 @pytest.mark.parametrize("lossless", [True, False])
 def test_compress(lossless: bool) -> None:
     def run() -> pl.Series:

@@ -21,7 +21,7 @@ from polars.testing import assert_frame_equal, assert_series_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.analytics.explain import REQUESTS
-from polars_tadoc.engine.choose import CPU
+from polars_tadoc.engine.choose import CPU, GPU
 from polars_tadoc.errors import NotCompressedError
 from polars_tadoc.execute import windows
 from polars_tadoc.execute.stages import Stages
@@ -53,9 +53,17 @@ def test_results_equal_those_of_the_compressed_column(engine: str, call: str, ro
     packed = plain.tadoc.compress("text")
     for options in ({}, *OPTIONS[call]):
         for block in (1, text_corpus.BLOCK_BYTES):
-            with patch.object(text_corpus.text_corpora, "__defaults__", (0, block)):
+            with patch.object(text_corpus.text_corpora, "__defaults__", (0, block, text_corpus.cut_on_cpu)):
                 found = getattr(plain.tadoc, call)("text", engine=engine, **options)
             assert_frame_equal(found, getattr(packed.tadoc, call)("text", engine=engine, **options))
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call not in ("word_count", "sort")])
+def test_text_is_cut_where_it_is_counted(engine: str, call: str) -> None:
+    plain = pl.DataFrame({"text": ["to be or not to be", None, "a b, a b", ""] * 2})
+    expected = getattr(plain.tadoc.compress("text").tadoc, call)("text", engine="cpu")
+    with patch.object((CPU if engine == "gpu" else GPU).kernels, "number_words", None):
+        assert_frame_equal(getattr(plain.tadoc, call)("text", engine=engine), expected)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=["String", "Categorical", "Enum"])
@@ -125,7 +133,7 @@ def test_row_calls_give_what_the_compressed_column_gives(
     packed = text.tadoc.compress(tokenizer=tokenizer)  # type: ignore[attr-defined]
     for given_ in ROW_CALLS[call]:
         for options in ({}, ROW_OPTIONS.get(call, {})):
-            with patch.object(text_corpus.text_corpora, "__defaults__", (0, block)):
+            with patch.object(text_corpus.text_corpora, "__defaults__", (0, block, text_corpus.cut_on_cpu)):
                 found = getattr(tadoc, call)(text, *given_, tokenizer=tokenizer, **options)
             assert_series_equal(found, getattr(tadoc, call)(packed, *given_, **options))
 
@@ -305,7 +313,7 @@ def test_a_row_of_several_blocks() -> None:
     many = 800_000
     row = pl.DataFrame({"text": ["to be or not " * many]})
     assert row["text"].str.len_bytes().item() > 4 << 21
-    with patch.object(text_corpus.text_corpora, "__defaults__", (0, 1 << 21)):
+    with patch.object(text_corpus.text_corpora, "__defaults__", (0, 1 << 21, text_corpus.cut_on_cpu)):
         assert row.tadoc.word_count("text")["count"].to_list() == [many] * 4
         assert row.tadoc.inverted_index("text")["documents"].to_list() == [[0]] * 4
 
