@@ -56,10 +56,10 @@ def main() -> None:
     rows = {share: df.tadoc.drop_repeats("text", unit="row", share=share).height for share in (1.0, 0.8)}
     print(f"of {df.height:,} rows, {rows[1.0]:,} are no copies, {rows[0.8]:,} are not to 80 % copies")
 
-    groups = df.tadoc.duplicate_groups("text", id="row")
+    kept_rows = df.tadoc.duplicate_groups("text", id="row")["keep"].sum()
     pairs = df.tadoc.near_duplicates("text", id="row").filter(pl.col("similarity") < 1).height
     print(
-        f"{groups['keep'].sum():,} groups of rows that are copies or share four of five 5-grams; {pairs:,} such pairs"
+        f"{kept_rows:,} stay if one of each group of near duplicates does; {pairs:,} pairs of distinct rows are similar"
     )
 
     print("\n# What does each group add? The share of its words in no window of 8 words of an earlier row.")
