@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,6 +16,8 @@ from numba.core.registry import CPUDispatcher
 
 from polars_tadoc.runtime.machine_code.cache import KernelCache
 from polars_tadoc.runtime.process.threads import undivided
+
+_inserting = threading.Lock()
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -34,8 +37,11 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             return super()._compile_for_args(*args, **named)
         self._compilation_chain_init_hook()
         entry_point = self.compile(form)
-        self._insert([one._code for one in given], entry_point)
-        self.__dict__.setdefault("_readonly_forms", set()).add(given)  # unreferenced types lose their codes
+        with _inserting:  # if two threads enter one form, Numba takes its entries for ambiguous, and finds neither
+            forms = self.__dict__.setdefault("_readonly_forms", set())  # unreferenced types lose their codes
+            if given not in forms:
+                self._insert([one._code for one in given], entry_point)
+                forms.add(given)
         return entry_point
 
     def compile(self, sig: Any) -> Any:

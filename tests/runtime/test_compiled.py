@@ -1,19 +1,21 @@
-"""What an interrupt must not divide: loading machine code; and that kernels tell it once."""
+"""Kernels look each form of arguments up once; loading machine code is not divided; interrupts are told once."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import signal
+import threading
 import time
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from polars_tadoc.kernels.host.rows import mersenne
 from polars_tadoc.runtime import interrupts
-from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.compiled import Kernel, njit
 from polars_tadoc.runtime.machine_code.cache import KernelCache
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -38,6 +40,35 @@ def test_an_interrupt_does_not_divide_the_loading_of_machine_code(monkeypatch: p
         power(3, 4)
     assert steps[:2] == ["begun", "ended"]
     assert power(3, 4) == 81
+
+
+def test_two_threads_enter_a_readonly_form_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba took two entries of one form for ambiguous: each later call, of any thread, looked its types up anew."""
+    readonly = np.zeros(1, np.uint32)
+    readonly.flags.writeable = False
+    looked_up, both = [], threading.Barrier(2, timeout=60)
+    compile_for = Kernel._compile_for_args
+
+    def counted(self: Kernel, *given: Any, **named: Any) -> Any:
+        looked_up.append(self)
+        if len(looked_up) <= 2:
+            both.wait()
+        return compile_for(self, *given, **named)
+
+    monkeypatch.setattr(Kernel, "_compile_for_args", counted)
+    first = njit(_first)
+    threads = [threading.Thread(target=first, args=(readonly,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(looked_up) == 2
+    assert first(readonly) == 0
+    assert len(looked_up) == 2
+
+
+def _first(values: Any) -> Any:
+    return values[0]
 
 
 def test_an_interrupt_that_comes_after_a_kernel_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
