@@ -43,7 +43,7 @@ WAITING = 1 << 8
 LOOK = 1 << 16
 """Positions between polls for interrupts."""
 
-_1, _32 = np.uint64(1), np.uint64(32)
+_1, _3, _8, _32 = np.uint64(1), np.uint64(3), np.uint64(8), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _SPREAD = 0x9E3779B1
 
@@ -295,66 +295,58 @@ def rewrite(
     become dead, so that adjacent ones can be selected. Returns the number of symbols written, the number of alive ones,
     and whether the first one is new.
     """
-    began, look = interrupts(), first
-    out = first
-    taken = 0
-    alive = 0
-    starts_new = False
-    i = first + 1 if consumed else first
-    while i < stop:
+    began, stalls = interrupts(), nb.uint64(stalled)
+    out = start = nb.uint64(first)
+    taken = alive = nb.uint64(0)
+    starts_new = before = before_word = nb.uint64(0)  # the last position written: whether it is alive, and a word
+    skips = nb.uint64(consumed)
+    i = look = start
+    end = nb.uint64(stop)
+    while i < end:
         if i >= look:
             if interrupts() != began:
                 break
-            look = i + LOOK
-        if i & 7 == 0 and i + 8 <= stop and blocks[i >> 3] == 0:
+            look = i + nb.uint64(LOOK)
+        if skips == 0 and i + _8 <= end and blocks[i >> _3] == 0:
             # nothing starts here: a dead range is copied unchanged
-            if out > first and state[out - 1] != DEAD and sequence[i] == SEPARATOR:
-                state[out - 1] = DEAD
-                alive -= 1
-            end = i + 8
-            while end + 8 <= stop and blocks[end >> 3] == 0:
-                end += 8
+            if before != 0 and sequence[i] == SEPARATOR:
+                state[out - _1] = DEAD
+                alive -= _1
+            last = i + _8
+            while last + _8 <= end and blocks[last >> _3] == 0:
+                last += _8
             if out != i:
-                move(sequence, out, i, end - i)
-                state[out : out + end - i] = DEAD
+                move(sequence, nb.int64(out), nb.int64(i), nb.int64(last - i))
+                state[out : out + last - i] = DEAD
                 if len(classes) > 0:
-                    classes[out : out + end - i] = classes[i:end]
-            out += end - i
-            i = end
+                    classes[out : out + last - i] = classes[i:last]
+            out += last - i
+            i = last
+            before, before_word = nb.uint64(0), nb.uint64(sequence[out - _1] != SEPARATOR)
             continue
-        symbol = sequence[i]
-        was = state[i]
-        if len(classes) > 0:
-            classes[out] = classes[i]
-        if symbol == SEPARATOR:
-            if out > first and state[out - 1] != DEAD:
-                state[out - 1] = DEAD
-                alive -= 1
-            sequence[out] = SEPARATOR
-            state[out] = DEAD
-            out += 1
-            i += 1
-            continue
-        rule = nb.uint32(NONE)
-        if was == SELECTED:
-            rule = rules[chosen[taken]]
-            prefetch(rules, nb.int64(chosen[taken + AHEAD]))
-            taken += 1
-        if rule != NONE:
-            if out == first:
-                starts_new = True
-            elif sequence[out - 1] != SEPARATOR and state[out - 1] == DEAD:
-                state[out - 1] = ALIVE
-                alive += 1
-            sequence[out] = rule
-            state[out] = ALIVE
-            alive += 1
-            i += 2
-        else:
-            keep = was != DEAD and not (stalled and was == SELECTED)
-            sequence[out] = symbol
-            state[out] = ALIVE if keep else DEAD
-            alive += keep
-            i += 1
-        out += 1
-    return out - first, alive, starts_new
+        for _ in range(min(_8, end - i)):
+            # without branches, which would be unpredictable; what is written for a consumed symbol is overwritten
+            symbol, was = sequence[i], state[i]
+            is_selected = nb.uint64(was == SELECTED)
+            rule = rules[nb.uint64(chosen[taken]) * is_selected]
+            prefetch(rules, nb.int64(chosen[taken + nb.uint64(AHEAD)]))
+            taken += is_selected
+            is_rule = is_selected & nb.uint64(rule != NONE)
+            is_word = nb.uint64(symbol != SEPARATOR)
+            is_alive = is_rule | (nb.uint64(was != DEAD) & ~(stalls & is_selected))
+            revived = (before | (is_rule & before_word)) & is_word
+            alive += revived - before
+            state[max(out, start + _1) - _1] = revived
+            starts_new |= is_rule & nb.uint64(out == start)
+            if len(classes) > 0:
+                classes[out] = classes[i]
+            sequence[out] = rule if is_rule != 0 else symbol
+            state[out] = is_alive
+            writes = _1 - skips
+            out += writes
+            alive += is_alive * writes
+            before = is_alive if writes != 0 else revived
+            before_word = is_word if writes != 0 else before_word
+            skips = is_rule
+            i += _1
+    return nb.int64(out - start), nb.int64(alive), starts_new != 0
