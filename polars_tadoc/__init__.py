@@ -25,7 +25,7 @@ from polars_tadoc.namespaces import accessors, notebook
 from polars_tadoc.runtime import __version__ as __version__
 from polars_tadoc.runtime import moved_modules
 from polars_tadoc.runtime.process import fork as fork  # registers its check of forks first
-from polars_tadoc.runtime.whole_import import import_whole
+from polars_tadoc.runtime.process.whole_import import import_whole
 
 if TYPE_CHECKING:
     from polars_tadoc import distributed, testing

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_tadoc.runtime.whole_import import import_whole
+from polars_tadoc.runtime.process.whole_import import import_whole
 
 NAME = "tadoc"
 CLASSES = {

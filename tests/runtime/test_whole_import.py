@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from polars_tadoc.runtime.whole_import import import_whole
+from polars_tadoc.runtime.process.whole_import import import_whole
 
 INTERRUPTED = """
 import os, signal
@@ -29,7 +29,7 @@ def _modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "tadoc_interrupted.py").write_text(INTERRUPTED)
     (tmp_path / "tadoc_outer.py").write_text(
-        "from polars_tadoc.runtime.whole_import import import_whole\ninner = import_whole('tadoc_inner').end\n"
+        "from polars_tadoc.runtime.process.whole_import import import_whole\ninner = import_whole('tadoc_inner').end\n"
     )
     (tmp_path / "tadoc_inner.py").write_text("import tadoc_outer\nend = 2\n")
     before, handler = set(sys.modules), signal.signal(signal.SIGINT, signal.default_int_handler)
