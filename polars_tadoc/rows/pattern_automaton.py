@@ -44,6 +44,19 @@ class PatternAutomaton:
     """Key in caches: the pattern, and for a regular expression its alphabet."""
 
     @property
+    def is_over(self) -> bool:
+        """Whether no match can begin once the automaton is at rest: it is anchored at the text's start."""
+        seen, todo = {REST}, [REST]
+        while todo:
+            state = todo.pop()
+            if state == FOUND or self.hits[state].any() or self.at_end[state]:
+                return False
+            following = set(self.steps[state].tolist()) - seen
+            seen |= following
+            todo.extend(following)
+        return True
+
+    @property
     def width(self) -> int:
         """Number of classes."""
         return int(self.steps.shape[1])

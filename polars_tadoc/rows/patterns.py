@@ -58,7 +58,7 @@ MAX_KNOWN = 1 << 26
 TRIED = 200_000
 """Steps through symbols after which the rest is estimated."""
 
-BYTES_A_STEP = 7
+BYTES_A_STEP = 16
 """Bytes of text that Polars searches, decompressed first, in the time of a step."""
 
 SPARSE = 16
@@ -397,6 +397,7 @@ class Search:
     def __init__(self, corpus: Corpus, automaton: PatternAutomaton) -> None:
         grammar = corpus.grammar
         self._is_inside = False  # whether all matches are inside words
+        self._is_over = automaton.is_over
         self._corpus, self._own = corpus, automaton
         self._data = grammar.words.data, grammar.gaps.data  # the addresses below point into them
         self._text = kernels.Text(
@@ -486,6 +487,7 @@ class Search:
                 addresses,
                 sizes,
                 most,
+                self._is_over,
                 pending,
                 keys,
                 values,
@@ -520,7 +522,7 @@ class Search:
         corpus = self._corpus
         rows = int(np.bitwise_count(pending).sum())
         gaps = int(corpus.gaps.bin.size().sum() or 0) + 16 * corpus.document_count
-        if self._own.hits.any() or rows * gaps < DROPPED * corpus.document_count:
+        if self._is_over or self._own.hits.any() or rows * gaps < DROPPED * corpus.document_count:
             return
         key = f"{corpus.key} {self._own.key}"
         sequences = _sequences.get(key)

@@ -263,6 +263,7 @@ def match_rows(
     gap_addresses: UInt64,
     gap_sizes: UInt32,
     most: int,
+    is_over: bool,
     pending: UInt64,
     keys: UInt64,
     values: UInt64,
@@ -286,6 +287,8 @@ def match_rows(
         The documents' symbols and gaps.
     most
         Steps after which to stop before the next document.
+    is_over
+        Whether no match can begin once the automaton is at rest.
     pending
         Bitmap of the documents to read; bits of documents that are done are cleared.
     keys, values
@@ -355,6 +358,9 @@ def match_rows(
                 if quiet and special >= word + length:
                     state = nb.uint64(REST)
                     word += length
+                    if is_over:
+                        special, depth = nb.int64(_NEVER), 0
+                        break
                     continue
                 if follows:
                     state, more = run_gap(code, state, text, automaton)
