@@ -1,10 +1,12 @@
 r"""Queries with syntax: ``python -m benchmarks.query_language``.
 
-By class of query, medians over rounds, contenders in turns, one thread: microseconds of ``index.top`` and of
-``index.count`` for each query alone, of ``index.search`` for a query in a batch of all, and of tantivy's Python API
-(parsing and searching, top 10) for each query alone; then ratios, ours to tantivy's. Queries are drawn from the
-documents of ``benchmarks.one_query``. "words" is also asked with ``syntax="plain"``: the ratio is what it costs to look
-for syntax. "or of ..." are the exact queries of the words that a pattern was expanded to, joined by "or".
+The classes and commands of the search-benchmark-game (TOP_10, COUNT, TOP_10_COUNT), with queries drawn from the
+documents of ``benchmarks.one_query``, contenders in turns, one thread. By class, microseconds, the mean over queries of
+each query's fastest round: ``index.top``, ``index.count``, tantivy's Python API (parsing and searching) for the same;
+and of ``index.search`` a query's share of the fastest batch of all. Then ratios, ours to tantivy's, of TOP_10, COUNT,
+TOP_10_COUNT (ours: both calls) and of batches to tantivy's TOP_10. tantivy counts while it finds one document. "words"
+is also asked with ``syntax="plain"``: the ratio is what it costs to look for
+syntax. "or of ..." are the exact queries of the words that a pattern was expanded to, joined by "or".
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import polars_tadoc as tadoc
 from benchmarks import corpora, one_query
 from polars_tadoc.index.query.expand import alike, matching
 
-QUERIES = 300
+QUERIES = 1000
 K = 10
 
 
@@ -30,6 +32,8 @@ def drawn(text: pl.Series, index: tadoc.Index) -> dict[str, list[str]]:
     own = one_query.draw(text)
     words, phrases = own["words"][:QUERIES], own["phrases"][:QUERIES]
     pairs = [query.split()[:2] for query in words]
+    # tantivy drops words of 40 bytes and those without letters and digits, and refuses "-a" alone
+    pairs = [own for own in pairs if all(len(word.encode()) < 40 and any(map(str.isalnum, word)) for word in own)]
     random = np.random.default_rng(3)
     prefixes = [f"{max(pair, key=len)[:4]}*" for pair in pairs]
     swapped = []
@@ -45,6 +49,7 @@ def drawn(text: pl.Series, index: tadoc.Index) -> dict[str, list[str]]:
         "a -b": [f"{a} -{b}" for a, b in pairs],
         "(a OR b) AND c": [f"({a} OR {b}) AND {c[0]}" for (a, b), c in zip(pairs, reversed(pairs), strict=True)],
         '"phrase"': phrases,
+        "+a +b of phrase": [" ".join(f"+{word}" for word in phrase.strip('"').split()) for phrase in phrases],
         '"phrase"~2': [f"{phrase}~2" for phrase in phrases],
         "prefix*": prefixes,
         "or of prefix*": [" ".join(word for word, _ in matching(index, prefix)) for prefix in prefixes],
@@ -53,7 +58,7 @@ def drawn(text: pl.Series, index: tadoc.Index) -> dict[str, list[str]]:
     }
 
 
-def tantivy_calls(text: pl.Series, queries: dict[str, list[str]]) -> dict[str, Callable[[str], Any]]:
+def tantivy_calls(text: pl.Series, queries: dict[str, list[str]]) -> dict[str, Callable[[str, int, bool], Any]]:
     """One call per class that tantivy's parser reads alike; fuzzy words and prefixes are made without its parser."""
     try:
         import tantivy
@@ -71,16 +76,16 @@ def tantivy_calls(text: pl.Series, queries: dict[str, list[str]]) -> dict[str, C
     index.reload()
     searcher = index.searcher()
 
-    def parsed(query: str) -> Any:
-        return searcher.search(index.parse_query(query, ["body"]), K, count=False).hits
+    def parsed(query: str, k: int, counts: bool) -> Any:
+        return searcher.search(index.parse_query(query, ["body"]), k, count=counts).hits
 
-    def fuzzy(query: str) -> Any:
+    def fuzzy(query: str, k: int, counts: bool) -> Any:
         own = tantivy.Query.fuzzy_term_query(schema, "body", query.split("~")[0], 1, True, False)
-        return searcher.search(own, K, count=False).hits
+        return searcher.search(own, k, count=counts).hits
 
-    def prefix(query: str) -> Any:
+    def prefix(query: str, k: int, counts: bool) -> Any:
         own = tantivy.Query.regex_query(schema, "body", query.replace("*", ".*"))
-        return searcher.search(own, K, count=False).hits
+        return searcher.search(own, k, count=counts).hits
 
     special = {"fuzzy~1": fuzzy, "prefix*": prefix}
     return {name: special.get(name, parsed) for name in queries}
@@ -94,7 +99,7 @@ def main() -> None:
     print(f"{index.documents:,} documents, {index.terms:,} terms, {index.postings:,} postings; k={K}, one thread")
     queries = drawn(text, index)
     peer = tantivy_calls(text, queries)
-    taken: dict[tuple[str, str], list[float]] = {}
+    taken: dict[tuple[str, str], list[Any]] = {}
     with tadoc.Config(threads=1):
         for _ in range(args.repeat + 1):
             for name, own in queries.items():
@@ -104,39 +109,44 @@ def main() -> None:
                     "count": index.count,
                 }
                 if name in peer:
-                    calls["tantivy"] = peer[name]
+                    calls["their top"] = partial(peer[name], k=K, counts=False)
+                    calls["their count"] = partial(peer[name], k=1, counts=True)
+                    calls["their top and count"] = partial(peer[name], k=K, counts=True)
                 for what, call in calls.items():
-                    start = time.perf_counter()
-                    for query in own:
-                        call(query)
-                    taken.setdefault((name, what), []).append((time.perf_counter() - start) / len(own))
+                    taken.setdefault((name, what), []).append([seconds(call, query) for query in own])
                 for syntax in ("lenient", "plain"):
-                    start = time.perf_counter()
-                    index.search(own, K, engine="cpu", syntax=syntax)
-                    what = "batch" if syntax == "lenient" else "plain batch"
-                    taken.setdefault((name, what), []).append((time.perf_counter() - start) / len(own))
-    micros = {key: 1e6 * float(np.median(rounds[1:])) for key, rounds in taken.items()}
-    print(
-        f"{'µs a query':18}{'top':>10}{'count':>10}{'batch':>10}{'tantivy':>10}{'top/tantivy':>13}{'batch/tantivy':>15}"
-    )
-    ratios: list[tuple[float, float]] = []
+                    share = seconds(partial(index.search, k=K, engine="cpu", syntax=syntax), own) / len(own)
+                    taken.setdefault((name, "batch" if syntax == "lenient" else "plain batch"), []).append(share)
+    micros = {key: 1e6 * float(np.mean(np.min(rounds[1:], axis=0))) for key, rounds in taken.items()}
+    columns = ["top", "count", "batch", "their top", "their count", "their top and count"]
+    ratios = ["TOP_10", "COUNT", "TOP_10_COUNT", "batch"]
+    print(f"{'µs a query':16}" + "".join(f"{name:>20}" for name in columns) + "".join(f"{name:>14}" for name in ratios))
+    found: list[list[float]] = []
     for name in queries:
-        top, count, batch = (micros[name, what] for what in ("top", "count", "batch"))
-        line = f"{name:18}{top:10.1f}{count:10.1f}{batch:10.1f}"
+        line = [micros[name, what] for what in columns if (name, what) in micros]
+        print(f"{name:16}" + "".join(f"{own:20.1f}" for own in line), end="")
         if name in peer:
-            other = micros[name, "tantivy"]
-            ratios.append((top / other, batch / other))
-            line += f"{other:10.1f}{top / other:13.2f}{batch / other:15.2f}"
-        print(line)
-    if ratios:
-        means = np.exp(np.log(ratios).mean(axis=0))
-        print(f"{'geometric mean':58}{means[0]:13.2f}{means[1]:15.2f}")
+            top, count, batch, their_top, their_count, theirs = line
+            found.append([top / their_top, count / their_count, (top + count) / theirs, batch / their_top])
+            print("".join(f"{own:14.2f}" for own in found[-1]), end="")
+        print()
+    if found:
+        means = np.exp(np.log(found).mean(axis=0))
+        print(f"{'geometric mean':136}" + "".join(f"{own:14.2f}" for own in means))
     for what in ("top", "batch"):
-        pairs = zip(taken["words", what][1:], taken["words", f"plain {what}"][1:], strict=True)
-        print(f"words, {what}: lenient to plain, paired median {np.median([a / b for a, b in pairs]):.3f}")
+        print(f"words, {what}: lenient to plain {micros['words', what] / micros['words', f'plain {what}']:.3f}")
     for what in ("prefix*", "fuzzy~1"):
-        pairs = zip(taken[what, "top"][1:], taken[f"or of {what}", "top"][1:], strict=True)
-        print(f"{what}: to the exact query of its words, paired median {np.median([a / b for a, b in pairs]):.2f}")
+        exact = micros[f"or of {what}", "top"]
+        print(f"{what}: to the exact query of its words {micros[what, 'top'] / exact:.2f}")
+    phrases = micros['"phrase"', "top"]
+    print(f"phrases: to the intersection of their words {phrases / micros['+a +b of phrase', 'top']:.2f}")
+
+
+def seconds(call: Callable[[Any], Any], given: Any) -> float:
+    """Seconds of a call."""
+    start = time.perf_counter()
+    call(given)
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -84,6 +84,7 @@ queries: st.SearchStrategy[Typed] = st.recursive(atoms, _extended, max_leaves=6)
 _words = st.sampled_from(WORDS[:-2])
 short_atoms: st.SearchStrategy[Typed] = st.one_of(
     _words.map(lambda word: (word, t.Word(word))),
+    st.tuples(_words, _words).map(lambda own: ("-".join(own), t.Word("-".join(own)))),
     st.tuples(st.lists(_words, min_size=2, max_size=3).map(" ".join), st.integers(0, 2)).map(
         lambda own: (f'"{own[0]}"' + (f"~{own[1]}" if own[1] else ""), t.Phrase(*own))
     ),

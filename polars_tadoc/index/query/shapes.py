@@ -146,6 +146,8 @@ class _Compiler:
         """Return the program of a whole query."""
         required = node.required if isinstance(node, All) else (node,)
         for part in required:
+            if isinstance(node, All):
+                self._take_all(part)
             self._add(part, True)
             self._emit(programs.NARROW)
         if isinstance(node, All):
@@ -163,6 +165,11 @@ class _Compiler:
         head = [form, len(self._kinds), len(entries), len(self._code)]
         numbers = [*head, *(own for kind in self._kinds for own in kind), *(own for entry in entries for own in entry)]
         return np.array([*numbers, *self._code], np.int64)
+
+    def _take_all(self, node: Resolved) -> None:
+        """Allow a text that is cut into several words, which must all match."""
+        if isinstance(node, Leaf) and self._kinds[node.item] == (programs.WORD, 0):
+            self._kinds[node.item] = programs.ALL_WORDS, 0
 
     def _slot(self, keys: list[int]) -> int:
         """Return the slot of the innermost part; it was cut down to the outer ones."""
@@ -182,12 +189,15 @@ class _Compiler:
         if isinstance(node, Leaf):
             self._emit(programs.PUSH, node.item)
         elif isinstance(node, Except):
+            self._take_all(node.node)
             self._add(node.node, False)
             self._emit(programs.NOT)
         elif isinstance(node, Some):
             self._add_joined(node.nodes, programs.OR, counts)
         elif isinstance(node, All):
             first = len(self._slots)
+            for part in node.required:
+                self._take_all(part)
             self._add_joined(node.required, programs.AND, counts)
             if counts:
                 self._add_optional(node)

@@ -26,6 +26,9 @@ PREFIX: Final = 3
 FUZZY: Final = 4
 """The most frequent words that are spelled like the text; the argument is the edits, -1 by the text's length."""
 
+ALL_WORDS: Final = 5
+"""A word; all of them if the text is cut into several: only where the rest of the program needs them all."""
+
 PUSH: Final = 0
 """Push the documents of the word that is the argument."""
 AND: Final = 1

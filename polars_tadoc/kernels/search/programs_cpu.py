@@ -130,6 +130,7 @@ def _share(view: View, row: int) -> Any:
 def _run(
     view: View,
     code: Int64,
+    kinds: Int64,
     base: int,
     word_lists: Int64,
     first: int,
@@ -146,11 +147,15 @@ def _run(
         operation, argument = code[at] & 7, code[at] >> programs.ARGUMENT_BITS
         last = sets[depth - 1]
         if operation == programs.PUSH:
-            own = sets[depth]
+            own, pushed = sets[depth], sets[depth]
             depth += 1
             for word in range(words):
                 own[word] = _0
             for place in range(word_lists[argument], word_lists[argument + 1]):
+                if kinds[2 * argument] == programs.ALL_WORDS and place > word_lists[argument]:
+                    own = sets[1]
+                    for word in range(words):
+                        own[word] = _0
                 row = base + nb.uint64(place) * ROW_BYTES
                 if held * _POSTINGS_A_LOOKUP < _share(view, row):
                     kept = keep_common(view, row, candidates, _listed(marks, words, first, candidates), documents)
@@ -159,6 +164,9 @@ def _run(
                         own[document >> _6] |= _1 << (document & _63)
                 else:
                     _mark_all(view, row, first, own, documents)
+                if kinds[2 * argument] == programs.ALL_WORDS and place > word_lists[argument]:
+                    for word in range(words):
+                        pushed[word] &= own[word]
         elif operation == programs.AND:
             depth -= 1
             other = sets[depth - 1]
@@ -231,6 +239,7 @@ def run_program(
     norms: int,
     bounds: Float32,
     code: Int64,
+    kinds: Int64,
     base: int,
     word_lists: Int64,
     entry_rows: Int64,
@@ -248,8 +257,8 @@ def run_program(
     ----------
     view, norms, bounds
         The postings, the address of the norms, and the bounds of blocks, or none.
-    code
-        The operations.
+    code, kinds
+        The operations, and the kind and argument of each word.
     base, word_lists
         Address of the opened lists, and offsets of each word's lists in them.
     entry_rows, entry_slots, weights
@@ -278,7 +287,17 @@ def run_program(
         marks = sets[0]
         held = _fill(marks, words, first, view.documents, allowed)
         held = _run(
-            view, code, base, word_lists, first, words, held, sets, workspace.found.documents, workspace.block.documents
+            view,
+            code,
+            kinds,
+            base,
+            word_lists,
+            first,
+            words,
+            held,
+            sets,
+            workspace.found.documents,
+            workspace.block.documents,
         )
         total += held
         if held == 0 or len(heap) == 0:

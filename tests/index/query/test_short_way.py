@@ -112,12 +112,16 @@ INDEX = tadoc.build_index(
         ("pionter~ zzz", 3),
         ("+zzz null", 0),
         ("1 AND 2", 0),
+        ("+null-pointer +null memory", 3),
+        ("+null-zzz memory", 0),
+        ("null -pointer-zzz", 3),
+        ("memory (null AND null-point)", 3),
         ("-null zzz", 0),
         ('"null zzz"', 0),
         ("th* null", 3),  # stop words have no list
         # the stages answer these
         ("+the null", -1),
-        ("+null-pointer memory", -1),
+        ("+null-pointer", -1),
         ("null^2 pointer", -2),
         ("null NEAR/2 pointer", -2),
         ("nu?l", -2),

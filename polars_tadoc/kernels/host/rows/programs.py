@@ -411,6 +411,9 @@ def answer_programs(
                 if term != UNKNOWN and frequencies[term] != 0:
                     lists[at], held[at] = term, frequencies[term]
                     at += 1
+                elif kind == programs.ALL_WORDS:
+                    at = list_ends[text]
+                    break
         if not is_here:
             continue
         list_ends[texts] = at
@@ -453,7 +456,8 @@ def answer_programs(
             entry_rows[entry] = places[order[entry]]
         heap = for_lists[: 0 if counts_only else kept]
         total, best = run_program(
-            view, nb.uint64(norms.ctypes.data), bounds, program[4 + 2 * texts + 2 * entries :], base,
+            view, nb.uint64(norms.ctypes.data), bounds, program[4 + 2 * texts + 2 * entries :], program[4:],
+            base,
             list_ends[: texts + 1], entry_rows[:number], entry_slots, entry_weights, allowed, bitmaps, workspace, heap,
             _0,
         )  # fmt: skip
