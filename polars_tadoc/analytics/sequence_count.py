@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, TypeVar, Unpack, cast
 
 import polars as pl
 import pyarrow as pa
@@ -14,8 +14,9 @@ from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.kernels.host.sequences.text_sequences import count_text_sequences
 from polars_tadoc.records.labelled_results import numbers, sequence_lists, sequence_series, to_arrow
+from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import RunOptions, RunRequest, WordForm
+from polars_tadoc.traversal.options import MAX_WORDS, LengthsOptions, RunOptions, RunRequest, WordForm
 
 SCHEMA = pl.Schema({"sequence": pl.List(pl.String()), "count": pl.UInt64()})
 
@@ -55,7 +56,7 @@ class SequenceCountRequest(RunRequest, CountsSequences[Sequences]):
 
 
 @documented_by(word_count)
-def sequence_count(column: pl.Series, **options: Unpack[RunOptions]) -> pa.Table:
+def sequence_count(column: pl.Series, **options: Unpack[LengthsOptions]) -> pa.Table:
     """Count sequences of n words (n-grams), without decompressing rows.
 
     The algorithm is that of Zhang et al., ICDE 2021, sections IV-D and V-C. A rule contributes only the sequences that
@@ -65,7 +66,8 @@ def sequence_count(column: pl.Series, **options: Unpack[RunOptions]) -> pa.Table
     Parameters
     ----------
     n
-        Words per sequence, at least 1.
+        Words per sequence, at least 1; or several lengths, such as ``range(2, 6)``: the result then has a first column
+        ``n``, and ``top`` applies to each length. Expressions, Workers and Spark take one length.
     top
         Maximum number of sequences.
     min_count
@@ -98,6 +100,50 @@ def sequence_count(column: pl.Series, **options: Unpack[RunOptions]) -> pa.Table
     >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
     >>> tadoc.sequence_count(column, n=2, top=2).to_pylist()
     [{'sequence': ['to', 'be'], 'count': 2}, {'sequence': ['be', 'or'], 'count': 1}]
+    >>> tadoc.sequence_count(column, n=range(2, 4), top=1).select(["n", "sequence"]).to_pylist()
+    [{'n': 2, 'sequence': ['to', 'be']}, {'n': 3, 'sequence': ['be', 'or', 'not']}]
 
     """
-    return SequenceCountRequest.from_arguments(**options).run(column).to_arrow()
+    lengths = lengths_of(options["n"])
+    if lengths is None:
+        return SequenceCountRequest.from_arguments(**_of_one(options, options["n"])).run(column).to_arrow()
+    tables = []
+    for n in lengths:
+        found = SequenceCountRequest.from_arguments(**_of_one(options, n)).run(column).to_arrow()
+        tables.append(found.add_column(0, "n", pa.repeat(pa.scalar(n, pa.uint32()), len(found))))
+    return pa.concat_tables(tables)
+
+
+def _of_one(options: LengthsOptions, n: Any) -> RunOptions:
+    return cast(RunOptions, {**options, "n": n})
+
+
+def lengths_of(n: object) -> list[int] | None:
+    """Return the lengths of ``n=``; None if it is one length.
+
+    Raises
+    ------
+    TypeError
+        A length is not an integer.
+    ValueError
+        A length is out of range or repeated, or there is none.
+
+    """
+    if isinstance(n, str) or not isinstance(n, Iterable):
+        return None
+    lengths = [require_integer("n", own, 1, MAX_WORDS) for own in n]
+    if not lengths or len(set(lengths)) < len(lengths):
+        raise ValueError(f"sequence_count: n={lengths}: give distinct lengths, such as range(2, 6)")
+    return lengths
+
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+
+
+def frames_of_lengths(options: Mapping[str, Any], count: Callable[[dict[str, Any]], Frame]) -> Frame:
+    """Join the frames of several lengths, with a first column ``n``; the frame of one length as it is."""
+    lengths = lengths_of(options["n"])
+    if lengths is None:
+        return count({**options})
+    found = [count({**options, "n": n}).select(pl.lit(n, pl.UInt32).alias("n"), pl.all()) for n in lengths]
+    return pl.concat(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions
 from polars_tadoc.analytics.tfidf import TFIDFOptions
-from polars_tadoc.traversal.options import CountOptions, RunOptions, TopOptions, WordFormOption
+from polars_tadoc.traversal.options import CountOptions, LengthsOptions, RunOptions, TopOptions, WordFormOption
 
 WORD_FORM = """"string", or "categorical": words of the result as ``Categorical``, which takes 4 bytes a word instead of
     16, and groups and joins by number. Polars keeps the distinct words as long as a series refers to them."""
@@ -16,6 +16,10 @@ class CountInFrames(CountOptions, WordFormOption, total=False):
 
 
 class TopInFrames(TopOptions, WordFormOption, total=False):
+    """Options of calls that return frames."""
+
+
+class LengthsInFrames(LengthsOptions, WordFormOption, total=False):
     """Options of calls that return frames."""
 
 

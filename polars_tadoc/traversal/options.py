@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self, TypedDict, Unpack, get_args
@@ -157,6 +158,16 @@ class RunOnWorkers(RunOption, TopOnWorkers, total=False):
 
 class RunOptions(RunOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of :class:`RunRequest`."""
+
+
+class LengthsOption(TypedDict, total=False):
+    """Length of sequences, or several."""
+
+    n: Annotated[int | Iterable[int], Default(3)]
+
+
+class LengthsOptions(LengthsOption, TopOptions, total=False):
+    """Options of calls for sequences of one length or several."""
 
 
 @dataclass(frozen=True)

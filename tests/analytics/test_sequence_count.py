@@ -65,3 +65,30 @@ def test_many_words_do_not_share_a_key(engine: str, n: int) -> None:
     column = tadoc.compress(pl.Series([" ".join(words)] * 2))
     got = column.tadoc.sequence_count(n=n, engine=engine)
     assert got.rows() == oracle.sequence_count([words] * 2, n)
+
+
+def test_several_lengths() -> None:
+    column = tadoc.compress(pl.Series("text", ["a b a b", None, "b a"]))
+    frame = pl.concat(
+        [
+            column.tadoc.sequence_count(n=n, min_count=2).insert_column(0, pl.lit(n, pl.UInt32).alias("n"))
+            for n in (3, 1, 2)
+        ]
+    )
+    for found in (
+        column.tadoc.sequence_count(n=[3, 1, 2], min_count=2),
+        column.to_frame().tadoc.sequence_count(n=iter([3, 1, 2]), min_count=2),
+    ):
+        assert found.equals(frame)
+    assert frame.rows() == [(1, ["a"], 3), (1, ["b"], 3), (2, ["a", "b"], 2), (2, ["b", "a"], 2)]
+    assert tadoc.sequence_count(column, n=range(1, 3), min_count=2).to_pylist() == frame.to_dicts()
+    for wrong in ([], [2, 2], [0]):
+        with pytest.raises(ValueError, match="n="):
+            tadoc.sequence_count(column, n=wrong)
+    with pytest.raises(TypeError, match="n"):
+        column.tadoc.sequence_count(n=[2.0])
+    lazy = column.to_frame().lazy().tadoc.sequence_count("text", n=[3, 1, 2], min_count=2)
+    assert lazy.collect().equals(frame)
+    assert lazy.collect_schema() == frame.schema
+    with pytest.raises(TypeError, match="must be an integer"):
+        pl.col("text").tadoc.sequence_count(n=range(1, 3))

@@ -11,7 +11,7 @@ from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest, bm25_weights
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest, ranked_inverted_index
-from polars_tadoc.analytics.sequence_count import SequenceCountRequest, sequence_count
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest, frames_of_lengths, sequence_count
 from polars_tadoc.analytics.sort import SortRequest, sort
 from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.tfidf import TFIDFRequest, tfidf
@@ -23,6 +23,7 @@ from polars_tadoc.namespaces.frame_options import (
     BM25WeightsInFrames,
     CooccurrenceInFrames,
     CountInFrames,
+    LengthsInFrames,
     RunInFrames,
     TFIDFInFrames,
     TopInFrames,
@@ -188,7 +189,7 @@ class FrameCounting(FrameBase):
         return to_csr_analytic.to_csr(self._text("to_csr", column), **options)
 
     @documented_by(sequence_count, words=WORD_FORM)
-    def sequence_count(self, column: str | None = None, **options: Unpack[RunInFrames]) -> pl.DataFrame:
+    def sequence_count(self, column: str | None = None, **options: Unpack[LengthsInFrames]) -> pl.DataFrame:
         """Count the sequences of n words in a compressed column (optional if there is only one).
 
         Returns
@@ -205,7 +206,9 @@ class FrameCounting(FrameBase):
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        return self._answer(asking_for_frames(SequenceCountRequest.from_arguments, options), column)
+        return frames_of_lengths(
+            options, lambda own: self._answer(asking_for_frames(SequenceCountRequest.from_arguments, own), column)
+        )
 
     @documented_by(ranked_inverted_index, id=LABELS, words=WORD_FORM)
     def ranked_inverted_index(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Unpack, cast
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from polars_tadoc.analytics.word_count import WordCountRequest, word_count
 from polars_tadoc.namespaces.expr.base import LABEL, ExprBase
 from polars_tadoc.rows.expressions import elementwise
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import CountOptions, RunOptions, TopOptions
+from polars_tadoc.traversal.options import CountOptions, LengthsOptions, RunOptions, TopOptions
 
 
 class ExprCounting(ExprBase):
@@ -135,7 +135,7 @@ class ExprCounting(ExprBase):
         return elementwise(how.run_rows, how.dtype, self._expr)
 
     @documented_by(sequence_count)
-    def sequence_count(self, **options: Unpack[RunOptions]) -> pl.Expr:
+    def sequence_count(self, **options: Unpack[LengthsOptions]) -> pl.Expr:
         """Count the sequences of n words in each group of rows: one list per group, or one for all rows.
 
         Returns
@@ -153,7 +153,7 @@ class ExprCounting(ExprBase):
         [(1, ['to', 'be'], 2), (2, ['to', 'do'], 1)]
 
         """
-        return self._by_group(count_sequences(SequenceCountRequest.from_arguments(**options)))
+        return self._by_group(count_sequences(SequenceCountRequest.from_arguments(**cast(RunOptions, options))))
 
     @documented_by(cooccurrence)
     def cooccurrence(self, **options: Unpack[CooccurrenceOptions]) -> pl.Expr:

@@ -26,6 +26,7 @@ from polars_tadoc.namespaces.frame_options import (
     BM25WeightsInFrames,
     CooccurrenceInFrames,
     CountInFrames,
+    LengthsInFrames,
     RunInFrames,
     TFIDFInFrames,
     TopInFrames,
@@ -62,6 +63,10 @@ class CountInPlans(CountInFrames, PlanOptions, total=False):
 
 class TopInPlans(TopInFrames, PlanOptions, total=False):
     """Options of calls in a lazy plan."""
+
+
+class LengthsInPlans(LengthsInFrames, PlanOptions, total=False):
+    """Options of calls on lazy frames."""
 
 
 class RunInPlans(RunInFrames, PlanOptions, total=False):

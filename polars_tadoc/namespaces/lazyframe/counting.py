@@ -10,7 +10,7 @@ from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
-from polars_tadoc.analytics.sequence_count import SequenceCountRequest
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest, frames_of_lengths
 from polars_tadoc.analytics.sort import SortRequest
 from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFRequest
@@ -20,6 +20,7 @@ from polars_tadoc.namespaces.lazyframe.base import (
     BM25WeightsInPlans,
     CooccurrenceInPlans,
     CountInPlans,
+    LengthsInPlans,
     PlanBase,
     RunInPlans,
     TFIDFInPlans,
@@ -130,7 +131,7 @@ class PlanCounting(PlanBase):
         return self._plan(TFIDFRequest.from_arguments, options, column, id)
 
     @documented(TadocFrame.sequence_count)
-    def sequence_count(self, column: str | None = None, **options: Unpack[RunInPlans]) -> pl.LazyFrame:
+    def sequence_count(self, column: str | None = None, **options: Unpack[LengthsInPlans]) -> pl.LazyFrame:
         """Count the sequences of n words in a compressed column; only that column is read.
 
         Examples
@@ -142,7 +143,7 @@ class PlanCounting(PlanBase):
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        return self._plan(SequenceCountRequest.from_arguments, options, column)
+        return frames_of_lengths(options, lambda own: self._plan(SequenceCountRequest.from_arguments, own, column))
 
     @documented(TadocFrame.ranked_inverted_index)
     def ranked_inverted_index(

@@ -11,7 +11,7 @@ from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
-from polars_tadoc.analytics.sequence_count import SequenceCountRequest
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest, frames_of_lengths
 from polars_tadoc.analytics.sort import SortRequest
 from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFRequest
@@ -22,6 +22,7 @@ from polars_tadoc.namespaces.frame_options import (
     BM25WeightsInFrames,
     CooccurrenceInFrames,
     CountInFrames,
+    LengthsInFrames,
     RunInFrames,
     TFIDFInFrames,
     TopInFrames,
@@ -138,7 +139,7 @@ class SeriesCounting(SeriesBase):
         return to_csr_analytic.to_csr(self._series, **options)
 
     @documented(TadocFrame.sequence_count)
-    def sequence_count(self, **options: Unpack[RunInFrames]) -> pl.DataFrame:
+    def sequence_count(self, **options: Unpack[LengthsInFrames]) -> pl.DataFrame:
         """Count the sequences of n words.
 
         Examples
@@ -150,7 +151,9 @@ class SeriesCounting(SeriesBase):
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        return asking_for_frames(SequenceCountRequest.from_arguments, options).frame(self._series)
+        return frames_of_lengths(
+            options, lambda own: asking_for_frames(SequenceCountRequest.from_arguments, own).frame(self._series)
+        )
 
     @documented(TadocFrame.ranked_inverted_index)
     def ranked_inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[RunInFrames]) -> pl.DataFrame:
