@@ -83,9 +83,10 @@ SHOWING = {"preview"}
 
 
 STREAMED = {*REQUESTS, "twig_filter", "repeats", "drop_repeats"}
-LIMITED = {*STREAMED, "overlap"}
-"""Those with a memory limit in plans; all but the last are checkpointed."""
-"""Calls that a lazy plan can run in bounded memory."""
+"""Calls that a lazy plan can run in bounded memory, with a checkpoint."""
+
+LIMITED = {*STREAMED, "overlap", "near_duplicates", "duplicate_groups"}
+"""Those with a memory limit in plans."""
 
 
 def methods(accessor: type) -> dict[str, Any]:
