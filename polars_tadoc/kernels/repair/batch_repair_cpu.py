@@ -325,7 +325,7 @@ def rewrite(
             before, before_word = nb.uint64(0), nb.uint64(sequence[out - _1] != SEPARATOR)
             continue
         for _ in range(min(_8, end - i)):
-            # without branches, which nobody could predict; the next symbol overwrites that of a consumed one
+            # without branches, which are hard to predict here; the next symbol overwrites that of a consumed one
             symbol, was = sequence[i], state[i]
             is_selected = nb.uint64(was == SELECTED)
             rule = rules[nb.uint64(chosen[taken]) * is_selected]
