@@ -31,6 +31,7 @@ STANDARD = [*corpora.STANDARD, "versioned_cockroach"]
 def main() -> None:
     parser = corpora.arguments(__doc__ or "")
     parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--engine", choices=["cpu", "gpu"], default="cpu")
     parser.add_argument("--limit", type=float, default=30, help="seconds that DuckDB may take for one call")
     parser.add_argument("--budget", type=float, default=10, help="seconds for the rounds of one call on one corpus")
     parser.add_argument("--only", nargs="*", choices=CALLS, default=CALLS, help="these calls")
@@ -38,9 +39,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.processor_time:
         side_by_side.clock = time.process_time
-    tadoc.Config.set(engine="cpu", **({} if args.threads is None else {"threads": args.threads}))
+    tadoc.Config.set(engine=args.engine, **({} if args.threads is None else {"threads": args.threads}))
     measured = "processor time" if args.processor_time else "time"
-    print(f"machine: {corpora.machine()}, DuckDB {duckdb.__version__}; engine cpu; {measured}")
+    print(f"machine: {corpora.machine()}, DuckDB {duckdb.__version__}; engine {args.engine}; {measured}")
     for given in corpora.names(args.corpora, STANDARD):
         name, text = corpora.load(given)
         plain = text.to_frame("text").filter(~pl.col("text").str.contains(HAN)).with_row_index("id").rechunk()
