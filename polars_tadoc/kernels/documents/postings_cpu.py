@@ -7,12 +7,15 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from polars_tadoc.runtime.addresses import load_u32, load_u64
+from polars_tadoc.runtime.addresses import load_u32, load_u64, prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
 
-_1, _4, _8 = np.uint64(1), np.uint64(4), np.uint64(8)
+AHEAD = 16
+"""Prefetch distance in items of a stream."""
+
+_1, _4, _8, _32, _AHEAD = (np.uint64(number) for number in (1, 4, 8, 32, AHEAD))
 
 
 @kernel
@@ -114,3 +117,93 @@ def scatter_postings(
             cursors[t] = at + _1
             documents[at] = d
             counts[at] = load_u32(count_source + _4 * k) if count_size == 4 else load_u64(count_source + _8 * k)
+
+
+@polled
+@kernel
+def tally_ranges(
+    sizes: Int64, from_terminals: UInt64, classes: UInt32, shift: int, first: int, stop: int, tallies: Int64
+) -> None:
+    """Count the postings of each range of ``1 << shift`` terminals."""
+    began = interrupts()
+    for d in range(first, stop):
+        if interrupts() != began:
+            return
+        source = from_terminals[classes[d]]
+        for k in range(nb.uint64(sizes[classes[d]])):
+            tallies[nb.uint64(load_u32(source + _4 * k)) >> nb.uint64(shift)] += 1
+
+
+@polled
+@kernel
+def spread_postings(
+    sizes: Int64,
+    from_terminals: UInt64,
+    from_counts: UInt64,
+    classes: UInt32,
+    shift: int,
+    first: int,
+    stop: int,
+    places: Int64,
+    postings: UInt64,
+    counts: UInt32,
+) -> None:
+    """Append each document to the postings of its terminals' ranges: the terminal within the range, and the document.
+
+    Counts, of 4 bytes, are copied if there is room for them.
+    """
+    began = interrupts()
+    counted = len(counts) > 0
+    mask = (_1 << nb.uint64(shift)) - _1
+    for d in range(first, stop):
+        if interrupts() != began:
+            return
+        c = classes[d]
+        source, count_source, document = from_terminals[c], from_counts[c], nb.uint64(d)
+        for k in range(nb.uint64(sizes[c])):
+            t = nb.uint64(load_u32(source + _4 * k))
+            at = nb.uint64(places[t >> nb.uint64(shift)])
+            places[t >> nb.uint64(shift)] = at + _1
+            postings[at] = (t & mask) << _32 | document
+            prefetch(postings, nb.int64(at + _AHEAD))  # more streams than the hardware prefetches
+            if counted:
+                counts[at] = load_u32(count_source + _4 * k)
+
+
+@polled
+@kernel
+def order_postings(
+    postings: UInt64,
+    own_counts: UInt32,
+    bounds: Int64,
+    shift: int,
+    first: int,
+    stop: int,
+    cursors: Int64,
+    offsets: Int64,
+    documents: UInt32,
+    counts: UInt64,
+) -> None:
+    """Order the postings of ranges by terminal, in a core's cache; write the terminals' offsets, too."""
+    began = interrupts()
+    counted = len(counts) > 0
+    for r in range(nb.uint64(first), nb.uint64(stop)):
+        if interrupts() != began:
+            return
+        base, start, end = r << nb.uint64(shift), nb.uint64(bounds[r]), nb.uint64(bounds[r + _1])
+        width = min(_1 << nb.uint64(shift), nb.uint64(len(offsets) - 1) - base)
+        for t in range(width):
+            cursors[t] = 0
+        for i in range(start, end):
+            cursors[postings[i] >> _32] += 1
+        total = nb.int64(start)
+        for t in range(width):
+            offsets[base + t] = total
+            total, cursors[t] = total + cursors[t], total
+        for i in range(start, end):
+            t = postings[i] >> _32
+            at = nb.uint64(cursors[t])
+            cursors[t] = at + _1
+            documents[at] = nb.uint32(postings[i])
+            if counted:
+                counts[at] = own_counts[i]

@@ -16,7 +16,8 @@ from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
-from polars_tadoc.runtime.parallel import map_parallel
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.scratch import scratch
 
 _1 = np.uint64(1)
 _AHEAD = np.uint64(AHEAD)
@@ -42,12 +43,20 @@ def dense_ids(keys: UInt64) -> tuple[UInt32, UInt64]:
     ([1, 0, 1], [3, 7])
 
     """
-    keys, places = sort_with(keys, np.arange(len(keys), dtype=np.uint64))
+    places = scratch(len(keys), np.uint64)
+    map_parallel(lambda chunk: _count_up(places, *chunk), even_chunks(len(keys)))
+    keys, places = sort_with(keys, places)
     chunks = chunks_between(keys)
     before = running_sum(np.array(map_parallel(lambda chunk: _count_distinct(keys, *chunk), chunks), np.int64))
-    ids, distinct = np.empty(len(keys), np.uint32), np.empty(before[-1], np.uint64)
+    ids, distinct = scratch(len(keys), np.uint32), scratch(before[-1], np.uint64)
     map_parallel(lambda k: _number(keys, places, *chunks[k], before[k], ids, distinct), range(len(chunks)))
     return ids, distinct
+
+
+@kernel
+def _count_up(numbers: UInt64, first: int, stop: int) -> None:
+    for i in range(np.uint64(first), np.uint64(stop)):
+        numbers[i] = i
 
 
 @kernel

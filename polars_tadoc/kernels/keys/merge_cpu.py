@@ -91,7 +91,7 @@ def join_postings(
     )
     if min_count > 1 or top is not None:
         kept, offsets, made_rows, made_counts = rank_postings(offsets, made_rows, made_counts, min_count, top)
-        firsts = firsts[kept]
+        firsts = firsts if kept is None else firsts[kept]
     chosen = sequences[order[firsts]] if packed is None else unpack(keys[firsts], packed, _inverse(rank))
     return chosen, offsets, made_rows, made_counts
 

@@ -5,14 +5,16 @@ Indices are unsigned in kernels: indices that may be negative cost a comparison 
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numba as nb
 import numpy as np
+import numpy.typing as npt
 
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.arrow_memory import allocate
+from polars_tadoc.runtime.arrow_memory import allocate, buffer_under
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -26,47 +28,31 @@ _FEW = np.uint64(FEW)
 
 @polled
 @njit
-def _measure_postings(
-    offsets: Int64, counts: UInt64, least: int, most: int, first: int, stop: int, sizes: Int64
-) -> None:
-    """Compute the size to keep of each posting list: -1 if its counts sum up to less than ``least``."""
-    began = interrupts()
-    for k in range(nb.uint64(first), nb.uint64(stop)):
-        if k & nb.uint64(0xFF) == 0 and interrupts() != began:
-            return
-        total = nb.uint64(offsets[k + _1]) - nb.uint64(offsets[k])
-        if least > 1:  # otherwise any document is enough
-            total = _0
-            for i in range(nb.uint64(offsets[k]), nb.uint64(offsets[k + _1])):
-                total += counts[i]
-        sizes[k] = min(offsets[k + _1] - offsets[k], most) if total >= nb.uint64(least) else -1
+def _sort_postings(
+    offsets: Int64, documents: UInt32, counts: UInt64, least: int, most: int, first: int, stop: int, sizes: Int64
+) -> Any:
+    """Sort each posting list by descending count, stably, in place, and move the kept part to the lists before.
 
-
-@polled
-@njit
-def _write_postings(
-    offsets: Int64,
-    documents: UInt32,
-    counts: UInt64,
-    out_offsets: Int64,
-    first: int,
-    stop: int,
-    out_documents: UInt32,
-    out_counts: UInt64,
-) -> None:
-    """Sort each posting list by descending count, stably, in place, and write the part to keep."""
+    ``sizes`` gets the size of each list then, -1 if its counts sum up to less than ``least``. Returns the end of all.
+    """
     began = interrupts()
     histogram = np.zeros(256, np.int64)
     longest = nb.int64(0)
     for k in range(nb.uint64(first), nb.uint64(stop)):
-        if out_offsets[k + _1] > out_offsets[k]:
-            longest = max(longest, offsets[k + _1] - offsets[k])
+        longest = max(longest, offsets[k + _1] - offsets[k])
     spare_documents, spare_counts = np.empty(longest, np.uint32), np.empty(longest, np.uint64)
+    out = nb.uint64(offsets[first])
     for k in range(nb.uint64(first), nb.uint64(stop)):
         if k & nb.uint64(0xFF) == 0 and interrupts() != began:
-            return
+            return 0
         start, end = nb.uint64(offsets[k]), nb.uint64(offsets[k + _1])
-        if out_offsets[k + _1] == out_offsets[k]:
+        total = end - start
+        if least > 1:  # otherwise any document is enough
+            total = _0
+            for i in range(start, end):
+                total += counts[i]
+        if total < nb.uint64(least):
+            sizes[k] = -1
             continue
         if end - start <= _FEW:
             for i in range(start + _1, end):
@@ -76,12 +62,12 @@ def _write_postings(
                     documents[j], counts[j] = documents[j - _1], counts[j - _1]
                     j -= _1
                 documents[j], counts[j] = document, count
-        else:
-            most, fewest = _0, counts[start]
+        elif most > 0:
+            greatest, fewest = _0, counts[start]
             for i in range(start, end):
-                most, fewest = max(most, counts[i]), min(fewest, counts[i])
+                greatest, fewest = max(greatest, counts[i]), min(fewest, counts[i])
             shift = _0
-            while fewest < most and shift < nb.uint64(64) and most >> shift != 0:
+            while fewest < greatest and shift < nb.uint64(64) and greatest >> shift != 0:
                 for c in range(256):
                     histogram[c] = 0
                 for i in range(start, end):
@@ -97,15 +83,18 @@ def _write_postings(
                 for i in range(start, end):
                     documents[i], counts[i] = spare_documents[i - start], spare_counts[i - start]
                 shift += _8
-        out = nb.uint64(out_offsets[k])
-        for i in range(nb.uint64(out_offsets[k + _1]) - out):
-            out_documents[out + i] = documents[start + i]
-            out_counts[out + i] = counts[start + i]
+        size = min(end - start, nb.uint64(most))
+        sizes[k] = size
+        if out < start:
+            for i in range(size):
+                documents[out + i], counts[out + i] = documents[start + i], counts[start + i]
+        out += size
+    return nb.int64(out)
 
 
 def rank_postings(
     offsets: Int64, documents: UInt32, counts: UInt64, min_count: int, top: int | None
-) -> tuple[Int64, Int64, UInt32, UInt64]:
+) -> tuple[Int64 | None, Int64, UInt32, UInt64]:
     """Sort each posting list by descending count, then ascending.
 
     Parameters
@@ -119,29 +108,43 @@ def rank_postings(
 
     Returns
     -------
-    (int64 array, int64 array, uint32 array, uint64 array)
-        Numbers of the kept lists; offsets of their documents, kept + 1; documents; counts.
+    (int64 array or None, int64 array, uint32 array, uint64 array)
+        Numbers of the kept lists, None for all; offsets of their documents, kept + 1; documents; counts.
 
     """
-    if min_count <= 1 and top is None:  # everything keeps its position
-        map_parallel(
-            lambda chunk: _write_postings(offsets, documents, counts, offsets, *chunk, documents, counts),
-            weighted_chunks(offsets),
-        )
-        kept = np.flatnonzero(np.diff(offsets))
-        return kept, np.append(offsets[kept], offsets[-1]), documents, counts
-    sizes = np.zeros(len(offsets) - 1, np.int64)
-    most = len(documents) if top is None else max(top, 0)
-    map_parallel(
-        lambda chunk: _measure_postings(offsets, counts, max(min_count, 1), most, *chunk, sizes),
-        weighted_chunks(offsets),
-    )
-    kept = np.flatnonzero(sizes >= 0)
-    kept_offsets = running_sum(np.maximum(sizes, 0))
-    size = int(kept_offsets[-1])
-    kept_documents, kept_counts = allocate(size, np.uint32)[1], allocate(size, np.uint64)[1]  # results take them so
-    map_parallel(
-        lambda chunk: _write_postings(offsets, documents, counts, kept_offsets, *chunk, kept_documents, kept_counts),
-        weighted_chunks(offsets),
-    )
-    return kept, np.append(kept_offsets[kept], kept_offsets[-1]), kept_documents, kept_counts
+    sizes = np.empty(len(offsets) - 1, np.int64)
+    limits = max(min_count, 1), len(documents) if top is None else min(max(top, 0), len(documents))
+    chunks = weighted_chunks(offsets)
+
+    def sort(chunk: tuple[int, int]) -> int:
+        return int(_sort_postings(offsets, documents, counts, *limits, *chunk, sizes)) if chunk[0] < chunk[1] else 0
+
+    ends = map_parallel(sort, chunks)
+    size = 0
+    for (first, stop), end in zip(chunks, ends, strict=True):
+        if first < stop:
+            for array in (documents, counts):
+                _move(array, size, int(offsets[first]), end)
+            size += end - int(offsets[first])
+    kept = None if sizes.min(initial=0) >= 0 else np.flatnonzero(sizes >= 0)
+    made = offsets if size == len(documents) and kept is None else running_sum(sizes if kept is None else sizes[kept])
+    return kept, made, _first(documents, size), _first(counts, size)
+
+
+def _move(array: npt.NDArray[Any], to: int, first: int, stop: int) -> None:
+    """Move a part of an array towards its start."""
+    if to < first < stop:
+        start, item = array.ctypes.data, array.itemsize
+        ctypes.memmove(start + item * to, start + item * first, item * (stop - first))
+
+
+def _first(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Return the first numbers of an array, in Arrow's memory if they are there; a few of many are copied."""
+    if size == len(array):
+        return array
+    if 2 * size < len(array):
+        made = allocate(size, array.dtype)[1]
+        made[:] = array[:size]
+        return made
+    buffer = buffer_under(array)
+    return array[:size] if buffer is None else np.frombuffer(buffer.slice(0, size * array.itemsize), array.dtype)

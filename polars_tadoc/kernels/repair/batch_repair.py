@@ -24,12 +24,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.host.records.sort_keys import sort_with
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.repair import batch_repair_cpu as kernels
 from polars_tadoc.kernels.repair import equal_rows_cpu as copies
 from polars_tadoc.kernels.repair import pairs_cpu as counting
@@ -48,6 +50,9 @@ FEWEST_ENTRY_BITS, MOST_ENTRY_BITS = 1, 28
 
 POSITIONS_PER_TASK = 1 << 17
 """Minimum positions per task."""
+
+SORTED = 1 << 16
+"""New rules of a round from which on they are sorted by buckets, by all threads."""
 
 Result = TypeVar("Result")
 
@@ -79,24 +84,30 @@ def build(
     equal = EqualRows.of(sequence)
     kept, classes = equal.drop_copies(sequence)
     rules = _Rules(vocabulary_size, kept)
-    size = _run_rounds(sequence, kept, classes, rules, on_round)
-    # the rounds' work space is free again
-    return BinaryRules(*rules.arrays(), equal.restore(sequence[:size]))
+    left = _run_rounds(sequence, kept, classes, rules, on_round)
+    # the rounds' other work space is free again
+    return BinaryRules(*rules.arrays(), equal.restore(left))
 
 
 def _run_rounds(
     sequence: UInt32, size: int, classes: UInt8, rules: _Rules, on_round: Callable[[int, int], None]
-) -> int:
-    """Fill ``rules``, rewriting the first ``size`` symbols; return their new number."""
+) -> UInt32:
+    """Fill ``rules``, rewriting the first ``size`` symbols; return the rewritten ones."""
     state = np.zeros((size + 23) // 8 * 8, np.uint8)  # at least eight dead positions follow the last
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence[:size], state, *c), even_chunks(size)))
     space = _WorkSpace.of(size, alive, len(classes) > 0)
+    here = _Positions(sequence, state, classes)
+    spare = _Positions(space.items.view(np.uint32), np.empty_like(state), space.classes)
     round_number = 0
     stalled_before = False
     while alive > (len(classes) == 0):
         on_round(round_number, alive)
         round_number += 1
-        pairs = _Round(sequence[:size], state, classes, alive, rules.vocabulary_size + rules.known, space)
+        split = _split(alive, rules.vocabulary_size + rules.known)
+        if split.key_bits > 32 and here.symbols is not sequence:  # items need the memory
+            _copy(here.symbols[:size], sequence)
+            here, spare = here._replace(symbols=sequence), spare._replace(symbols=here.symbols)
+        pairs = _Round(here, spare, size, alive, split, space)
         pairs.count()
         pairs.select()
         replaced, any_selected = pairs.make_rules(rules)
@@ -104,9 +115,11 @@ def _run_rounds(
         if stalled and (stalled_before or not any_selected):
             break
         stalled_before = stalled
-        size, alive = pairs.rewrite(stalled)
-        state[size : (size + 15) // 8 * 8] = counting.DEAD
-    return size
+        before = here
+        size, alive, here = pairs.rewrite(stalled)
+        spare = before if here is spare else spare
+        here.state[size : (size + 15) // 8 * 8] = counting.DEAD
+    return here.symbols[:size]
 
 
 @dataclass(frozen=True)
@@ -202,7 +215,7 @@ def _tasks(positions: int) -> int:
 
 
 FEWEST_TO_COPY = 4
-"""Threads from which on the gaps are closed by copying twice, in parallel."""
+"""Threads from which on the sequence is rewritten to other memory: then no gaps are left to be closed."""
 
 MOST_BITS = 12
 """Buckets are doubled up to this many bits if pairs' keys then need 32 bits only."""
@@ -213,7 +226,9 @@ class _WorkSpace:
     """Memory of all rounds: fresh pages would cost more than the work. Untouched memory is never allocated."""
 
     items: UInt64
-    """Of each alive position by bucket: its pair's key, then the pair's count and entry; of 32 bits if keys are."""
+    """Items of 64 bits; those of 32 bits are in memory for the sequence."""
+    places: UInt64
+    """By entry; may be the items' memory, which are not needed any more then."""
     classes: UInt8
     """By item: the class of its row's weight; empty if all weights are 1."""
     table: UInt64
@@ -227,8 +242,10 @@ class _WorkSpace:
     def of(cls, size: int, alive: int, weighted: bool) -> _WorkSpace:
         """Allocate what a sequence takes."""
         entries = (alive if weighted else alive // 2) + (1 << MOST_BITS)
+        items = np.empty(max(size, entries) + 1, np.uint64)
         return cls(
-            np.empty(max(size, entries) + 1, np.uint64),
+            items,
+            items if thread_count() < FEWEST_TO_COPY else np.empty(entries + 1, np.uint64),
             np.empty(size if weighted else 0, np.uint8),
             np.empty(counting.FIELDS * entries, np.uint64),
             np.empty(entries, np.uint32),
@@ -236,28 +253,46 @@ class _WorkSpace:
         )
 
 
+class _Positions(NamedTuple):
+    """The sequence, or memory for it."""
+
+    symbols: UInt32
+    state: UInt8
+    classes: UInt8
+    """Class of the weight of each position's row; empty if all weights are 1."""
+
+
+def _split(alive: int, highest: int) -> counting.Split:
+    """Split pairs so that the keys of a bucket's pairs are in a core's cache, and of 32 bits if they can be."""
+    bits = max(0, min(alive // POSITIONS_PER_BUCKET, counting.BUCKETS).bit_length() - 1)
+    more = 2 * highest.bit_length() - 32
+    if more <= min(MOST_BITS, alive.bit_length() - 8):
+        bits = max(bits, more)
+    return counting.Split.of(highest, bits)
+
+
+def _copy(symbols: UInt32, to: UInt32) -> None:
+    map_parallel(lambda own: np.copyto(to[slice(*own)], symbols[slice(*own)]), even_chunks(len(symbols)))
+
+
 class _Round:
     """The pairs of one round, and the sequence at its start."""
 
     def __init__(
-        self, symbols: UInt32, state: UInt8, classes: UInt8, alive: int, highest: int, space: _WorkSpace
+        self, here: _Positions, spare: _Positions, size: int, alive: int, split: counting.Split, space: _WorkSpace
     ) -> None:
-        self.symbols, self.state, self.classes, self.space = symbols, state, classes, space
+        self.spare, self.space, self.split = spare, space, split
+        self.here = here
+        self.symbols, self.state, self.classes = symbols, state, _ = here.symbols[:size], here.state, here.classes
         # eight positions at a time, so that dead ranges cost an eighth
         self.blocks = state.view(np.uint64)[: (len(symbols) + 7) // 8]
         shares = min(_tasks(max(alive, len(symbols) // 4)), len(self.blocks))
         self.shares = list(pairwise(len(self.blocks) * i // shares for i in range(shares + 1)))
         """Ranges of blocks, one per task."""
         self.groups = _tasks(alive)
-        bits = max(0, min(alive // POSITIONS_PER_BUCKET, counting.BUCKETS).bit_length() - 1)
-        more = 2 * highest.bit_length() - 32
-        if more <= min(MOST_BITS, alive.bit_length() - 8):
-            bits = max(bits, more)
-        self.split = counting.Split.of(highest, bits)
-        self.buckets = 1 << bits
-        self.items: NDArray[np.unsignedinteger] = (
-            space.items if self.split.key_bits > 32 else space.items.view(np.uint32)
-        )
+        self.buckets = 1 << (63 - int(split.shift))
+        self.items: NDArray[np.unsignedinteger] = space.items if split.key_bits > 32 else spare.symbols
+        """Of each alive position by bucket: its pair's key, then the pair's count and entry."""
         self.bases = np.zeros(self.buckets, np.uint64)
         """By bucket: its first entry."""
         self.entry_bits = self.entries = 0
@@ -268,7 +303,7 @@ class _Round:
 
     def count(self) -> None:
         """Count pairs exactly."""
-        walk, items, classes = (self.symbols, self.state, self.blocks), self.items, self.space.classes
+        walk, items, classes = (self.symbols, self.state, self.blocks), self.items, self.spare.classes
         written = (items, self.classes, classes)
         sizes = np.zeros((len(self.shares), self.buckets), np.int64)
         self._map(lambda k, first, stop: counting.measure(*walk, first, stop, self.split, sizes[k]))
@@ -312,31 +347,62 @@ class _Round:
 
         Returns the number of replaced pairs, and whether any position is selected at all.
         """
-        own = self.space.rules[: self.entries]
-        places = self.space.items[: len(own) + 1]  # the items are no longer needed
-        count, any_selected = kernels.list_rules(self.space.table, own, places)
-        places[:count].sort()
-        rules.assign(self.symbols, places[:count], own)
-        return count, any_selected
+        own, table = self.space.rules[: self.entries], self.space.table
+        places = self.space.places
+        chunks = even_chunks(len(own), POSITIONS_PER_TASK)
+        found = map_parallel(lambda chunk: kernels.list_rules(table, own, places, *chunk), chunks)
+        count = 0
+        for (first, _), (many, _) in zip(chunks, found, strict=True):
+            places[count : count + many] = places[first : first + many]
+            count += many
+        listed = places[:count]
+        if count > SORTED:
+            listed, _ = sort_with(listed, None)
+        else:
+            listed.sort()
+        rules.assign(self.symbols, listed, own)
+        return count, any(is_selected for _, is_selected in found)
 
-    def rewrite(self, stalled: bool) -> tuple[int, int]:
-        """Rewrite every share in place, then close the gaps; return the new size and the number of alive positions."""
-        symbols, state, rules = self.symbols, self.state, self.space.rules
-        chunks = [(8 * first, min(8 * stop, len(symbols))) for first, stop in self.shares]
+    def _is_replaced(self, position: int, chosen: UInt32) -> bool:
+        """Tell whether the pair at a position is replaced, which is its share's last selected one if it is selected."""
+        if self.state[position] != counting.SELECTED:
+            return False
+        return bool(self.space.rules[chosen[-1 - counting.AHEAD]] != counting.NONE)
+
+    def rewrite(self, stalled: bool) -> tuple[int, int, _Positions]:
+        """Rewrite every share; return the new size, the number of alive positions, and where they are.
+
+        Few threads rewrite each share in place, then close the gaps: that takes less memory.
+        """
+        state, rules, many = self.state, self.space.rules, len(self.shares)
+        chunks = [(8 * first, min(8 * stop, len(self.symbols))) for first, stop in self.shares]
         consumed = [False] + [
-            stop > 0 and state[stop - 1] == counting.SELECTED and rules[own[-1 - counting.AHEAD]] != counting.NONE
-            for (_, stop), own in zip(chunks[:-1], self.chosen, strict=False)
+            self._is_replaced(stop - 1, own) for (_, stop), own in zip(chunks[:-1], self.chosen, strict=False)
         ]
+        ends = [
+            stop - (stop - 2 >= first and self._is_replaced(stop - 2, own))
+            for (first, stop), own in zip(chunks, self.chosen, strict=True)
+        ]
+        """Without the last symbols that are consumed: the places after them are other shares'."""
+        is_apart = many > 1 and thread_count() >= FEWEST_TO_COPY
+        made, to, most = self.here, [first for first, _ in chunks], [stop - first for first, stop in chunks]
+        if is_apart:
+            replaced = map_parallel(lambda own: kernels.count_replaced(own[: -counting.AHEAD], rules), self.chosen)
+            lost = np.array(replaced) + np.array(consumed, np.int64) - np.array([*consumed[1:], False], np.int64)
+            most = (np.array(most) - lost).tolist()
+            made, to = self.spare, running_sum(np.array(most)).tolist()
+        read = (self.symbols, state, self.blocks, self.classes)
         written = map_parallel(
             lambda k: kernels.rewrite(
-                symbols, state, self.blocks, self.classes, self.chosen[k], rules, *chunks[k], consumed[k], stalled
+                *read, self.chosen[k], rules, chunks[k][0], ends[k], consumed[k], stalled, *made, to[k], most[k]
             ),
-            range(len(chunks)),
+            range(many),
         )
+        symbols, state = made.symbols, made.state
         size = alive = 0
         moves = []
         last = 0
-        for (first, _), (kept, alive_here, starts_new) in zip(chunks, written, strict=True):
+        for first, (kept, alive_here, starts_new) in zip(to, written, strict=False):
             if size > 0 and kept > 0:  # the pair across the seam
                 if symbols[first] == SEPARATOR:
                     alive -= int(state[last] != counting.DEAD)
@@ -350,32 +416,7 @@ class _Round:
                 last = first + kept - 1
             size += kept
             alive += alive_here
-        self._close(moves)
-        return size, alive
-
-    def _close(self, moves: list[tuple[int, int, int]]) -> None:
-        """Move stretches (from, to, length) to where the ones before end."""
-        by_position: list[NDArray[Any]] = [self.symbols, self.state, self.classes]
-        by_position = by_position[: 3 if len(self.classes) else 2]
-        if sum(length for *_, length in moves) < POSITIONS_PER_TASK or thread_count() < FEWEST_TO_COPY:
-            for array in by_position:
-                for first, to, length in moves:
-                    array[to : to + length] = array[first : first + length]
-            return
-        # through memory that no pass needs now: a stretch's new place may still be another one's old place
-        scratch: list[NDArray[Any]] = [
-            self.space.items.view(np.uint32),
-            self.space.chosen.view(np.uint8),
-            self.space.classes,
-        ]
-
-        def copy(move: tuple[int, int, int], back: bool) -> None:
-            first, to, length = move
-            for array, other in zip(by_position, scratch, strict=False):
-                if back:
-                    array[to : to + length] = other[to : to + length]
-                else:
-                    other[to : to + length] = array[first : first + length]
-
-        map_parallel(lambda move: copy(move, back=False), moves)
-        map_parallel(lambda move: copy(move, back=True), moves)
+        for first, to_, length in moves:
+            for array in (symbols, state, self.classes) if len(self.classes) else (symbols, state):
+                array[to_ : to_ + length] = array[first : first + length]
+        return size, alive, made

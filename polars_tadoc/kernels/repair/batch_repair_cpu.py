@@ -33,6 +33,7 @@ from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetc
 from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import kernel
 
 PENDING = 1 << 10
 """Entries whose selections a thread sums locally: hot cache lines would bounce between cores."""
@@ -197,24 +198,25 @@ def select(
 
 @polled
 @njit
-def list_rules(table: UInt64, rules: UInt32, places: UInt64) -> Any:
+def list_rules(table: UInt64, rules: UInt32, places: UInt64, first: int, stop: int) -> Any:
     """List ``first position << 32 | entry`` of the table entries whose pair is replaced; ``rules`` becomes ``NONE``.
 
-    Returns their number, and whether any position is selected at all.
+    Reads the entries from ``first`` to before ``stop``, and writes to ``places`` from ``first`` on. Returns their
+    number, and whether any position is selected at all.
     """
     began = interrupts()
-    out = 0
+    out = nb.int64(first)
     any_selected = False
-    for entry in range(len(rules)):
+    for entry in range(first, stop):
         if entry & 0xFFFF == 0 and interrupts() != began:
-            return out, any_selected
+            return out - first, any_selected
         tally = table[FIELDS * entry + TALLY]
         selected = tally >> _32
         any_selected |= selected > 0
         places[out] = (table[FIELDS * entry + PLACE] << _32) | nb.uint64(entry)
         rules[entry] = NONE
         out += (selected >= 2) & (nb.uint64(2) * selected >= tally & _LOW)
-    return out, any_selected
+    return out - first, any_selected
 
 
 @polled
@@ -273,6 +275,16 @@ def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
         index[s] = rule + 1
 
 
+@kernel
+def count_replaced(chosen: UInt32, rules: UInt32) -> int:
+    """Count the selected positions whose pair is replaced."""
+    many = 0
+    for k in range(len(chosen)):
+        prefetch(rules, nb.int64(chosen[min(k + AHEAD, len(chosen) - 1)]))
+        many += rules[chosen[k]] != NONE
+    return many
+
+
 @polled
 @njit
 def rewrite(
@@ -286,21 +298,30 @@ def rewrite(
     stop: int,
     consumed: bool,
     stalled: bool,
+    made: UInt32,
+    made_state: UInt8,
+    made_classes: UInt8,
+    to: int,
+    most: int,
 ) -> Any:
-    """Replace and compact in place from ``first``; positions next to new symbols become alive.
+    """Replace and compact, writing from position ``to`` on; positions next to new symbols become alive.
 
-    The ``classes`` of positions follow them, unless they are empty.
+    Writes at most ``most`` symbols, their states and classes, to ``made``, ``made_state`` and ``made_classes``, which
+    may be those given if ``to`` is ``first``. The ``classes`` of positions follow them, unless they are empty.
     ``chosen`` has the selected positions' entries, then ``AHEAD`` items of any value. ``consumed``: the symbol at
-    ``first`` is part of a rule at ``first - 1``. ``stalled``: no rule was made in this round, and selected positions
-    become dead, so that adjacent ones can be selected. Returns the number of symbols written, the number of alive ones,
-    and whether the first one is new.
+    ``first`` is part of a rule at ``first - 1``; the one at ``stop - 1`` is not of one at ``stop - 2``. ``stalled``: no
+    rule was made in this round, and selected positions become dead, so that adjacent ones can be selected. Returns the
+    number of symbols written, the number of alive ones, and whether the first one is new.
     """
     began, stalls = interrupts(), nb.uint64(stalled)
-    out = start = nb.uint64(first)
+    out = start = nb.uint64(to)
+    if most == 0:  # the only symbol is part of the rule before
+        return 0, 0, False
+    is_apart = made.ctypes.data != sequence.ctypes.data
     taken = alive = nb.uint64(0)
     starts_new = before = before_word = nb.uint64(0)  # the last position written: whether it is alive, and a word
     skips = nb.uint64(consumed)
-    i = look = start
+    i = look = nb.uint64(first)
     end = nb.uint64(stop)
     while i < end:
         if i >= look:
@@ -310,19 +331,23 @@ def rewrite(
         if skips == 0 and i + _8 <= end and blocks[i >> _3] == 0:
             # nothing starts here: a dead range is copied unchanged
             if before != 0 and sequence[i] == SEPARATOR:
-                state[out - _1] = DEAD
+                made_state[out - _1] = DEAD
                 alive -= _1
             last = i + _8
             while last + _8 <= end and blocks[last >> _3] == 0:
                 last += _8
-            if out != i:
+            if is_apart:
+                for k in range(last - i):
+                    made[out + k] = sequence[i + k]
+            elif out != i:
                 move(sequence, nb.int64(out), nb.int64(i), nb.int64(last - i))
-                state[out : out + last - i] = DEAD
+            if is_apart or out != i:
+                made_state[out : out + last - i] = DEAD
                 if len(classes) > 0:
-                    classes[out : out + last - i] = classes[i:last]
+                    made_classes[out : out + last - i] = classes[i:last]
             out += last - i
             i = last
-            before, before_word = nb.uint64(0), nb.uint64(sequence[out - _1] != SEPARATOR)
+            before, before_word = nb.uint64(0), nb.uint64(made[out - _1] != SEPARATOR)
             continue
         for _ in range(min(_8, end - i)):
             # without branches, which are hard to predict here; the next symbol overwrites that of a consumed one
@@ -336,13 +361,13 @@ def rewrite(
             is_alive = is_rule | (nb.uint64(was != DEAD) & ~(stalls & is_selected))
             revived = (before | (is_rule & before_word)) & is_word
             alive += revived - before
-            state[max(out, start + _1) - _1] = revived
+            made_state[max(out, start + _1) - _1] = revived
             starts_new |= is_rule & nb.uint64(out == start)
-            if len(classes) > 0:
-                classes[out] = classes[i]
-            sequence[out] = rule if is_rule != 0 else symbol
-            state[out] = is_alive
             writes = _1 - skips
+            if len(classes) > 0:
+                made_classes[out] = classes[i]
+            made[out] = rule if is_rule != 0 else symbol
+            made_state[out] = is_alive
             out += writes
             alive += is_alive * writes
             before = is_alive if writes != 0 else revived

@@ -40,7 +40,12 @@ class GapKeys:
         lengths, firsts = np.empty(symbols, np.int64), np.empty(symbols, np.uint32)
         kernels.measure_rules(vocabulary_size, rules.rule_offsets, rules.symbols, lengths, firsts)
         row_words = np.empty(len(rules.root_offsets) - 1, np.int64)
-        kernels.count_row_words(lengths, rules.root_offsets, rules.roots, row_words)
+
+        def count(own: tuple[int, int]) -> None:
+            offsets = rules.root_offsets[own[0] : own[1] + 1]
+            kernels.count_row_words(lengths, offsets, rules.roots, row_words[slice(*own)])
+
+        map_parallel(count, weighted_chunks(rules.root_offsets))
         starts = np.concatenate([[0], np.cumsum(row_words + 1)])
         keys = np.empty(int(starts[-1]), np.uint32) if work_space is None else work_space
 

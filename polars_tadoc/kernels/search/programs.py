@@ -51,6 +51,3 @@ ARGUMENT_BITS: Final = 3
 MAX_DEPTH: Final = 12
 MAX_SLOTS: Final = 8
 """Maximum sets on the stack, and slots."""
-
-MAX_LETTERS: Final = 30
-"""Maximum letters of a word that is looked up by its spelling or its beginning."""

@@ -250,6 +250,7 @@ def run_program(
     workspace: Workspace,
     heap: UInt64,
     size: int,
+    hits: UInt32,
 ) -> Any:
     """Find the documents of a program in a segment.
 
@@ -273,6 +274,8 @@ def run_program(
         The best documents; without room, documents are only counted.
     size
         uint64 0.
+    hits
+        Output: all documents, ascending; without room, they are not written.
 
     Returns
     -------
@@ -299,6 +302,8 @@ def run_program(
             workspace.found.documents,
             workspace.block.documents,
         )
+        if len(hits) and held != 0:
+            _listed(marks, words, first, hits[total:])
         total += held
         if held == 0 or len(heap) == 0:
             continue

@@ -21,6 +21,7 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.scratch import scratch
 
 _1 = np.uint64(1)
 
@@ -136,7 +137,7 @@ class _Derivation:
         if unused is not None:
             sizes[np.repeat(unused, np.diff(pieces.owners))] = 0
         offsets = running_sum(sizes)
-        derived = np.empty(offsets[-1], np.uint32)
+        derived = scratch(offsets[-1], np.uint32)
         spans, reach = self.windows.spans, self.windows.reach
         read = (self.terminals, pieces.symbols, self.long, spans, reach, ids, self.distinct, *pieces.bounds)
         places = running_sum(pieces.counts)

@@ -16,6 +16,7 @@ from polars_tadoc.kernels.sequences.windows_cpu import Bounds, FlatWindows, Pack
 from polars_tadoc.kernels.sequences.word_pairs_cpu import PairWindows, hot_pairs
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.scratch import scratch
 
 BATCH = 1 << 23
 """Keys per thread that are counted at a time, 64 MiB: fewer would slow down cases that fit in memory."""
@@ -144,7 +145,7 @@ class OwnedWindows:
 
     def keys(self) -> UInt64:
         """Return all keys, the rules' first."""
-        keys = np.empty(self.total, np.uint64)
+        keys = scratch(self.total, np.uint64)
         self.rules.write(keys)
         self.documents.write(keys[self.of_rules :])
         return keys

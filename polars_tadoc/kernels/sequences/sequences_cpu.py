@@ -132,7 +132,8 @@ def sequence_postings(
     )
     assert counts is not None
     kept, offsets, documents, counts = rank_postings(offsets, documents, counts, min_count, top)
-    return words_of(derived.form.distinct[kept], derived.form.form, rank), offsets, documents, counts
+    distinct = derived.form.distinct if kept is None else derived.form.distinct[kept]
+    return words_of(distinct, derived.form.form, rank), offsets, documents, counts
 
 
 def derive_sequences(

@@ -44,10 +44,12 @@ from polars_tadoc.kernels.tokenize.tokenizer import (
     found_words,
     require_utf8,
 )
-from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
+from polars_tadoc.runtime.addresses import atomic_add
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.free_memory import give_back_memory
+from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import map_parallel
 
 MATCHED_BYTES = 1 << 26
@@ -55,6 +57,8 @@ MATCHED_BYTES = 1 << 26
 
 HELD = 1 << 20
 """Strings in the tables of all threads before they are merged: words that all threads meet are not held by each."""
+
+_ALL = 1 << 62
 
 NO_IDS = np.zeros(0, np.uint32)
 """Words are only counted."""
@@ -134,6 +138,90 @@ def tally_words(
     return distinct, written, piece.last_row, piece.last_byte, True
 
 
+@njit
+def _next_piece(taken: Int64, edges: Int64, own: int) -> int:
+    """Take the next piece of a thread's share, then of others'; -1 if there is none."""
+    shares = len(edges) - 1
+    for k in range(own, own + shares):
+        share = k % shares
+        if taken[share] < edges[share + 1]:
+            piece = atomic_add(taken, share, 1)
+            if piece < edges[share + 1]:
+                return int(piece)
+    return -1
+
+
+@polled
+@njit
+def _tally_pieces(
+    addresses: UInt64,
+    lengths: UInt32,
+    pieces: Int64,
+    classes: Classes,
+    matches: Matches,
+    taken: Int64,
+    edges: Int64,
+    most: int,
+    own: int,
+    rest: Int64,
+    words: Table,
+    distinct: int,
+    ids: UInt32,
+    places: Int64,
+    found: Int64,
+    tail: UInt8,
+) -> tuple[int, bool]:
+    """Count the words of one piece after the other in a thread's table: between pieces no thread waits for the GIL.
+
+    Parameters
+    ----------
+    addresses, lengths, classes, matches, words, distinct, tail
+        As for :func:`tally_words`.
+    ids, places
+        Room for ids, or none; those of a piece are written from ``places[piece]`` on.
+    found
+        int64[pieces, 2]: the share whose thread counted a piece, and the number of its ids; written.
+    pieces
+        int64[pieces, 4]: the fields of each :class:`tokenize_cpu.Piece`.
+    taken, edges
+        By share of a thread: the next piece, and ``pieces[edges[own]:edges[own + 1]]``. The last of ``taken``: strings
+        in the tables of all threads.
+    most
+        No piece is begun if the tables hold more.
+    own
+        The thread's share.
+    rest
+        int64[5]: the rest of a piece and its number, which is -1 if there is none; written.
+
+    Returns
+    -------
+    (int, bool)
+        The number of strings in the table; and whether it is too full for the next ``BATCH_WORDS``.
+
+    """
+    began = interrupts()
+    while interrupts() == began:
+        if rest[4] < 0:
+            rest[4] = _next_piece(taken, edges, own) if taken[len(edges) - 1] <= most else -1
+            if rest[4] < 0:
+                break
+            rest[:4] = pieces[rest[4]]
+            found[rest[4], 0] = own
+        k = rest[4]
+        piece, room = Piece(rest[0], rest[1], rest[2], rest[3]), ids[places[k] + found[k, 1] :]
+        before = distinct
+        distinct, many, row, byte, is_done = tally_words(
+            addresses, lengths, piece, classes, matches, words, distinct, room, tail
+        )
+        found[k, 1] += many
+        atomic_add(taken, len(edges) - 1, distinct - before)
+        if not is_done:
+            rest[0], rest[1] = row, byte
+            return distinct, True
+        rest[4] = -1
+    return distinct, False
+
+
 def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStringArray, UInt64]:
     """Count the words of all rows of a String series.
 
@@ -152,16 +240,8 @@ def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStr
     threads, merge, owners = ThreadTables([]), None, []
     for block in text_blocks(text, tokenizer):
         owners.append(block.owner)  # the tables' addresses point into it
-
-        def tally(piece: Piece) -> Piece | None:
-            if len(threads.tables) > 1 and sum(table.distinct for table in threads.tables) > HELD:
-                return piece
-            with threads.one() as own:
-                scan_piece(block, piece, threads.tables[own], NO_IDS)  # noqa: B023 - done before the next block
-            return None
-
-        pieces = block.pieces
-        while pieces := [piece for piece in map_parallel(tally, pieces) if piece is not None]:
+        pieces = Pieces(block, block.pieces, threads.tables)
+        while not pieces.tally(HELD if len(threads.tables) > 1 else _ALL):
             merge = merge or Merge(MOST_RANGES)
             merge.add(threads.tables)
             map_parallel(Interned.clear, threads.tables)
@@ -203,6 +283,43 @@ def text_blocks(text: pl.Series, tokenizer: Tokenizer) -> Iterator[TextBlock]:
             classes, matches = NO_CLASSES, found_words(block, tokenizer)
             pieces = cut_pieces(addresses, lengths, before, None)
         yield TextBlock(addresses, lengths, pieces, classes, matches, views)
+
+
+class Pieces:
+    """Pieces of a block that threads take in turn, in machine code.
+
+    Each begins with its share, neighbouring pieces: their table has fewer words than one of as many pieces from all
+    over the text.
+    """
+
+    def __init__(self, block: TextBlock, pieces: list[Piece], tables: list[Interned]) -> None:
+        self._block, self._tables, self._pieces = block, tables, np.array(pieces, np.int64).reshape(-1, 4)
+        self._edges = np.linspace(0, len(pieces), len(tables) + 1).astype(np.int64)
+        self._taken = np.append(self._edges[:-1], 0)
+        self.found = np.zeros((len(pieces), 2), np.int64)
+        """By piece, the table that has its words, and the number of its ids."""
+
+    def tally(self, most: int = _ALL, ids: UInt32 = NO_IDS, places: Int64 | None = None) -> bool:
+        """Count the words of pieces that no thread has begun, unless the tables hold more than ``most`` strings.
+
+        Writes the ids of a piece from its place on, if there is room for them, :func:`most_ids` many; the tables then
+        have ``SEPARATOR_ID``. Returns whether all pieces are done.
+        """
+        self._taken[-1] = sum(table.distinct for table in self._tables)
+        starts = np.zeros(len(self._pieces), np.int64) if places is None else places
+        read = (self._block.addresses, self._block.lengths, self._pieces, self._block.classes, self._block.matches)
+
+        def tally(own: int) -> None:
+            table, tail, rest, is_full = self._tables[own], np.empty(WORK_BYTES, np.uint8), np.full(5, -1), True
+            while is_full:
+                table.reserve(BATCH_WORDS)
+                share, words = (self._taken, self._edges, most, own, rest), (table.arrays, table.distinct)
+                table.distinct, is_full = _tally_pieces(*read, *share, *words, ids, starts, self.found, tail)
+                if is_full:
+                    table.reserve(2 * BATCH_WORDS)  # twice as large
+
+        map_parallel(tally, range(min(len(self._tables), len(self._pieces))))
+        return bool((self._taken[:-1] >= self._edges[1:]).all())
 
 
 class ThreadTables:

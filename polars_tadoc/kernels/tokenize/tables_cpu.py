@@ -27,10 +27,20 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import (
     shift_of,
     tally,
 )
-from polars_tadoc.runtime.addresses import byte_swapped, load_u32, load_u64, store_u8, store_u32, store_u64
+from polars_tadoc.runtime.addresses import (
+    atomic_add,
+    bit_length,
+    byte_swapped,
+    load_u32,
+    load_u64,
+    store_u8,
+    store_u32,
+    store_u64,
+)
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate, view
 from polars_tadoc.runtime.compiled import njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.scratch import scratch, scratch_zeros
 
@@ -219,6 +229,48 @@ def _read(
             to = nb.uint64(base) + own
             firsts[to], seconds[to], addresses[to] = byte_swapped(low), byte_swapped(high), address
             lengths[to], tallies[to] = length, table.slots[at + 3]
+
+
+@polled
+@njit
+def _count_ranges(tables: UInt64, bits: int, sizes: Int64, taken: Int64) -> None:
+    """Count the strings of one range after the other in each table; ``taken[0]`` is the next range."""
+    began, k = interrupts(), atomic_add(taken, 0, 1)
+    while k < len(sizes) and interrupts() == began:
+        _count_range(tables, k, bits, sizes[k])
+        k = atomic_add(taken, 0, 1)
+
+
+@polled
+@njit
+def _merge_ranges(
+    tables: UInt64,
+    bits: int,
+    sizes: Int64,
+    starts: Int64,
+    taken: Int64,
+    table: Table,
+    firsts: UInt64,
+    seconds: UInt64,
+    addresses: UInt64,
+    lengths: UInt32,
+    tallies: UInt64,
+    found: Int64,
+) -> None:
+    """Merge one range after the other, in a table that is large enough for each; arguments as for ``_merge_range``.
+
+    Writes the strings of a range from ``starts[range]`` on, and their number to ``found``. ``taken[0]`` is the next
+    range.
+    """
+    began, k = interrupts(), atomic_add(taken, 0, 1)
+    while k < len(sizes) and interrupts() == began:
+        most = sizes[k].sum()
+        places = max(1 << LEAST_PLACES, 1 << bit_length(nb.uint64(3 * most // 2)))
+        part = Table(table.slots[: 4 * places], table.strings)
+        part.slots[:] = 0
+        found[k], _ = _merge_range(tables, k, bits, sizes[k], 0, part, 0, starts[k])
+        _read(part, starts[k], firsts, seconds, addresses, lengths, tallies)
+        k = atomic_add(taken, 0, 1)
 
 
 @njit
@@ -410,17 +462,43 @@ def merge_tables(tables: list[Interned], *, keeps_ids: bool = True) -> tuple[Str
         made = Strings.room(total)
         _read(tables[0].arrays, 0, *made[:5])
         return made._replace(ranges=[(0, total)]), [np.arange(total, dtype=np.uint32)]
-    merge = Merge(0 if total < FEW else max(RANGES * thread_count(), total // RANGE_STRINGS))
+    bits = _bits_of(0 if total < FEW else max(RANGES * thread_count(), total // RANGE_STRINGS))
     ids = [np.zeros(table.distinct, np.uint32) for table in tables] if keeps_ids else []
-    given, sizes = merge.begin(tables, ids)
-    starts = running_sum(sizes.sum(axis=1))
+    given, sizes = _ranges_of(tables, ids, bits)
+    many = sizes.sum(axis=1)
+    starts, found, taken = running_sum(many), np.zeros(len(many), np.int64), np.zeros(1, np.int64)
     made = Strings.room(int(starts[-1]))
 
-    def one(k: int) -> tuple[int, int]:
-        merge.merge(k, given, sizes[k], int(starts[k]))
-        return merge.read(k, int(starts[k]), made)
+    def merge(_: int) -> None:
+        slots, room = _sizes(int(many.max()))
+        table = Table(scratch(slots, np.uint64), scratch(room, np.uint64))
+        _merge_ranges(given, bits, sizes, starts, taken, table, *made[:5], found)
 
-    return made._replace(ranges=map_parallel(one, range(len(sizes)))), ids
+    map_parallel(merge, range(min(thread_count(), len(many))))
+    return made._replace(ranges=list(zip(starts[:-1].tolist(), (starts[:-1] + found).tolist(), strict=True))), ids
+
+
+def _bits_of(ranges: int) -> int:
+    """Return the bits of a hash that tell its range."""
+    return min(LEAST_PLACES, max(ranges - 1, 0).bit_length())
+
+
+def _ranges_of(tables: list[Interned], ids: list[UInt32], bits: int) -> tuple[UInt64, Int64]:
+    """Return the tables, and where to write ids if at all, in the form for kernels; and the sizes of their ranges.
+
+    The sizes are int64[ranges, tables].
+    """
+    addresses = [own.ctypes.data for own in ids] or [0] * len(tables)
+    given = np.array(
+        [
+            (one.arrays.slots.ctypes.data, one.arrays.strings.ctypes.data, shift_of(one.arrays), address)
+            for one, address in zip(tables, addresses, strict=True)
+        ],
+        np.uint64,
+    )
+    sizes, taken = np.zeros((1 << bits, len(tables)), np.int64), np.zeros(1, np.int64)
+    map_parallel(lambda _: _count_ranges(given, bits, sizes, taken), range(min(thread_count(), len(sizes))))
+    return given, sizes
 
 
 class Merge:
@@ -434,7 +512,7 @@ class Merge:
     """
 
     def __init__(self, ranges: int) -> None:
-        self.bits = min(LEAST_PLACES, max(ranges - 1, 0).bit_length())
+        self.bits = _bits_of(ranges)
         """Bits of a hash that tell its range."""
         self._ranges = [Interned.of([], self.bits) for _ in range(1 << self.bits)]
         self.numbers = [np.zeros(0, np.uint32) for _ in self._ranges]
@@ -442,7 +520,7 @@ class Merge:
 
     def add(self, tables: list[Interned]) -> None:
         """Take the strings of tables, which are not needed any more."""
-        given, sizes = self.begin(tables, [])
+        given, sizes = _ranges_of(tables, [], self.bits)
         map_parallel(lambda k: self.merge(k, given, sizes[k], 0), range(len(sizes)))
 
     def strings(self) -> Strings:
@@ -452,25 +530,8 @@ class Merge:
         ranges = map_parallel(lambda k: self.read(k, int(starts[k]), made), range(len(starts) - 1))
         return made._replace(ranges=ranges)
 
-    def begin(self, tables: list[Interned], ids: list[UInt32]) -> tuple[UInt64, Int64]:
-        """Return the tables, and where to write ids if at all, in the form for kernels; and the sizes of their ranges.
-
-        The sizes are int64[ranges, tables].
-        """
-        addresses = [own.ctypes.data for own in ids] or [0] * len(tables)
-        given = np.array(
-            [
-                (one.arrays.slots.ctypes.data, one.arrays.strings.ctypes.data, shift_of(one.arrays), address)
-                for one, address in zip(tables, addresses, strict=True)
-            ],
-            np.uint64,
-        )
-        sizes = np.zeros((len(self._ranges), len(tables)), np.int64)
-        map_parallel(lambda k: _count_range(given, k, self.bits, sizes[k]), range(len(sizes)))
-        return given, sizes
-
     def merge(self, k: int, tables: UInt64, sizes: Int64, base: int) -> None:
-        """Take the strings of a range; arguments as from :meth:`begin`. ``base`` is added to ids."""
+        """Take the strings of a range; arguments as from ``_ranges_of``. ``base`` is added to ids."""
         own, at = self._ranges[k], 0
         own.reserve(int(min(sizes.sum(), 2 * sizes.max())))
         while at < len(tables):

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.errors import EngineUnavailableError
+from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.kernels.primitives.bitmap_cuda import rank
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.upload_cuda import upload_rows
@@ -110,14 +110,14 @@ def text_rows(text: pl.Series, mend: str) -> tuple[UInt64, Int64, object]:
 
     Raises
     ------
-    EngineUnavailableError
-        The text exceeds the kernels' 32-bit positions.
+    DeviceMemoryError
+        The text exceeds the kernels' 32-bit positions; fewer rows may fit.
 
     """
     addresses, lengths, views = binary_views(text)
     before = running_sum(lengths)
     if before[-1] + len(lengths) >= _MAX_BYTES:
-        raise EngineUnavailableError(
+        raise DeviceMemoryError(
             f'engine="gpu": {len(lengths):,} rows with {before[-1]:,} bytes in total exceed its 32-bit positions; '
             f'use engine="cpu", or {mend}'
         )

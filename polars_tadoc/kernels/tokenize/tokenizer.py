@@ -19,10 +19,13 @@ from polars_tadoc.kernels.tokenize.tables_cpu import Interned, number
 from polars_tadoc.kernels.tokenize.xml_words import xml_words
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
-from polars_tadoc.runtime.parallel import map_parallel
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 PIECE_BYTES = 1 << 19
 """Bytes of text per task; small, so that a delayed thread leaves the rest to the others."""
+
+CHECKED_BYTES = 1 << 21
+"""Bytes of text, at least, that a thread checks to be UTF-8."""
 
 BUILT_IN = ("words", "whitespace", "xml", "code")
 """Names of tokenizers."""
@@ -248,9 +251,11 @@ def forget_separator(table: Interned) -> None:
 
 def require_utf8(text: pl.Series, first: int = 0) -> None:
     """Raise ``ValueError`` that names the first row that is not UTF-8, counted from ``first``."""
-    binary = text.cast(pl.Binary)
+    binary, chunks = text.cast(pl.Binary), [(0, len(text))]
+    if text.estimated_size() > 2 * CHECKED_BYTES:
+        chunks = weighted_chunks(running_sum(text.str.len_bytes().fill_null(0).to_numpy()), CHECKED_BYTES)
     try:
-        binary.cast(pl.String)  # Polars checks 10 GB/s and more
+        map_parallel(lambda own: binary[slice(*own)].cast(pl.String), chunks)  # Polars checks 10 GB/s
     except pl.exceptions.ComputeError:
         for row, value in enumerate(binary):
             try:
@@ -271,9 +276,9 @@ def cut_pieces(
     tail = np.empty(kernels.BLOCK, np.uint8)
     edges = [(0, 0)]
     count = max(1, size // PIECE_BYTES)
-    for i in range(1, count):
-        target, limit = size * i // count, size * (i + 1) // count
-        row = int(np.searchsorted(before, target, side="right")) - 1
+    targets = [size * i // count for i in range(1, count + 1)]
+    first_rows = (np.searchsorted(before, targets[:-1], side="right") - 1).tolist()
+    for (target, limit), row in zip(pairwise(targets), first_rows, strict=True):
         edge = row, 0
         if classes is not None and int(lengths[row]) > PIECE_BYTES // 16:
             start, stop = target - int(before[row]), min(limit - int(before[row]), int(lengths[row]))

@@ -20,7 +20,10 @@ from polars_tadoc.kernels.documents.postings_cpu import (
     count_postings,
     offset_documents,
     offset_terminals,
+    order_postings,
     scatter_postings,
+    spread_postings,
+    tally_ranges,
 )
 from polars_tadoc.kernels.documents.text_terms_cpu import terms_of_text
 from polars_tadoc.kernels.primitives.lists import running_sum
@@ -31,6 +34,7 @@ from polars_tadoc.kernels.traverse.tables_cpu import LANES, add_tables, count_ty
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.scratch import scratch
 
 ARENA = 1 << 20
 """Terminals per arena; unwritten pages take no memory."""
@@ -50,6 +54,13 @@ recording which symbols they contain."""
 
 NUMBERED = 1 << 20
 """Up to this many symbols, documents are numbered in one byte: clearing every 255 documents is cheap."""
+
+MANY = 1 << 18
+"""From this many terminals on, postings are first distributed over ranges of terminals, each of which fits a core's
+cache."""
+
+RANGE_BITS = 11
+"""Bits of the number of ranges: as many write streams as the processor can track."""
 
 Run = Callable[..., tuple[int, int]]
 """Counts documents into an arena; see :func:`polars_tadoc.kernels.documents.documents_cpu.count_documents`."""
@@ -205,6 +216,8 @@ def count_by_terminal(
         stretches = _list(rules, root_offsets, roots, classes, strategy)
     before = np.empty(len(root_offsets), np.int64)
     offset_documents(stretches.sizes, classes.of, before)
+    if rules.terminals >= MANY and not (counted and stretches.count_size > 4):
+        return _by_ranges(stretches, classes, before, rules.terminals, counted)
     chunks = list(enumerate(weighted_chunks(before)))
     cursors = np.zeros((len(chunks), rules.terminals), np.int64)
     where = (stretches.sizes, stretches.terminals, stretches.counts, stretches.count_size, classes.of)
@@ -222,6 +235,38 @@ def count_by_terminal(
         scatter_postings(*where, *item[1], cursors[item[0]], documents, counts)
 
     map_parallel(scatter, chunks)
+    return offsets, documents, counts if counted else None
+
+
+def _by_ranges(
+    stretches: _Stretches, classes: Classes, before: Int64, terminals: int, counted: bool
+) -> tuple[Int64, UInt32, UInt64 | None]:
+    """List the documents of each terminal, range by range of terminals: no thread needs a counter for each terminal."""
+    shift = max(terminals.bit_length() - RANGE_BITS, 0)
+    chunks, total = weighted_chunks(before), int(before[-1])
+    tallies = np.zeros((len(chunks), (terminals - 1 >> shift) + 1), np.int64)
+    found = stretches.sizes, stretches.terminals
+    map_parallel(
+        lambda k: tally_ranges(*found, classes.of, shift, *chunks[k], tallies[k]),
+        range(len(chunks)),
+    )
+    ends = running_sum(tallies.T.ravel())
+    places = ends[:-1].reshape(-1, len(chunks)).T.copy()
+    postings, own = scratch(total, np.uint64), scratch(total if counted else 0, np.uint32)
+    map_parallel(
+        lambda k: spread_postings(*found, stretches.counts, classes.of, shift, *chunks[k], places[k], postings, own),
+        range(len(chunks)),
+    )
+    bounds = np.ascontiguousarray(ends[:: len(chunks)])
+    offsets = np.full(terminals + 1, total)
+    documents = allocate(total, np.uint32)[1]  # frames and tables take them without a copy
+    counts = allocate(total if counted else 0, np.uint64)[1]
+
+    def order(chunk: tuple[int, int]) -> None:
+        cursors = np.empty(1 << shift, np.int64)
+        order_postings(postings, own, bounds, shift, *chunk, cursors, offsets, documents, counts)
+
+    map_parallel(order, weighted_chunks(bounds))
     return offsets, documents, counts if counted else None
 
 

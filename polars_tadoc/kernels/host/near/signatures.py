@@ -64,7 +64,7 @@ def mixed_32(x: np.uint64) -> Any:
 
 
 @intrinsic
-def _take_least(typing_context: Any, factors: Any, hashes: Any, found: Any, steps: Any) -> Any:
+def take_least(typing_context: Any, factors: Any, hashes: Any, found: Any, steps: Any) -> Any:
     """Take the values of :data:`TOGETHER` n-grams into a signature, at addresses; ``steps`` times :data:`LANES`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -153,12 +153,12 @@ def sign_double(
                 held[count] = mixed(h)
                 count += 1
                 if count == TOGETHER:
-                    _take_least(*places, steps)
+                    take_least(*places, steps)
                     count = 0
         if count:
             for k in range(count, TOGETHER):
                 held[k] = held[0]
-            _take_least(*places, steps)
+            take_least(*places, steps)
         for k in range(found.shape[1]):
             found[row - first, k] = least[k]
 

@@ -24,6 +24,9 @@ BUCKET_BITS = 11
 FEW = 24
 """Buckets of at most this many keys use insertion sort."""
 
+SAMPLES = 64
+"""Keys per thread that are read to cut runs into parts of about equal size."""
+
 _MAX = (1 << 64) - 1
 _0, _1, _8, _255, _FEW = (np.uint64(number) for number in (0, 1, 8, 255, FEW))
 
@@ -156,8 +159,7 @@ def merge_runs(runs: list[Run], least: int = 0) -> Merged:
         As from :func:`merge_sums`.
 
     """
-    longest = max((keys for keys, _ in runs), key=len)
-    first_keys = [longest[first] for first, _ in chunks_between(longest)[1:]]
+    first_keys = _between(runs)
     edges = np.array([[0, *np.searchsorted(keys, first_keys), len(keys)] for keys, _ in runs], np.int64)
     starts = edges.sum(axis=0)
     made, sums = scratch(starts[-1], np.uint64), scratch(starts[-1], np.uint64)
@@ -170,6 +172,14 @@ def merge_runs(runs: list[Run], least: int = 0) -> Merged:
         return int(starts[k]), int(_merge(addresses[own], places, stops, heads, bound, starts[k], made, sums))
 
     return made, sums, map_parallel(merge, range(len(starts) - 1))
+
+
+def _between(runs: list[Run]) -> UInt64:
+    """Return keys that cut all runs together into parts of about equal size, one per thread."""
+    chunks = len(even_chunks(sum(len(keys) for keys, _ in runs)))
+    step = max(1, sum(len(keys) for keys, _ in runs) // (SAMPLES * chunks))
+    samples = np.sort(np.concatenate([keys[step // 2 :: step] for keys, _ in runs]))
+    return samples[len(samples) * np.arange(1, chunks) // chunks]
 
 
 @polled

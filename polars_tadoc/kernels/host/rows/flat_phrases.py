@@ -7,6 +7,7 @@ from typing import Any
 import numba as nb
 
 from polars_tadoc.kernels.host.rows.phrases import LEFT_OUT
+from polars_tadoc.kernels.host.rows.row_words import next_word
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
@@ -47,20 +48,13 @@ def flatten(
     for row in range(len(documents)):
         if interrupts() != began:
             return
-        at, count, depth = starts[documents[row]], nb.int64(0), 0
+        at, count, depth = starts[documents[row]], nb.int64(0), nb.int64(0)
         position[0], end[0] = root_offsets[row], root_offsets[row + 1]
-        while depth >= 0:
-            if position[depth] == end[depth]:
-                depth -= 1
-                continue
-            inside = position[depth]
-            position[depth] = inside + 1
-            symbol = nb.int64(roots[inside]) if depth == 0 else nb.int64(symbols[inside])
-            if symbol >= terminals:
-                depth += 1
-                position[depth] = rule_offsets[symbol - terminals]
-                end[depth] = rule_offsets[symbol - terminals + 1]
-            elif terms[symbol] != LEFT_OUT:
+        while True:
+            symbol, depth = next_word(terminals, rule_offsets, symbols, roots, position, end, depth)
+            if symbol < 0:
+                break
+            if terms[symbol] != LEFT_OUT:
                 if len(words):
                     words[at + count] = nb.uint32(terms[symbol])
                 count += 1
@@ -111,11 +105,15 @@ def count_spread(
         last[i] = -(nb.int64(1) << nb.int64(60))
     for i in range(size * steps):
         ring[i] = False
+    marked = nb.int64(0)  # from this step on the ring holds no flags
     for at in range(stop - first + steps - 1):
         if first + at < stop:
             for i in range(size):
                 if phrase[i] == words[first + at]:
                     ring[(at - (i if is_ordered else 0)) % steps * size + i] = True
+                    marked = at + steps
+        if at >= marked:
+            continue
         shift = at - steps + 1
         has_new, least = False, shift
         for i in range(size):

@@ -6,6 +6,7 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.host.rows.phrases import LEFT_OUT
+from polars_tadoc.kernels.host.rows.row_words import next_word
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
@@ -61,17 +62,9 @@ def count_near_in_rows(
             term = nb.int64(LEFT_OUT)
             if depth < 0:
                 after += 1  # the last shifts become complete
-            elif position[depth] == end[depth]:
-                depth -= 1
-                continue
             else:
-                inside = position[depth]
-                position[depth] = inside + 1
-                symbol = nb.int64(roots[inside]) if depth == 0 else nb.int64(symbols[inside])
-                if symbol >= terminals:
-                    depth += 1
-                    position[depth] = rule_offsets[symbol - terminals]
-                    end[depth] = rule_offsets[symbol - terminals + 1]
+                symbol, depth = next_word(terminals, rule_offsets, symbols, roots, position, end, depth)
+                if symbol < 0:
                     continue
                 term = terms[symbol]
                 if term == LEFT_OUT:

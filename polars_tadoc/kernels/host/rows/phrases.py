@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
+from polars_tadoc.kernels.host.rows.row_words import next_word
 from polars_tadoc.runtime.addresses import trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
@@ -400,19 +401,11 @@ def count_in_rows(
         if interrupts() != began:
             return
         position[0], end[0] = root_offsets[documents[row]], root_offsets[documents[row] + 1]
-        depth, read, count = 0, 0, 0
-        while depth >= 0:
-            if position[depth] == end[depth]:
-                depth -= 1
-                continue
-            inside = position[depth]
-            position[depth] = inside + 1
-            symbol = nb.int64(roots[inside]) if depth == 0 else nb.int64(symbols[inside])
-            if symbol >= terminals:
-                depth += 1
-                position[depth] = rule_offsets[symbol - terminals]
-                end[depth] = rule_offsets[symbol - terminals + 1]
-                continue
+        depth, read, count = nb.int64(0), 0, 0
+        while True:
+            symbol, depth = next_word(terminals, rule_offsets, symbols, roots, position, end, depth)
+            if symbol < 0:
+                break
             term = terms[symbol]
             if term == LEFT_OUT:
                 continue

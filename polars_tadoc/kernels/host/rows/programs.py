@@ -12,7 +12,7 @@ import numba as nb
 
 from polars_tadoc.kernels.host.rows.flat_phrases import count_phrase, count_spread
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, analyze_words, compare_words, find_terms
-from polars_tadoc.kernels.host.rows.spelling import LONG, SHORT, find_alike
+from polars_tadoc.kernels.host.rows.spelling import LONG, SHORT, decode_word, find_alike
 from polars_tadoc.kernels.postings.coded import BLOCK, Lists
 from polars_tadoc.kernels.postings.decode_cpu import View, view_at
 from polars_tadoc.kernels.search import programs
@@ -23,6 +23,7 @@ from polars_tadoc.kernels.search.search_cpu import run_search
 from polars_tadoc.kernels.search.workspace_cpu import workspace_of
 from polars_tadoc.runtime.addresses import load_u64
 from polars_tadoc.runtime.array_types import Float32, Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 
 NOT_HERE = -1
@@ -58,6 +59,10 @@ class _Terms(NamedTuple):
     offsets: Any
     data: Any
     frequencies: Any
+    starts: Any
+    order: Any
+    signatures: Any
+    """``starts``, ``order``, ``signatures``: as :func:`.spelling.sign_words` writes them; or empty."""
 
 
 class _Flat(NamedTuple):
@@ -102,12 +107,13 @@ def _expand(
         for term in range(_beginning(terms, text, 0), _beginning(terms, text, 1)):
             size = _offer(heap, size, 0, terms.frequencies[term], term)
         return size
+    length, half = decode_word(text, points), len(found) >> 1
     if edits < 0:
-        edits = 0 if len(text) < SHORT else (1 if len(text) < LONG else 2)
-    for i in range(len(text)):
-        points[i] = text[i]
-    half = len(found) >> 1
-    count = find_alike(terms.offsets, terms.data, points[: len(text)], edits, table, found[:half], found[half:])
+        edits = 0 if length < SHORT else (1 if length < LONG else 2)
+    count = find_alike(
+        terms.offsets, terms.data, terms.starts, terms.order, terms.signatures, points[:length], edits, table,
+        found[:half], found[half:],
+    )  # fmt: skip
     for i in range(count):
         size = _offer(heap, size, found[half + i], terms.frequencies[found[i]], found[i])
     return size
@@ -223,6 +229,7 @@ def _join_equal(order: Int64, given: _Entries, weights: Any, slots: Int64, entry
     return count
 
 
+@polled
 @kernel
 def answer_programs(
     data: UInt8,
@@ -232,7 +239,7 @@ def answer_programs(
     codes: Int64,
     start: int,
     stop: int,
-    counts_only: bool,
+    whole: bool,
     is_mapped: bool,
     page_of: Any,
     pages: Any,
@@ -256,6 +263,9 @@ def answer_programs(
     search_all: int,
     flat_starts: Any,
     flat_words: Any,
+    spelled_starts: Any,
+    spelled_order: Any,
+    spelled_signatures: Any,
     deleted: UInt32,
     allowed: UInt32,
     lowered: UInt8,
@@ -278,10 +288,12 @@ def answer_programs(
     marks: UInt8,
     for_blocks: UInt32,
     found: Int64,
+    totals: Int64,
     documents: UInt32,
     scores: UInt32,
+    hits: UInt32,
 ) -> None:
-    """Answer queries, or count their documents.
+    """Answer queries.
 
     Parameters
     ----------
@@ -289,8 +301,8 @@ def answer_programs(
         The queries' texts in UTF-8, each followed by a line feed but the last one of a query; where each query begins.
     kinds, program_ends, codes
         By query, the number of its program; the programs (:mod:`polars_tadoc.kernels.search.programs`).
-    start, stop, counts_only
-        The range of queries, and whether documents are only counted.
+    start, stop, whole
+        The range of queries, and whether all their documents are counted.
     is_mapped, page_of, pages, firsts, widths, maps, lowers, stop_offsets, stop_terms, stop_keys, lower_case
         As for :func:`.one_query.answer_words`.
     term_offsets, terms, keys, frequencies, weights, addresses, norms, bounds, allowed
@@ -299,17 +311,23 @@ def answer_programs(
         The two :func:`.search_cpu.search_function`.
     flat_starts, flat_words, deleted
         The text of documents (:func:`.flat_phrases.flatten`), empty without one, and the bitmap of deleted documents.
+    spelled_starts, spelled_order, spelled_signatures
+        The terms as :func:`.spelling.sign_words` sorts them; empty if no word is looked up by its spelling.
     lowered, room, numbers, rows, entry_weights, entry_lists, phrases, expanded, table, spelled, ring, sets
         Work space; ``expanded`` has room for as many words as may replace one.
     extra_documents, extra_counts
         Work space for the documents with phrases, and their counts.
     block, for_lists, accumulators, marks, for_blocks
         Work space as for ``run_search``.
-    found, documents, scores
-        Output by query: number of documents, or ``NOT_HERE``; the best ones, and their scores as bits.
+    found, totals, documents, scores
+        Output by query: number of best documents, or ``NOT_HERE``; of all, with ``whole``; the best ones, and their
+        scores as bits.
+    hits
+        Output by query, with ``whole``: all documents, ascending; without room, they are not written.
 
     """
-    segment, flat = _Terms(term_offsets, terms, frequencies), _Flat(flat_starts, flat_words, deleted)
+    segment = _Terms(term_offsets, terms, frequencies, spelled_starts, spelled_order, spelled_signatures)
+    flat = _Flat(flat_starts, flat_words, deleted)
     view, coded = view_at(addresses), len(frequencies)
     lists, held = numbers[_FIXED:], numbers[_FIXED + MAX_LISTS :]
     places, slots = numbers[_FIXED + 2 * MAX_LISTS :], numbers[_FIXED + 3 * MAX_LISTS :]
@@ -321,7 +339,10 @@ def answer_programs(
     kept = min(nb.int64(documents.shape[1]), nb.int64(addresses[1]))
     workspace, base = workspace_of(accumulators, marks, for_blocks), nb.uint64(rows.ctypes.data)
     bitmaps = sets.reshape((SETS, WORDS))
+    began = interrupts()
     for query in range(start, stop):
+        if interrupts() != began:
+            return
         found[query] = NOT_HERE
         program = codes[program_ends[kinds[query]] : program_ends[kinds[query] + 1]]
         form, texts, entries = program[0], program[1], program[2]
@@ -355,7 +376,11 @@ def answer_programs(
                 break
             if kind == programs.PREFIX or kind == programs.FUZZY:
                 stem = lowered[text_ends[text] : text_ends[text + 1] - (0 if text == texts - 1 else 1)]
-                chosen = nb.int64(_expand(segment, stem, kind, argument, expanded, phrases, table, spelled))
+                if kind == programs.FUZZY:
+                    stem = lowered[distinct[2 * words[first]] : distinct[2 * words[first] + 1]]
+                chosen = nb.int64(
+                    _expand(segment, stem, kind, argument, expanded, phrases[phrase_words:], table, spelled)
+                )
                 if at + chosen > MAX_LISTS:
                     is_here = False
                     break
@@ -430,7 +455,10 @@ def answer_programs(
                 number += 1
         _sort_entries(order[:number], given, coded)
         number = _join_equal(order[:number], given, weights, entry_slots, entry_weights)
-        if form != programs.TREE and not counts_only:
+        is_known = at == 1 and form == programs.REQUIRES_ANY and len(allowed) == 0 and hits.shape[1] == 0
+        if whole and is_known:
+            totals[query] = held[0]
+        if form != programs.TREE and (is_known or not whole):
             missing = False
             for text in range(texts):
                 missing = missing or list_ends[text] == list_ends[text + 1]
@@ -447,20 +475,16 @@ def answer_programs(
                 found[query : query + 1], documents[query : query + 1, :kept], scores[query : query + 1, :kept],
             )  # fmt: skip
             continue
-        if counts_only and at == 1 and form == programs.REQUIRES_ANY and len(allowed) == 0:
-            found[query] = held[0]
-            continue
         for place in range(at):
             open_list(view, extra, lists[place], base + nb.uint64(place) * ROW_BYTES)
         for entry in range(number):
             entry_rows[entry] = places[order[entry]]
-        heap = for_lists[: 0 if counts_only else kept]
-        total, best = run_program(
+        heap = for_lists[:kept]
+        totals[query], best = run_program(
             view, nb.uint64(norms.ctypes.data), bounds, program[4 + 2 * texts + 2 * entries :], program[4:],
             base,
             list_ends[: texts + 1], entry_rows[:number], entry_slots, entry_weights, allowed, bitmaps, workspace, heap,
-            _0,
+            _0, hits[query],
         )  # fmt: skip
-        found[query] = total if counts_only else nb.int64(best)
-        if not counts_only:
-            write_best(heap, best, documents[query], scores[query])
+        found[query] = nb.int64(best)
+        write_best(heap, best, documents[query], scores[query])

@@ -1,49 +1,160 @@
-"""Finds the words of a sorted vocabulary that are spelled like a given one."""
+"""Finds the words of a vocabulary that are spelled like a given one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numba as nb
+import numpy as np
 
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.addresses import count_ones
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 
 SHORT, LONG = 3, 6
 """Fuzzy words of fewer characters than ``SHORT`` allow no edit, of fewer than ``LONG`` one, others two (as in
 Elasticsearch)."""
 
+LENGTHS = 64
+"""Words of this many characters, or more, are kept as one length."""
+
+_TESTED = 256
+"""Signatures that are compared before words are: without a branch between, so by vector instructions."""
+
+_0, _1, _31 = (nb.uint64(i) for i in (0, 1, 31))
+
 
 @inner
-def _begin_alike(offsets: Int64, data: UInt8, one: int, other: int, size: int) -> Any:
-    """Tell whether a word begins with the first ``size`` bytes of another one."""
-    first, second = offsets[one], offsets[other]
-    if offsets[other + 1] - second < size:
-        return False
-    same = 0
-    while same < size and data[first + same] == data[second + same]:
-        same += 1
-    return same == size
+def _character(data: UInt8, at: int) -> Any:
+    """Return the character at a byte, and the number of its bytes."""
+    lead = nb.int64(data[at])
+    size = 1 if lead < 0x80 else (2 if lead < 0xE0 else (3 if lead < 0xF0 else 4))
+    point = lead if size == 1 else lead & (0xFF >> (size + 1))
+    for i in range(1, size):
+        point = point << 6 | (nb.int64(data[at + i]) & 0x3F)
+    return point, size
 
 
-def table_size(size: int, edits: int) -> int:
-    """Return the work space of :func:`find_alike` for a word of some characters."""
-    return (size + edits + 3) * (size + 4)
+@inner
+def _with_character(signature: int, point: int) -> Any:
+    """Add a character to a signature: a bit for the first one of its class, another for the second one."""
+    first = _1 << (nb.uint64(point) & _31)
+    return signature | (first if signature & first == _0 else first << nb.uint64(32))
 
 
 @kernel
-def find_alike(offsets: Any, data: Any, word: UInt32, edits: int, table: Int64, found: Int64, distances: Int64) -> Any:
-    """Find the words within a number of edits, each an insertion, deletion, replacement or swap of neighbours.
+def sign_words(
+    offsets: Any, data: Any, lengths: UInt8, signatures: UInt64, starts: Int64, order: UInt32, sorted_signatures: UInt64
+) -> None:
+    """Sort words by their number of characters, with a signature of each.
 
-    The rows of the table of distances (Wagner and Fischer, 1974, with swaps as in Lowrance and Wagner, 1975) are kept
-    for the characters that a word shares with the one before it, as if the vocabulary were a trie. Of each row only the
-    cells within ``edits`` of the diagonal are computed (Ukkonen, 1985). A row without a small distance ends all words
-    that begin with its characters.
+    An edit changes at most one character to another one, so it clears at most one bit of a signature, and sets at most
+    one.
 
     Parameters
     ----------
     offsets, data
-        The words, ascending by UTF-8 bytes, followed by padding.
+        The words in UTF-8, followed by padding.
+    lengths, signatures
+        Work space: a number by word.
+    starts
+        Output: ``LENGTHS`` + 2 numbers: where each length begins.
+    order, sorted_signatures
+        Output: the words by ascending length, then number; their signatures.
+
+    """
+    for i in range(len(starts)):
+        starts[i] = 0
+    for word in range(len(lengths)):
+        at, size, signature = nb.int64(offsets[word]), nb.int64(0), _0
+        while at < offsets[word + 1]:
+            point, width = _character(data, at)
+            signature = _with_character(signature, point)
+            at += width
+            size += 1
+        lengths[word], signatures[word] = min(size, LENGTHS), signature
+        starts[lengths[word] + 1] += 1
+    for i in range(LENGTHS + 1):
+        starts[i + 1] += starts[i]
+    for word in range(len(lengths)):  # starts become ends of the lengths before
+        place = starts[lengths[word]]
+        starts[lengths[word]] = place + 1
+        order[place], sorted_signatures[place] = word, signatures[word]
+    for i in range(LENGTHS, -1, -1):
+        starts[i + 1] = starts[i]
+    starts[0] = 0
+
+
+@inner
+def decode_word(data: UInt8, points: UInt32) -> Any:
+    """Write the characters of a word in UTF-8; return their number."""
+    at, size = nb.int64(0), nb.int64(0)
+    while at < len(data):
+        point, width = _character(data, at)
+        points[size] = point
+        at += width
+        size += 1
+    return size
+
+
+def table_size(size: int) -> int:
+    """Return the work space of :func:`find_alike` for a word of some characters."""
+    return 3 * (size + 2) + _TESTED // 8
+
+
+@inner
+def _distance(data: UInt8, first: int, stop: int, word: UInt32, edits: int, rows: Int64) -> Any:
+    """Return the edits from one word to another one, or a larger number than ``edits``."""
+    size, width, far = nb.int64(len(word)), nb.int64(len(word) + 2), nb.int64(edits) + 1
+    above, own, before = nb.int64(0), width, 2 * width
+    for i in range(min(size, edits) + 1):
+        rows[i] = i
+    if edits < size:
+        rows[edits + 1] = far
+    known, last, least_before, at = nb.int64(0), nb.int64(-1), nb.int64(0), nb.int64(first)
+    while at < stop:
+        point, bytes_read = _character(data, at)
+        at += bytes_read
+        known += 1
+        low, high = max(nb.int64(1), known - edits), min(size, known + edits)
+        if low > size + 1:
+            return far
+        left = known if low == 1 else far
+        rows[own + low - 1] = left
+        least = left
+        for i in range(low, high + 1):
+            letter = nb.int64(word[i - 1])
+            left = min(rows[above + i] + 1, left + 1, rows[above + i - 1] + nb.int64(point != letter))
+            if known > 1 and i > 1 and point == nb.int64(word[i - 2]) and last == letter:
+                left = min(left, rows[before + i - 2] + 1)
+            rows[own + i] = left
+            least = min(least, left)
+        if high < size:
+            rows[own + high + 1] = far
+        if min(least, least_before + 1) > edits:  # a swap may go back to the row before
+            return far
+        last, least_before = point, least
+        above, own, before = own, before, above
+    return rows[above + size] if known - size <= edits and size - known <= edits else far
+
+
+@kernel
+def find_alike(
+    offsets: Any, data: Any, starts: Any, order: Any, signatures: Any, word: UInt32, edits: int, table: Int64,
+    found: Int64, distances: Int64,
+) -> Any:  # fmt: skip
+    """Find the words within a number of edits, each an insertion, deletion, replacement or swap of neighbours.
+
+    Of the words of about the same length, those whose signatures differ by few bits are compared: by the cells within
+    ``edits`` of the diagonal (Ukkonen, 1985) of the table of distances (Wagner and Fischer, 1974, with swaps as in
+    Lowrance and Wagner, 1975).
+
+    Parameters
+    ----------
+    offsets, data
+        The words in UTF-8, followed by padding.
+    starts, order, signatures
+        As :func:`sign_words` writes them.
     word
         uint32: the code points of the given word.
     edits
@@ -51,7 +162,7 @@ def find_alike(offsets: Any, data: Any, word: UInt32, edits: int, table: Int64, 
     table
         Work space: :func:`table_size`.
     found, distances
-        Output: numbers of the words, and their edits; room for all.
+        Output: numbers of the words, by ascending length, then number; and their edits; room for all.
 
     Returns
     -------
@@ -59,67 +170,24 @@ def find_alike(offsets: Any, data: Any, word: UInt32, edits: int, table: Int64, 
         Number of words found.
 
     """
-    size, count = nb.int64(len(word)), nb.int64(0)
-    depths, width, far = size + edits + 2, size + 1, nb.int64(edits) + 1  # longer words are too far
-    rows = table[: (depths + 1) * width]
-    points, starts = table[(depths + 1) * width :], table[(depths + 1) * (width + 1) :]  # bytes before each character
-    leasts = table[(depths + 1) * (width + 2) :]
-    for i in range(width):
-        rows[i] = i
-    leasts[0], starts[0] = 0, 0
-    known, dead_bytes = nb.int64(0), nb.int64(-1)
-    first = nb.int64(0)  # start of the word before
-    number, terms = nb.int64(-1), len(offsets) - 1
-    while True:
-        number += 1
-        if dead_bytes >= 0:  # gallop over the words that begin with the same characters
-            low, step = number - 1, nb.int64(1)
-            while low + step < terms and _begin_alike(offsets, data, number - 1, low + step, dead_bytes):
-                low, step = low + step, step + step
-            while step > 0:
-                if low + step < terms and _begin_alike(offsets, data, number - 1, low + step, dead_bytes):
-                    low += step
-                step //= 2
-            number = low + 1
-        if number >= terms:
-            return count
-        start, stop = nb.int64(offsets[number]), nb.int64(offsets[number + 1])
-        shared = nb.int64(0)
-        most = starts[known] if dead_bytes < 0 else dead_bytes
-        while shared < most and start + shared < stop and data[first + shared] == data[start + shared]:
-            shared += 1
-        first, dead_bytes = start, nb.int64(-1)
-        while known > 0 and starts[known] > shared:
-            known -= 1
-        at = start + starts[known]
-        while at < stop:
-            lead = nb.int64(data[at])
-            bytes_read = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-            point = lead if bytes_read == 1 else lead & (0xFF >> (bytes_read + 1))
-            for i in range(1, bytes_read):
-                point = point << 6 | (nb.int64(data[at + i]) & 0x3F)
-            known += 1
-            at += bytes_read
-            points[known], starts[known] = point, at - start
-            own, above = known * width, (known - 1) * width
-            low, high = max(nb.int64(1), known - edits), min(size, known + edits)
-            rows[own + low - 1] = known if low == 1 else far
-            if high < size:
-                rows[own + high + 1] = far
-            left = rows[own + low - 1]
-            least = left
-            for i in range(low, high + 1):
-                letter = nb.int64(word[i - 1])
-                left = min(rows[above + i] + 1, left + 1, rows[above + i - 1] + nb.int64(point != letter))
-                if known > 1 and i > 1 and point == nb.int64(word[i - 2]) and points[known - 1] == letter:
-                    left = min(left, rows[above - width + i - 2] + 1)
-                rows[own + i] = left
-                least = min(least, left)
-            leasts[known] = least
-            if min(least, leasts[known - 1] + 1) > edits or known == depths:  # a swap may go back to the row before
-                dead_bytes = starts[known]
-                known -= 1
-                break
-        if dead_bytes < 0 and size - known <= edits and known - size <= edits and rows[known * width + size] <= edits:
-            found[count], distances[count] = number, rows[known * width + size]
-            count += 1
+    size, own, count = nb.int64(len(word)), _0, nb.int64(0)
+    for i in range(size):
+        own = _with_character(own, word[i])
+    rows, flags = table[_TESTED // 8 :], table[: _TESTED // 8].view(np.uint8)
+    first = starts[min(max(size - edits, 0), LENGTHS)]
+    stop = starts[min(size + edits, LENGTHS) + 1]
+    while first < stop:
+        tested = min(stop - first, _TESTED)
+        for i in range(tested):
+            other = signatures[first + i]
+            more, less = count_ones(other & ~own), count_ones(own & ~other)
+            flags[i] = nb.uint8(max(more, less) <= edits)
+        for i in range(tested):
+            if flags[i]:
+                number = nb.int64(order[first + i])
+                distance = _distance(data, offsets[number], offsets[number + 1], word, edits, rows)
+                if distance <= edits:
+                    found[count], distances[count] = number, distance
+                    count += 1
+        first += tested
+    return count

@@ -1,22 +1,24 @@
-"""Lists ordered pairs of near words as numbers that sort by them."""
+"""Spreads ordered pairs of near words over the buckets of their hashes."""
 
 from __future__ import annotations
 
-from typing import Any
-
+import numba as nb
 import numpy as np
 
+from polars_tadoc.kernels.host.sequences.hash_counts import bucket_of, hashed
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
 
-_32 = np.uint64(32)
+_0, _1, _32 = np.uint64(0), np.uint64(1), np.uint64(32)
+_SEPARATOR = np.uint32(0xFFFFFFFF)
 
 
 @polled
 @kernel
-def count_firsts(starts: Int64, words: UInt32, first: int, stop: int, window: int, counts: Int64) -> None:
-    """Count how often each word is the first of a pair.
+def count_ends(starts: Int64, words: UInt32, first: int, stop: int, window: int, firsts: Int64, seconds: Int64) -> None:
+    """Count how often each word is the first and the second of a pair.
 
     Parameters
     ----------
@@ -26,7 +28,7 @@ def count_firsts(starts: Int64, words: UInt32, first: int, stop: int, window: in
         The rows to read.
     window
         Most words from the first of a pair to the second.
-    counts
+    firsts, seconds
         int64 by word: increased.
 
     """
@@ -34,50 +36,51 @@ def count_firsts(starts: Int64, words: UInt32, first: int, stop: int, window: in
     for row in range(first, stop):
         if interrupts() != began:
             return
-        end = starts[row + 1] - 1
-        for i in range(starts[row], end):
+        begin, end = starts[row], starts[row + 1] - 1
+        for i in range(begin, end):
             if i & 0xFFFF == 0 and interrupts() != began:
                 return
-            counts[words[i]] += min(window, end - 1 - i)
+            firsts[words[i]] += min(window, end - 1 - i)
+            seconds[words[i]] += min(window, i - begin)
 
 
 @polled
-@kernel
-def list_pairs(
-    starts: Int64, words: UInt32, first: int, stop: int, window: int, low: int, high: int, pairs: UInt64
-) -> Any:
-    """List the pairs whose first word is in an interval.
+@njit
+def spread_pairs(words: UInt32, first: int, stop: int, window: int, sizes: Int64, keys: UInt64) -> None:
+    """Write the hashes of pairs, by bucket.
 
     Parameters
     ----------
-    starts, words, first, stop, window
-        As for :func:`count_firsts`.
-    low, high
-        The first word of the interval and the one after the last.
-    pairs
-        uint64: the first word of each pair in the upper half, the second in the lower; only counted if there is no
-        room.
-
-    Returns
-    -------
-    int
-        Number of pairs.
+    words
+        uint32: the rows, a separator after each.
+    first, stop
+        Places of the pairs' first words.
+    window
+        Most words from the first of a pair to the second.
+    sizes
+        int64 by bucket: increased; where the next hash of the bucket is written.
+    keys
+        uint64: the hashes; only counted if there is no room. A key is the first word in the upper half, and the second.
 
     """
-    count, began = np.int64(0), interrupts()
-    for row in range(first, stop):
-        if interrupts() != began:
-            return count
-        end = starts[row + 1] - 1
-        for i in range(starts[row], end):
-            if i & 0xFFF == 0 and interrupts() != began:
-                return count
-            word = np.int64(words[i])
-            if not low <= word < high:
-                continue
-            last = min(window, end - 1 - i)
-            if len(pairs):
-                for k in range(last):
-                    pairs[count + k] = np.uint64(word) << _32 | np.uint64(words[i + 1 + k])
-            count += last
-    return count
+    began, writes, most = interrupts(), len(keys) > 0, nb.uint64(window)
+    for i in range(nb.uint64(first), nb.uint64(stop)):
+        if i & nb.uint64(0xFFF) == _0 and interrupts() != began:
+            return
+        word = words[i]
+        if word == _SEPARATOR:
+            continue
+        k = _1
+        while k <= most:
+            if k & nb.uint64(0xFFFF) == _0 and interrupts() != began:
+                return
+            other = words[i + k]
+            if other == _SEPARATOR:
+                break
+            h = hashed(nb.uint64(word) << _32 | nb.uint64(other))
+            bucket = bucket_of(h)
+            at = sizes[bucket]
+            sizes[bucket] = at + 1
+            if writes:
+                keys[nb.uint64(at)] = h
+            k += _1

@@ -9,7 +9,6 @@ Indices are unsigned in kernels: indices that may be negative cost a comparison 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numba as nb
 import numpy as np
@@ -25,17 +24,19 @@ from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.rule_ends_cpu import rank_bits
 from polars_tadoc.kernels.tokenize.common_numbers_cpu import CommonNumbers
 from polars_tadoc.kernels.tokenize.count_words_cpu import (
+    Pieces,
     TextBlock,
     ThreadTables,
     most_ids,
-    scan_piece,
     text_blocks,
 )
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR_ID, Piece
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
+from polars_tadoc.runtime.addresses import atomic_add, load_u32
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.parallel import map_parallel
+from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.parallel import map_parallel, tell
 from polars_tadoc.runtime.scratch import scratch
 
 PIECES = 8
@@ -50,6 +51,9 @@ MAX_WORDS = 3
 MAX_SPAN = 64
 """Maximum words before a word with which it is counted."""
 
+COUNTING_SHARE = 0.7
+"""Share of the work that is done before keys are counted and sorted, for bars."""
+
 WORD_BYTES = 5
 """Bytes of text per word, at least, in most texts."""
 
@@ -59,11 +63,19 @@ HOT = 8
 _0, _1, _32, _64, _HOT = (np.uint64(number) for number in (0, 1, 32, 64, HOT))
 
 
+@polled
 @njit
-def _renumber(ids: UInt32, lead: int, stop: int, final: UInt32) -> None:
-    """Replace the ids from ``lead`` on, which are a thread's, by those of the common table."""
-    for i in range(nb.uint64(lead), nb.uint64(stop)):
-        ids[i] = final[ids[i]]
+def _renumber(ids: UInt32, places: Int64, found: Int64, maps: UInt64, taken: Int64) -> None:
+    """Replace the ids of one piece after the other, which are a thread's, by those of the common table.
+
+    Arguments as for :class:`Pieces`; ``maps`` are addresses by table, and ``taken[0]`` is the next piece.
+    """
+    began, k = interrupts(), atomic_add(taken, 0, 1)
+    while k < len(places) and interrupts() == began:
+        final, first = maps[found[k, 0]], nb.uint64(places[k])
+        for i in range(first, first + nb.uint64(found[k, 1])):
+            ids[i] = load_u32(final + nb.uint64(4) * nb.uint64(ids[i]))
+        k = atomic_add(taken, 0, 1)
 
 
 @njit
@@ -115,6 +127,33 @@ def _spread_pairs(
         run += _1
 
 
+@polled
+@njit
+def _spread_pieces(
+    ids: UInt32,
+    parts: Int64,
+    n: int,
+    window: int,
+    sizes: Int64,
+    keys: UInt64,
+    counters: UInt64,
+    is_pairs: bool,
+    taken: Int64,
+) -> None:
+    """Write the hashes of one piece after the other, or only count them; ``taken[0]`` is the next piece.
+
+    ``parts`` is int64[pieces, 3]: where the ids begin that are counted with a piece's own, where those begin, and
+    where they end; ``sizes`` is int64[pieces, buckets].
+    """
+    began, k = interrupts(), atomic_add(taken, 0, 1)
+    while k < len(parts) and interrupts() == began:
+        if is_pairs:
+            _spread_pairs(ids, parts[k, 0], parts[k, 1], parts[k, 2], window, sizes[k], keys, counters)
+        else:
+            _spread_sequences(ids, parts[k, 0], parts[k, 1], parts[k, 2], n, sizes[k], keys)
+        k = atomic_add(taken, 0, 1)
+
+
 Sequences = tuple[pa.LargeStringArray, UInt32, UInt64]
 """The distinct words in code point order; the words of each sequence or pair, and their counts."""
 
@@ -161,16 +200,19 @@ def _count(
         HashCounts(int(text.estimated_size()) // WORD_BYTES * (span if is_pairs else 1)),
     )
     counters = np.zeros((len(tables.tables) if is_pairs else 0, 1 << 2 * HOT), np.uint64)
-    rooms = _Rooms()
+    rooms, done = _Rooms(), 0
     for block in text_blocks(text, tokenizer):
         owners.append(block.owner)  # the tables' addresses point into it
         for pieces in _groups(block.pieces):
-            _scan(block, pieces, tables, rooms)
+            rooms.scan(block, pieces, tables)
             numbers.update()
             if numbers.distinct > 1 << min(32, MAX_BITS // n):
                 return None
             rooms.renumber(pieces, numbers.maps, span)
-            _spread(rooms, n, span, tables, counters, hashes)
+            _spread(rooms, n, span, counters, hashes)
+            done += pieces[-1].last_row - pieces[0].first_row
+            tell(COUNTING_SHARE * done / max(len(text), 1), COUNTING_SHARE)
+    tell(COUNTING_SHARE, 1)
     words, rank = numbers.ranked()
     form = Ranks(n, rank_bits(len(words)))
     totals = counters.sum(axis=0)
@@ -200,64 +242,48 @@ class _Rooms:
     """
 
     def __init__(self) -> None:
-        self._room = np.zeros(0, np.uint32)
-        self.ids: list[UInt32] = []
-        self.threads: list[int] = []
-        self.sizes: list[int] = []
-        self.leads: list[int] = []
+        self.ids, self.parts = np.zeros(0, np.uint32), np.zeros((0, 3), np.int64)
         self._before = np.zeros(0, np.uint32)
+        self._places, self._found = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
 
-    @property
-    def parts(self) -> list[tuple[UInt32, int, int, int]]:
-        """Ids of each piece, where those to be counted with begin, where its own begin, and where they end."""
-        return [
-            (ids, MAX_SPAN - lead, MAX_SPAN, MAX_SPAN + size)
-            for ids, lead, size in zip(self.ids, self.leads, self.sizes, strict=False)
-        ]
-
-    def reserve(self, sizes: list[int]) -> None:
-        """Make room for the ids of pieces: one large array, which takes few pages."""
-        before = running_sum(np.array(sizes, np.int64) + MAX_SPAN)
-        if len(self._room) < before[-1]:
-            self._room = scratch(before[-1], np.uint32)
-        self.ids = [self._room[start:stop] for start, stop in pairwise(before.tolist())]
+    def scan(self, block: TextBlock, pieces: list[Piece], tables: ThreadTables) -> None:
+        """Cut pieces, in one large array, which takes few pages."""
+        before = running_sum(np.array([most_ids(block, piece) + 1 + MAX_SPAN for piece in pieces], np.int64))
+        if len(self.ids) < before[-1]:
+            self.ids = scratch(before[-1], np.uint32)
+        self._places, given = before[:-1] + MAX_SPAN, Pieces(block, pieces, tables.tables)
+        given.tally(ids=self.ids, places=self._places)
+        self._found = given.found
 
     def renumber(self, pieces: list[Piece], maps: list[UInt32], span: int) -> None:
         """Replace the threads' ids, and put the last ``span`` ids of a row before a piece that continues it."""
-        parts = list(zip(self.ids, self.threads, self.sizes, strict=False))
-        map_parallel(lambda one: _renumber(one[0], MAX_SPAN, MAX_SPAN + one[2], maps[one[1]]), parts)
-        self.leads.clear()
-        for piece, (ids, _, size) in zip(pieces, parts, strict=True):
+        at, taken = np.array([own.ctypes.data for own in maps], np.uint64), np.zeros(1, np.int64)
+        threads = range(min(thread_count(), len(pieces)))
+        map_parallel(lambda _: _renumber(self.ids, self._places, self._found, at, taken), threads)
+        parts = []
+        for piece, place, size in zip(pieces, self._places.tolist(), self._found[:, 1].tolist(), strict=True):
             before = self._before if piece.first_byte else self._before[:0]
-            self.leads.append(len(before))
-            ids[MAX_SPAN - len(before) : MAX_SPAN] = before
-            last = ids[max(MAX_SPAN - len(before), MAX_SPAN + size - span) : MAX_SPAN + size]
+            first, stop = place - len(before), place + size
+            self.ids[first:place] = before
+            last = self.ids[max(first, stop - span) : stop]
             ends = np.flatnonzero(last == SEPARATOR_ID)
             self._before = last[ends[-1] + 1 if len(ends) else 0 :].copy()
+            parts.append((first, place, stop))
+        self.parts = np.array(parts, np.int64)
 
 
-def _scan(block: TextBlock, pieces: list[Piece], tables: ThreadTables, rooms: _Rooms) -> None:
-    rooms.reserve([most_ids(block, piece) + 1 for piece in pieces])
-
-    def scan(k: int) -> tuple[int, int]:
-        with tables.one() as own:
-            return own, scan_piece(block, pieces[k], tables.tables[own], rooms.ids[k][MAX_SPAN:])
-
-    found = map_parallel(scan, range(len(pieces)))
-    rooms.threads, rooms.sizes = [own for own, _ in found], [size for _, size in found]
-
-
-def _spread(rooms: _Rooms, n: int, span: int, tables: ThreadTables, counters: UInt64, hashes: HashCounts) -> None:
+def _spread(rooms: _Rooms, n: int, span: int, counters: UInt64, hashes: HashCounts) -> None:
     """Give the hashes of a block's sequences, or of pairs if threads have counters, to be counted."""
-    parts, none = rooms.parts, np.zeros(0, np.uint64)
-    sizes = np.zeros((len(parts), 1 << BUCKETS), np.int64)
+    sizes, is_pairs = np.zeros((len(rooms.parts), 1 << BUCKETS), np.int64), len(counters) > 0
+    threads = range(min(thread_count(), len(rooms.parts)))
 
-    def spread(k: int, sizes: Int64, keys: UInt64) -> None:
-        if not len(counters):
-            _spread_sequences(*parts[k], n, sizes, keys)
-        else:
-            with tables.one() as own:
-                _spread_pairs(*parts[k], span, sizes, keys, counters[own])
+    def spread(keys: UInt64, places: Int64) -> None:
+        taken = np.zeros(1, np.int64)
+        given = (rooms.ids, rooms.parts, n, span, places, keys)
+        map_parallel(
+            lambda own: _spread_pieces(*given, counters[own if is_pairs else slice(0)].ravel(), is_pairs, taken),
+            threads,
+        )
 
-    map_parallel(lambda k: spread(k, sizes[k], none), range(len(parts)))
-    hashes.add(sizes, lambda keys, places: map_parallel(lambda k: spread(k, places[k], keys), range(len(parts))))
+    spread(np.zeros(0, np.uint64), sizes)
+    hashes.add(sizes, spread)

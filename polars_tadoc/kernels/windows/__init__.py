@@ -1,0 +1,1 @@
+"""Kernels for windows of words: repeated ones, those of a reference, and the passages they make."""

@@ -1,0 +1,92 @@
+"""Documents laid out as words, windows of a reference, and passages, on the CPU; the protocol describes the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.host.passages import layout, matches, runs
+from polars_tadoc.kernels.host.passages.windows import Fingerprints
+from polars_tadoc.kernels.windows.protocol import Part
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+
+def lay_words(starts: Int64, parts: Sequence[Part]) -> UInt32:
+    """Write the documents of some parts; as :meth:`WindowKernels.lay_words`."""
+    words, is_empty = np.empty(starts[-1], np.uint32), np.ones(len(starts) - 1, np.bool_)
+    for offsets, ids, image, documents in parts:
+        begins, is_empty[documents] = starts[documents], False
+        map_parallel(partial(_copy, offsets, ids, image, begins, words), weighted_chunks(offsets))
+    words[starts[1:][is_empty] - 1] = layout.SEPARATOR
+    return words
+
+
+def _copy(offsets: Int64, ids: UInt32, image: UInt32, begins: Int64, words: UInt32, documents: tuple[int, int]) -> None:
+    first, stop = documents
+    layout.copy_words(offsets[first : stop + 1], ids, image, begins[first:stop], words)
+
+
+def map_words(words: UInt32, image: UInt32) -> UInt32:
+    """Renumber words in place; as :meth:`WindowKernels.map_words`."""
+    images = np.append(image, layout.SEPARATOR)
+
+    def renumber(chunk: tuple[int, int]) -> None:
+        some = words[slice(*chunk)]
+        np.take(images, np.minimum(some, np.uint32(len(image))), out=some)
+
+    map_parallel(renumber, even_chunks(len(words)))
+    return words
+
+
+def find_known(
+    words: UInt32, starts: Int64, fingerprints: Fingerprints, length: int, reference: tuple[Any, Any, Any, Any]
+) -> UInt32:
+    """Find each window in a reference; as :meth:`WindowKernels.find_known`."""
+    found = np.empty(len(words), np.uint32)
+
+    def search(rows: tuple[int, int]) -> None:
+        a, b = rows
+        matches.find_windows(words, starts[a : b + 1], length, *fingerprints, *reference, found)
+
+    map_parallel(search, weighted_chunks(starts))
+    return found
+
+
+def find_runs(
+    starts: Int64, length: int, kind: int, min_count: int, first: UInt32, counts: UInt32
+) -> tuple[Int64, Int64, Int64]:
+    """Find the passages of a kind; as :meth:`WindowKernels.find_runs`."""
+    none, fixed = np.zeros(0, np.int64), (length, kind, min_count, first, counts)
+
+    def find(rows: tuple[int, int]) -> Any:
+        count = runs.find_runs(starts, *rows, *fixed, none, none, none)
+        found = tuple(np.empty((3, count), np.int64))
+        runs.find_runs(starts, *rows, *fixed, *found)
+        return found
+
+    parts = map_parallel(find, weighted_chunks(starts))
+    rows, begins, ends = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return rows, begins, ends
+
+
+def describe_runs(begins: Int64, ends: Int64, length: int, first: UInt32, counts: UInt32) -> tuple[UInt32, Bools]:
+    """Return count and whether first of each passage; as :meth:`WindowKernels.describe_runs`."""
+    copies, are_first = np.empty(len(begins), np.uint32), np.empty(len(begins), np.bool_)
+    runs.describe_runs(begins, ends, length, first, counts, copies, are_first)
+    return copies, are_first
+
+
+def count_covered(starts: Int64, length: int, kind: int, first: UInt32, counts: UInt32) -> Int64:
+    """Count the words of each document in passages of a kind; as :meth:`WindowKernels.count_covered`."""
+    covered = np.empty(len(starts) - 1, np.int64)
+
+    def count(rows: tuple[int, int]) -> None:
+        a, b = rows
+        runs.count_covered(starts[a : b + 1], length, kind, 2, first, counts, covered[a:b])
+
+    map_parallel(count, weighted_chunks(starts))
+    return covered
