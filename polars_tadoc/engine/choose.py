@@ -18,8 +18,10 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.option_signature import Default
 from polars_tadoc.runtime.parallel import map_apart
+from polars_tadoc.runtime.process.prefetch import read_ahead
 
 Item = TypeVar("Item")
+Made = TypeVar("Made")
 Result = TypeVar("Result")
 
 GPU_REPAYS_AT = 1 << 20
@@ -43,6 +45,9 @@ class Engine:
     def place(self) -> str:
         """Where new arrays of a call are resident: the family, and a GPU's current device."""
         return self.name if self.resident is None else f"{self.name}:{self.kernels.current_device()}"
+
+    def __reduce__(self) -> Any:
+        return _named, (self.name,)
 
     def load(self, key: str | None, grammar: Grammar) -> Any:
         """Return the grammar, resident for word-count kernels; transferred only once."""
@@ -123,6 +128,11 @@ CPU = Engine(cpu)
 GPU = Engine(cuda, ByteLRU(lambda: settings().device_cache_bytes, lambda value: int(value.nbytes)))
 
 
+def _named(name: str) -> Engine:
+    """Return an engine of this process, for unpickling."""
+    return engines_for(name)[0]
+
+
 class EngineOption(TypedDict, total=False):
     """The ``engine=`` option."""
 
@@ -176,10 +186,17 @@ def finishing_engine(engine: str | None, merged: Engine) -> Engine:
     return GPU if require_engine(engine) == "gpu" else merged
 
 
-def map_on(engines: Sequence[Engine], work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Call a function that uses some engines for each item: side by side if all engines use CPU threads."""
-    apart = all(engine.resident is None for engine in engines)
-    return map_apart(work, items) if apart else [work(item) for item in items]
+def map_on(
+    engines: Sequence[Engine], work: Callable[[Item], Made], finish: Callable[[Made], Result], items: Sequence[Item]
+) -> list[Result]:
+    """Apply a function that uses some engines to each item, and one that uses the host to what it makes.
+
+    Items run side by side if all engines use CPU threads; else the host finishes an item while the device works on the
+    next one.
+    """
+    if all(engine.resident is None for engine in engines):
+        return map_apart(lambda item: finish(work(item)), items)
+    return [finish(made) for made in read_ahead(map(work, items))]
 
 
 def release_all() -> None:

@@ -51,5 +51,12 @@ from polars_tadoc.kernels.weights.weights_cpu import merge_terms as merge_terms
 from polars_tadoc.kernels.weights.weights_cpu import top_weights as top_weights
 from polars_tadoc.kernels.weights.weights_cpu import weigh_bm25 as weigh_bm25
 from polars_tadoc.kernels.weights.weights_cpu import weigh_tfidf as weigh_tfidf
+from polars_tadoc.kernels.windows.passages_cpu import count_covered as count_covered
+from polars_tadoc.kernels.windows.passages_cpu import describe_runs as describe_runs
+from polars_tadoc.kernels.windows.passages_cpu import find_known as find_known
+from polars_tadoc.kernels.windows.passages_cpu import find_runs as find_runs
+from polars_tadoc.kernels.windows.passages_cpu import lay_words as lay_words
+from polars_tadoc.kernels.windows.passages_cpu import map_words as map_words
+from polars_tadoc.kernels.windows.windows_cpu import find_windows as find_windows
 
 name = "cpu"

@@ -52,6 +52,13 @@ from polars_tadoc.kernels.weights.weights_cuda import document_lengths as docume
 from polars_tadoc.kernels.weights.weights_cuda import top_weights as top_weights
 from polars_tadoc.kernels.weights.weights_cuda import weigh_bm25 as weigh_bm25
 from polars_tadoc.kernels.weights.weights_cuda import weigh_tfidf as weigh_tfidf
+from polars_tadoc.kernels.windows.windows_cuda import count_covered as count_covered
+from polars_tadoc.kernels.windows.windows_cuda import describe_runs as describe_runs
+from polars_tadoc.kernels.windows.windows_cuda import find_known as find_known
+from polars_tadoc.kernels.windows.windows_cuda import find_runs as find_runs
+from polars_tadoc.kernels.windows.windows_cuda import find_windows as find_windows
+from polars_tadoc.kernels.windows.windows_cuda import lay_words as lay_words
+from polars_tadoc.kernels.windows.windows_cuda import map_words as map_words
 from polars_tadoc.runtime.device import can_run as can_run
 from polars_tadoc.runtime.device import device_errors as device_errors
 from polars_tadoc.runtime.device import device_problem as device_problem

@@ -15,7 +15,7 @@ import numpy as np
 
 from polars_tadoc.config import MOST
 from polars_tadoc.engine.choose import CPU, GPU, Engine, require_engine
-from polars_tadoc.engine.progress import advance
+from polars_tadoc.engine.progress import batch
 from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.runtime.array_types import Int64
@@ -84,7 +84,7 @@ class DeviceBatches:
                 continue
             made: list[Made] = []
             try:
-                with engine.guarded(f"working for {self._call}"):
+                with engine.guarded(f"working for {self._call}"), batch(self._call, stop - first):
                     made.append(work(first, stop, engine))
             except DeviceMemoryError as error:
                 why = str(error.__cause__ or error).rstrip(".")
@@ -93,7 +93,6 @@ class DeviceBatches:
                     everything = f"{rows:,} rows of {total:,} {unit} at once"
                     self._say(everything, why, f"in batches of at most {most:,}")
                 yield made.pop()
-                advance(self._call, stop - first)
                 continue
             engine.release()  # not inside the handler: the traceback holds the arrays that filled the device
             if not self._has_released:

@@ -19,6 +19,7 @@ from polars_tadoc.kernels.traverse.protocol import TraverseKernels
 from polars_tadoc.kernels.trie.protocol import TrieKernels
 from polars_tadoc.kernels.twigs.protocol import TwigKernels
 from polars_tadoc.kernels.weights.protocol import WeightKernels
+from polars_tadoc.kernels.windows.protocol import WindowKernels
 
 
 class Kernels(
@@ -33,6 +34,7 @@ class Kernels(
     TrieKernels,
     TwigKernels,
     WeightKernels,
+    WindowKernels,
     Protocol,
 ):
     """All kernels of one engine."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from polars_tadoc.engine.choose import release_all
 from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.engine.progress import BATCHES, bar_over
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.execute.aggregation import Aggregation, Part
 from polars_tadoc.execute.stages import Stages
@@ -52,7 +53,7 @@ class Analytic(Aggregation[Part], Generic[Part, Made]):
         this one has split and transferred.
         """
         stages = Stages(self)
-        with interruptible():
+        with interruptible(), bar_over(column, self.name, BATCHES):
             total = stages.all(column, column if owner is None else owner)
             return self.finish(total, Labels.of(column, id, self.name), stages.batches)
 

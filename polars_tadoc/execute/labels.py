@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -65,20 +64,19 @@ class KeptLabels:
     """
 
     def __init__(self, name: str | None, call: str, limit: int) -> None:
-        self.name, self.limit, self._call = name, limit, call
+        self.name, self.limit = name, limit
         self.nbytes = self.rows = 0
         self._parts: list[pl.Series] = []
         self._waiting = 0
         self._paths: list[Path] = []
         self._firsts: list[int] = []
-        self._folder: SpillFolder | None = None
-        self._open = ExitStack()
+        self._folder = SpillFolder(call)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._open.__exit__(*error)
+        self._folder.close()
 
     def keep(self, batch: pl.DataFrame) -> pl.DataFrame:
         """Keep a batch's labels; return the batch."""
@@ -96,8 +94,6 @@ class KeptLabels:
 
     def _write(self) -> None:
         """Write the buffered labels to a file."""
-        if self._folder is None:
-            self._folder = self._open.enter_context(SpillFolder(self._call))
         path = self._folder.path / f"labels-{len(self._paths)}.arrow"
         labels = pl.concat(self._parts).alias("labels")
         with self._folder.writing():

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import polars as pl
 import polars.selectors as cs
 
-from polars_tadoc.config import MOST
+from polars_tadoc.config import MOST, asked_progress, showing
 from polars_tadoc.engine.host_memory import share_out, telling_share
 from polars_tadoc.engine.machine_costs import repays_at
 from polars_tadoc.execute.analytic import Analytic
@@ -52,10 +52,12 @@ class _Reading:
     question: Question
     column: str
     labels: str | None
+    progress: bool | None
 
     @at_work()
     def __call__(self, df: pl.DataFrame) -> pl.DataFrame:
-        return self.question.frame(df[self.column], None if self.labels is None else df[self.labels])
+        with showing(self.progress):
+            return self.question.frame(df[self.column], None if self.labels is None else df[self.labels])
 
 
 _readings: WeakValueDictionary[tuple[Any, ...], _Reading] = WeakValueDictionary()
@@ -151,7 +153,7 @@ def read_columns(
         Columns of the result.
 
     """
-    key = (question, column, labels)
+    key = (question, column, labels, asked_progress())
     with _lock:
         reading = _readings.get(key)
         if reading is None:
@@ -268,6 +270,7 @@ def _shared_out(
 
 
 def _node(key: tuple[Any, ...], source: Any, name: str, detail: str | None, schema: pl.Schema) -> pl.LazyFrame:
+    key = (*key, asked_progress())
     with _lock:
         node = _streams.get(key)
         if node is None:

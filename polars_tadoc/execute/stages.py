@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.engine.device_batches import DeviceBatches
-from polars_tadoc.engine.progress import bar_of
+from polars_tadoc.engine.progress import BATCHES, bar_of, batch
 from polars_tadoc.errors import DeviceMemoryError, LimitExceededError
 from polars_tadoc.execute.aggregation import Aggregation, Part
 from polars_tadoc.execute.joined_grammars import joined
@@ -68,7 +68,7 @@ class Stages(Generic[Part]):
         """
         call, tokenizer = self.limited.name, self.limited.options.tokenizer
         column = require_text(column, call)
-        with naming_normalize(call, column.name), bar_of(len(column), call, follows=True):
+        with naming_normalize(call, column.name), bar_of(len(column), call, by=BATCHES):
             if column.dtype != pl.String:
                 kept_for = owner if self.limited.joins_grammars_on else None
                 return self.all_of(corpora_of(column, call, tokenizer, kept_for))
@@ -98,7 +98,10 @@ class Stages(Generic[Part]):
     ) -> Part | None:
         with naming_rows(text, first):
             engine = aggregation.choose_engine(int(text.estimated_size()) // BYTES_A_WORD)
-            return aggregation.text_part(text, tokenizer, engine)
+            part = None
+            with batch(aggregation.name, len(text), lambda: part is not None):
+                part = aggregation.text_part(text, tokenizer, engine)
+            return part
 
     def _cutting(self, aggregation: Aggregation[Part], text: pl.Series) -> Callable[[pl.Series, Tokenizer], TextSource]:
         """Return what cuts blocks of a String column into words: the engine that counts them, if memory suffices."""

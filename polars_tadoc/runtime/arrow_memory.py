@@ -16,6 +16,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+
 ARROW_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 """PyArrow's errors for damaged data; the last one if names are not UTF-8."""
 
@@ -35,6 +37,9 @@ def allocate(count: int, dtype: npt.DTypeLike) -> tuple[pa.Buffer, npt.NDArray[A
 
 
 _LARGE_PAGE = 2 << 20
+
+_COPIED = 1 << 18
+"""Items, at least, that a thread copies."""
 
 
 def _ask_for_large_pages(address: int, size: int) -> None:
@@ -74,7 +79,7 @@ def lent(array: npt.NDArray[Any]) -> pa.Array:
 def owned(array: npt.NDArray[Any]) -> pa.Buffer:
     """Copy an array into an Arrow buffer."""
     buffer, copy = allocate(len(array), array.dtype)
-    copy[:] = array
+    map_parallel(lambda own: np.copyto(copy[slice(*own)], array[slice(*own)]), even_chunks(len(array), _COPIED))
     return buffer
 
 

@@ -1,17 +1,60 @@
-"""Copies parameters, results and errors from the docstring of a function to the docstrings of calls to it."""
+"""Completes docstrings: parameters, results and errors of the function that a call is about; imports of examples."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar
 
-from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.option_signature import PROGRESS, takes_options
+
+SHOWN = "Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says."
 
 _ORDER = ("Parameters", "Returns", "Raises", "Warns", "Notes", "Examples")
 
 Call = TypeVar("Call", bound=Callable[..., Any])
+
+Documented = TypeVar("Documented")
+
+
+def with_imports(documented: Documented) -> Documented:
+    r"""Put the usual imports before a call's examples; of a class, also before its methods'.
+
+    Docstrings need not repeat them. An example that imports the package itself stays as it is.
+
+    Examples
+    --------
+    >>> import polars_tadoc as tadoc
+    >>> tadoc.Index.__doc__.partition("--------\n")[2].split("\n")[0].strip()
+    '>>> import polars as pl'
+
+    """
+    for part in (documented, *(vars(documented).values() if isinstance(documented, type) else ())):
+        written = getattr(part, "__func__", part)  # of a class method
+        if isinstance(written, FunctionType | property | type) and isinstance(written.__doc__, str):
+            written.__doc__ = _BEFORE_EXAMPLES.sub(_add_imports, written.__doc__)
+    return documented
+
+
+def _add_imports(heading: re.Match[str]) -> str:
+    code, space = heading.string[heading.end() :], heading[1]
+    needed = [line for line, use in _IMPORTS.items() if re.search(use, code)]
+    if "import polars_tadoc" in code or "from polars_tadoc" in code or set(needed) <= _FURTHER.keys():
+        return heading[0]
+    return heading[0] + "".join(f"{space}>>> {line}\n" for line in dict.fromkeys([*needed, _PACKAGE]))
+
+
+_PACKAGE = "import polars_tadoc as tadoc"
+_FURTHER = {
+    "import tempfile": r"\btempfile\.",
+    "from pathlib import Path": r"\bPath\(",
+    "import numpy as np": r"\bnp\.",
+}
+_IMPORTS = {**_FURTHER, "import polars as pl": r"\bpl\.", _PACKAGE: r"\btadoc\."}
+"""Imports by what uses them."""
+_BEFORE_EXAMPLES = re.compile(r"^( *)Examples\n *-{8}\n(?= *>>> )", re.MULTILINE)
 
 
 def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[Call], Call]:
@@ -54,6 +97,8 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
         entries |= {name: f"    {meaning}" for name, meaning in parameters.items()} | _entries(
             own.get("Parameters", "")
         )
+        if PROGRESS in places:
+            entries.setdefault(PROGRESS, f"    {SHOWN}")
         if "column" in places and "column" not in entries:
             required = inspect.signature(made).parameters["column"].default is inspect.Parameter.empty
             entries["column"] = f"    Name of the column{'.' if required else '; by default the only one that fits.'}"
@@ -64,7 +109,7 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
         if returned is not None and "Returns" not in own and ("self" in known or kind == annotated):
             own["Returns"] = returned if kind == annotated else re.sub("^.*", str(kind).rpartition(".")[2], returned)
         written = [f"{name}\n{'-' * len(name)}\n{own[name]}" for name in _ORDER if own.get(name)]
-        made.__doc__ = "\n\n".join([summary, *written]) + "\n"
+        made.__doc__ = _BEFORE_EXAMPLES.sub(_add_imports, "\n\n".join([summary, *written]) + "\n")
         inspect.unwrap(made).__doc__ = made.__doc__  # of which the reference pages are made
         return made
 

@@ -11,11 +11,12 @@ from typing import Any, Final
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from polars_tadoc.config import as_asked, asked_progress, showing
 from polars_tadoc.runtime.interrupts import began, check, count, ends_on_interrupt, interruptible
 from polars_tadoc.runtime.process.interpreter_exit import at_work, go_on, running
 from polars_tadoc.runtime.process.threads import Task
 
-__all__ = ["at_work", "batches", "go_on", "register", "source_of", "sources_of"]
+__all__ = ["as_asked", "at_work", "batches", "go_on", "register", "source_of", "sources_of"]
 
 Source = Callable[[list[str] | None, pl.Expr | None, int | None, int | None], Iterable[pl.DataFrame]]
 """Called by Polars with column names, a predicate, a row limit and a batch size, each of them optional."""
@@ -41,7 +42,9 @@ def register(source: Source, schema: pl.Schema | dict[str, Any], name: str, deta
         For printed plans.
 
     """
-    return register_io_source(_Watched(source), schema=schema, is_pure=True, explain_name=name, explain_detail=detail)
+    return register_io_source(
+        _Watched(source, asked_progress()), schema=schema, is_pure=True, explain_name=name, explain_detail=detail
+    )
 
 
 def source_of(scan: Any) -> Source | None:
@@ -79,20 +82,22 @@ def _sources_below(nodes: Any) -> list[Source]:
 @dataclass(frozen=True, eq=False)
 class _Watched:
     source: Source
+    progress: bool | None
+    """Whether it shows a bar; None: as ``tadoc.Config`` says."""
 
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
         is_old, since = not running.has_ended, began()  # Polars asks for the frames in other threads
-        with running.at_source(is_old, since):
+        with running.at_source(is_old, since), showing(self.progress):
             frames = iter(self.source(names, predicate, rows, size))
-        return _frames(frames, is_old, since)
+        return _frames(frames, is_old, since, self.progress)
 
 
-def _frames(frames: Iterator[pl.DataFrame], is_old: bool, since: int) -> Iterator[pl.DataFrame]:
+def _frames(frames: Iterator[pl.DataFrame], is_old: bool, since: int, progress: bool | None) -> Iterator[pl.DataFrame]:
     try:
         while True:
-            with running.at_source(is_old, since):
+            with running.at_source(is_old, since), showing(progress):
                 check()
                 frame = next(frames, None)
             if frame is None:

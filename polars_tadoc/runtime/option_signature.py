@@ -12,9 +12,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated as Annotated  # the example names it in types that are read here
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, TypedDict, TypeVar, cast, get_type_hints
+
+from polars_tadoc.config import showing
 
 Call = TypeVar("Call", bound=Callable[..., Any])
+
+PROGRESS = "progress"
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,14 @@ class Default:
     """The default of an option: ``min_count: Annotated[int, Default(1)]``."""
 
     value: Any
+    lacking: tuple[str, ...] = ()
+    """Calls that return these types lack the option."""
+
+
+class ProgressOption(TypedDict, total=False):
+    """Whether a bar is shown; the signature's decorator sees to it. Expressions and Spark run elsewhere."""
+
+    progress: Annotated[bool | None, Default(None, ("pl.Expr", "DataFrame"))]
 
 
 def takes_options(call: Call, last: Collection[str] = ()) -> Call:
@@ -55,10 +67,10 @@ def takes_options(call: Call, last: Collection[str] = ()) -> Call:
     declared = options.annotation
     if isinstance(declared, str):  # other annotations may use names that only type checkers import
         declared = eval(declared, function.__globals__)
-    spelled = _parameters(declared.__args__[0])
+    spelled = _parameters(declared.__args__[0], signature.return_annotation)
     after = [one for one in own if one.name in last and one.kind is one.KEYWORD_ONLY]
     parameters = [*(one for one in own if one not in after), *spelled, *after]
-    defaults = {one.name: one.default for one in spelled}
+    defaults = {one.name: one.default for one in spelled if one.name != PROGRESS}
     taken = {one.name for one in parameters}
 
     @wraps(call)
@@ -66,21 +78,38 @@ def takes_options(call: Call, last: Collection[str] = ()) -> Call:
         if not named.keys() <= taken:
             unknown = next(name for name in named if name not in taken)
             raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {unknown!r}")
+        if PROGRESS in named and named[PROGRESS] is not None:
+            with showing(named.pop(PROGRESS)):
+                return call(*arguments, **{**defaults, **named})
+        named.pop(PROGRESS, None)
         return call(*arguments, **{**defaults, **named})
 
     written = {name: text for name, text in call.__annotations__.items() if name != options.name}
-    checked.__annotations__ = {**declared.__args__[0].__annotations__, **written}
+    hints = declared.__args__[0].__annotations__
+    checked.__annotations__ = {**{one.name: hints[one.name] for one in spelled}, **written}
     # the reference pages show the wrapped function
     function.__signature__ = cast(Any, checked).__signature__ = signature.replace(parameters=parameters)
     return cast(Call, checked)
 
 
-def _parameters(options: Any) -> list[inspect.Parameter]:
-    """Make a parameter of each option, annotated with its type as text."""
+def takes_progress(call: Call) -> Call:
+    """Let ``progress=``, a parameter that the call declares, show its bar, or hide it."""
+
+    @wraps(call)
+    def shown(*arguments: Any, progress: object = None, **named: Any) -> Any:
+        with showing(progress):
+            return call(*arguments, **named)
+
+    return cast(Call, shown)
+
+
+def _parameters(options: Any, returned: object) -> list[inspect.Parameter]:
+    """Make a parameter of each option of a call that returns a type, annotated with its own type as text."""
     hints, made = get_type_hints(options, include_extras=True), []
     for name, declared in options.__annotations__.items():
         written = getattr(declared, "__forward_arg__", None)
         kind = hints[name].__origin__ if written is None else re.sub(r"^Annotated\[(.*), Default\(.*$", r"\1", written)
-        default = hints[name].__metadata__[0].value
-        made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+        default = hints[name].__metadata__[0]
+        if returned not in default.lacking:
+            made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default.value, annotation=kind))
     return made

@@ -12,7 +12,7 @@ import threading
 from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
@@ -87,6 +87,19 @@ WAITED = 0.1
 """Seconds between checks for interrupts while waiting: some systems do not wake a waiting thread for them."""
 
 
+def _nothing(done: float | None, until: float) -> None:
+    """Do nothing."""
+
+
+notice: list[Callable[[float | None, float], None]] = [_nothing]
+"""Called in a caller's thread: by :func:`map_parallel` whenever an item is done, and by :func:`tell`."""
+
+
+def tell(done: float, until: float) -> None:
+    """Tell which share of the current part of this thread's call is done, and up to which share its next items go."""
+    notice[0](done, until)
+
+
 def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply ``function`` to each item on the thread pool; results in the items' order.
 
@@ -95,20 +108,21 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
     of the pool does what no other has begun, for all of them may wait here at once.
     """
     if len(items) <= 1 or thread_count() == 1:
-        return [_checked(function, item) for item in items]
+        return [_noticed(_checked(function, item)) for item in items]
     arm()
     since = began()
     tasks = _Tasks(function, items, since)
     try:
-        pool = _pool(thread_count())
+        pool, submitted = _pool(thread_count()), 0
         with suppress(RuntimeError):  # pools accept nothing more when the interpreter ends
-            for k in range(len(items)):
-                pool.submit(partial(tasks.run, k))
-                tasks.submitted = k + 1
+            for _ in range(min(thread_count(), len(items))):
+                pool.submit(tasks.run)
+                submitted += 1
+        if not submitted:
+            return [_checked(function, item) for item in items]
         if _membership.is_member:
-            tasks.run_what_waits()
+            tasks.run()
         tasks.wait()
-        rest = [_checked(function, item) for item in items[tasks.submitted :]] if not tasks.errors else []
     except BaseException as error:
         cancel_where_meant_for_all(error, since)
         raise
@@ -116,57 +130,55 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
         tasks.stop()
     if tasks.errors:
         raise tasks.first_error()
-    return [tasks.results[k] for k in range(tasks.submitted)] + rest
+    return [tasks.results.pop(k) for k in range(len(items))]
 
 
 class _Tasks(Generic[Item, Result]):
-    """Items processed by threads of a pool, for one waiting thread.
+    """Items processed by threads of a pool, for one waiting thread, which is woken at the end only.
 
-    It waits for queues in machine code: an interrupt cannot leave them locked.
+    Each thread takes item after item: waking one for each item costs more than short items do, as threads wait for the
+    GIL meanwhile. The waiting thread waits for queues in machine code: an interrupt cannot leave them locked.
     """
 
     def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], since: int) -> None:
         self._function, self._items, self._since = function, items, since
         self.results: dict[int, Result] = {}
         self.errors: dict[int, BaseException] = {}
-        self.submitted = 0
+        self._many = len(items)
+        self._waiting = iter(range(len(items)))
+        """Shared by the threads: taking the next is a single operation."""
         self._stopped = False
-        self._waiting = set(range(len(items)))
+        self._begun: list[int] = []
         self._ended: list[int] = []
         self._woken: SimpleQueue[int] = SimpleQueue()
 
-    def run(self, k: int) -> None:
-        """Process an item, unless another thread does, or the tasks were stopped."""
-        try:
-            self._waiting.remove(k)
-        except KeyError:
-            return
-        try:
-            if not self._stopped:
-                with interruptible(self._since):
-                    self.results[k] = _checked(self._function, self._items[k])
-        except BaseException as error:
-            self.errors[k] = error
-            self._stopped = True
-        finally:
-            self._ended.append(k)
-            self._woken.put(k)
-
-    def run_what_waits(self) -> None:
-        """Process the submitted items that no thread has begun."""
-        for k in range(self.submitted):
-            self.run(k)
+    def run(self) -> None:
+        """Process the items that no thread has begun, unless the tasks were stopped."""
+        for k in self._waiting:
+            self._begun.append(k)  # before the look at ``_stopped``: who stops waits for what has begun
+            try:
+                if not self._stopped:
+                    with interruptible(self._since):
+                        self.results[k] = _checked(self._function, self._items[k])
+            except BaseException as error:
+                self.errors[k] = error
+                self._stopped = True
+            finally:
+                self._ended.append(k)
+                if self._stopped or len(self._ended) == self._many:
+                    self._woken.put(k)
 
     def wait(self) -> None:
-        """Wait until all submitted items are done."""
-        while len(self._ended) < self.submitted:
+        """Wait until all items are done."""
+        while len(self._ended) < self._many:
             with suppress(Empty):
                 self._woken.get(timeout=WAITED)
+                notice[0](None, 1)
 
     def stop(self) -> None:
         """Prevent further items from starting, and wait for running ones; raises an interrupt afterwards."""
         self._stopped, interrupt = True, None
-        while len(self._ended) + len(self._waiting) < len(self._items):
+        while len(self._ended) < len(self._begun):
             try:
                 with suppress(Empty):
                     self._woken.get(timeout=WAITED)
@@ -186,6 +198,11 @@ class _Tasks(Generic[Item, Result]):
 def _checked(function: Callable[[Item], Result], item: Item) -> Result:
     check()
     return function(item)
+
+
+def _noticed(result: Result) -> Result:
+    notice[0](None, 1)
+    return result
 
 
 def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

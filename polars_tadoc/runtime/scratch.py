@@ -17,7 +17,7 @@ import numpy.typing as npt
 from polars_tadoc.config import settings
 from polars_tadoc.runtime.array_types import UInt8
 
-SMALLEST = 1 << 20
+SMALLEST = 1 << 16
 """Arrays of fewer bytes are left to NumPy."""
 
 SHARE = 8

@@ -22,7 +22,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
-from polars_tadoc.config import own_count, own_threads
+from polars_tadoc.config import asked_progress, own_count, own_threads, showing
 from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
 from polars_tadoc.runtime.process.threads import NOTICED, Task
 
@@ -66,9 +66,10 @@ def _run(function: Callable[[], Result]) -> Result:
     since = _Start(began())
     arm()
     threads, device, context = own_count(), _device(), contextvars.copy_context()
+    progress = asked_progress()
 
     def work() -> Result:
-        with interruptible(since), own_threads(threads), device:
+        with interruptible(since), own_threads(threads), showing(progress), device:
             check()
             return context.run(function)
 
