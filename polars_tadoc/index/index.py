@@ -5,30 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from polars_tadoc.engine.progress import STEPS, bar_of, bar_over
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.construct import change
 from polars_tadoc.index.query.expand import did_you_mean, suggest
 from polars_tadoc.index.query.explain import explain
 from polars_tadoc.index.query.pages import Page
-from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request
-from polars_tadoc.index.query.search import count, search, search_page, top
+from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request, SearchOptions
+from polars_tadoc.index.query.search import count, search, search_page, top, top_and_total
 from polars_tadoc.index.query.snippets import snippets
 from polars_tadoc.index.serve.server import Server
 from polars_tadoc.index.store import storage
 from polars_tadoc.index.store.place import index_folder
 from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.documented import with_imports
+from polars_tadoc.runtime.option_signature import takes_progress
 from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.scoring.bm25 import Scoring
 from polars_tadoc.storage.find import one_file
 from polars_tadoc.storage.object_store import Access
 
 
+@with_imports
 @dataclass(frozen=True, eq=False, repr=False)
 class Index(Collection):
     """A search index, made by :func:`polars_tadoc.build_index`; it never changes.
@@ -38,8 +42,6 @@ class Index(Collection):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> df = pl.DataFrame({"name": ["ham", "list"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
     >>> index = df.tadoc.build_index("text", id="name")
     >>> index
@@ -202,8 +204,6 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be or not to be", "to do is to be", "do be do be do"]).tadoc.compress()
         >>> index = tadoc.build_index(column)
         >>> index.search(["do", "to be"], k=2).drop("score").rows()
@@ -230,6 +230,16 @@ class Index(Collection):
         found, counts = search_page(self, queries, request, filter, engine, page)
         return found if facets is None else (found, counts)
 
+    @overload
+    def top(
+        self, query: str, k: int = 10, *, total: Literal[False] = False, **options: Unpack[SearchOptions]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]: ...
+
+    @overload
+    def top(
+        self, query: str, k: int = 10, *, total: Literal[True], **options: Unpack[SearchOptions]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], int]: ...
+
     def top(
         self,
         query: str,
@@ -242,8 +252,9 @@ class Index(Collection):
         b: float = 0.75,
         delta: float = 0.5,
         filter: FilterLike = None,
+        total: bool = False,
         engine: str | None = None,
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]] | tuple[npt.NDArray[Any], npt.NDArray[np.float32], int]:
         """Find the best documents for one query as NumPy arrays: :meth:`search` without the cost of a frame.
 
         Parameters
@@ -252,12 +263,15 @@ class Index(Collection):
             One query, as for :meth:`search`.
         k, mode, syntax, scoring, k1, b, delta, filter, engine
             As for :meth:`search`.
+        total
+            Also count all hits: one call instead of this and :meth:`count`.
 
         Returns
         -------
-        (array, float32 array)
-            Ids and scores of at most ``k`` documents, best first. Integer and float ids keep their dtype, except for
-            128-bit integers; other ids are an object array of Python values.
+        (array, float32 array) or (array, float32 array, int)
+            Ids and scores of at most ``k`` documents, best first; with ``total`` also the number of all hits. Integer
+            and float ids keep their dtype, except for 128-bit integers; other ids are an object array of Python
+            values.
 
         Raises
         ------
@@ -266,14 +280,17 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do", "do be do"]).tadoc.compress())
         >>> ids, scores = index.top("do not", k=2)
         >>> ids, scores.round(3)
         (array([0, 2], dtype=uint32), array([0.305, 0.285], dtype=float32))
+        >>> index.top("do not", k=1, total=True)[2]
+        3
 
         """
+        if total is not False:
+            require_bool("total", total, "top")
+            return top_and_total(self, query, Request.of(k, mode, scoring, k1, b, delta, syntax), filter, engine)
         return top(self, query, Request.of(k, mode, scoring, k1, b, delta, syntax), filter, engine)
 
     def count(self, query: str, *, mode: str = "or", syntax: str = "lenient", filter: FilterLike = None) -> int:
@@ -300,8 +317,6 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do", "do be do"]).tadoc.compress())
         >>> index.count("do not"), index.count("do be", mode="and")
         (3, 1)
@@ -352,8 +367,6 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do", "do be do"]).tadoc.compress())
         >>> index.explain('to "not to"', 0).select("word", "count", "document_frequency").rows()
         [('"not to"', 1, 1), ('to', 2, 2)]
@@ -412,8 +425,6 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["To be, or not to be: that is", "To do"]).tadoc.compress())
         >>> found = index.search('"not to"')
         >>> index.snippets(found, '"not to"', words=5)["snippet"].to_list()
@@ -446,8 +457,6 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["compute computers", "computers", "commute"]).tadoc.compress())
         >>> index.suggest("comp").rows()
         [('computers', 2), ('compute', 1)]
@@ -480,8 +489,6 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["a null pointer", "a point"]).tadoc.compress())
         >>> index.did_you_mean('"null pionter" -point')
         '"null pointer" -point'
@@ -491,6 +498,7 @@ class Index(Collection):
         """
         return did_you_mean(self, query)
 
+    @takes_progress
     def append(
         self,
         column: pl.Series | pl.DataFrame,
@@ -500,6 +508,7 @@ class Index(Collection):
         upsert: bool = False,
         strategy: str = "auto",
         engine: str | None = None,
+        progress: bool | None = None,
     ) -> Index:
         """Return an index with more documents; this one does not change, and both share common parts.
 
@@ -528,6 +537,8 @@ class Index(Collection):
             added. A row with null text only deletes the documents with its id.
         strategy, engine
             As for :func:`polars_tadoc.build_index`.
+        progress
+            Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
         Returns
         -------
@@ -552,8 +563,6 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> text = pl.Series("text", ["to be or not to be", "to do is to be"]).tadoc.compress()
         >>> index = tadoc.build_index(text)
         >>> more = index.append(pl.Series("text", ["do be do be do"]).tadoc.compress(like=text))
@@ -565,7 +574,8 @@ class Index(Collection):
         (['list', 'ham'], 0)
 
         """
-        return self._changed(change.append(self._content, column, id, metadata, upsert, strategy, engine))
+        with bar_over(column, "append"):
+            return self._changed(change.append(self._content, column, id, metadata, upsert, strategy, engine))
 
     def delete(self, ids: Any) -> Index:
         """Return an index without some documents; this one does not change, and both share postings.
@@ -597,8 +607,6 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1602, 1964], "text": ["to be or not to be", "do be do be do"]})
         >>> index = df.tadoc.compress("text").tadoc.build_index("text", metadata=["year"])
         >>> index.delete(pl.col("year") < 1900).search("be").get_column("id").to_list()
@@ -609,11 +617,17 @@ class Index(Collection):
         """
         return self._changed(change.delete(self._content, ids))
 
-    def compact(self) -> Index:
+    @takes_progress
+    def compact(self, *, progress: bool | None = None) -> Index:
         """Return an index of the same documents in one segment, without deleted ones.
 
         The result equals, array for array, that of :func:`polars_tadoc.build_index` on these documents, but is computed
         from the postings: faster, and without the text. Peak memory beside both indexes is 8 bytes per posting.
+
+        Parameters
+        ----------
+        progress
+            Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
         Returns
         -------
@@ -627,14 +641,13 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
         >>> index.delete(0).nbytes > index.delete(0).compact().nbytes
         True
 
         """
-        return self._changed(change.compact(self._content))
+        with bar_of(self.documents, "compact", by=STEPS):
+            return self._changed(change.compact(self._content))
 
     def serve(
         self,
@@ -686,8 +699,6 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
         >>> with index.serve(k=1, mode="and", deadline=10.0) as server:
         ...     futures = [server.submit(query) for query in ["to be", "to do"]]
@@ -741,9 +752,6 @@ class Index(Collection):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
-        >>> import tempfile
         >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     index.save(f"{folder}/index")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polars_tadoc.kernels.host.rows.query_words import fill_keys
+from polars_tadoc.kernels.host.rows.spelling import LENGTHS, sign_words
 from polars_tadoc.kernels.postings import live_postings
 from polars_tadoc.kernels.postings.coded import Postings, Stream
 from polars_tadoc.model.vocabulary import Vocabulary
@@ -34,6 +35,22 @@ def sought_terms(terms: Vocabulary) -> SoughtTerms:
     keys = np.empty(len(terms), np.uint64)
     fill_keys(offsets, data, keys)
     return SoughtTerms(offsets, data, keys)
+
+
+class SpelledTerms(NamedTuple):
+    """Terms by their number of characters, for :func:`.spelling.find_alike`."""
+
+    starts: npt.NDArray[np.int64]
+    order: npt.NDArray[np.uint32]
+    signatures: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, terms: Vocabulary) -> SpelledTerms:
+        """Sort terms by length."""
+        size = len(terms)
+        made = cls(np.empty(LENGTHS + 2, np.int64), np.empty(size, np.uint32), np.empty(size, np.uint64))
+        sign_words(terms.offsets, terms.data, np.empty(size, np.uint8), np.empty(size, np.uint64), *made)
+        return cls(*map(read_only_parts, made))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +120,11 @@ class Segment:
         return sought_terms(self.terms)
 
     @cached_property
+    def spelled(self) -> SpelledTerms:
+        """The terms by length, for words that are spelled alike."""
+        return SpelledTerms.of(self.terms)
+
+    @cached_property
     def posting_count(self) -> int:
         """Number of postings, including those of deleted documents."""
         return int(self.postings.frequencies.sum(dtype=np.uint64))
@@ -118,6 +140,8 @@ class Segment:
         """Return the segment with another deletion bitmap; caches of the postings stay valid."""
         made = Segment(self.terms, self.postings, self.lengths, deleted)
         made.__dict__.update({name: getattr(self, name) for name in ("key", "sought")})
+        if "spelled" in self.__dict__:
+            made.__dict__["spelled"] = self.spelled
         return made
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, TypedDict, Unpack
 import polars as pl
 
 from polars_tadoc.engine.choose import EngineOption
-from polars_tadoc.engine.progress import bar_of
+from polars_tadoc.engine.progress import BATCHES, bar_of
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.construct.collect import document_rows, documents_of, make_segment, require_rows
 from polars_tadoc.index.construct.field_documents import join, tokenizer_of_all
@@ -20,8 +20,9 @@ from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.model.analyzers import CJK
 from polars_tadoc.model.word_map import Morphism, naming_normalize
 from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.interrupts import interruptible
-from polars_tadoc.runtime.option_signature import Default, takes_options
+from polars_tadoc.runtime.option_signature import Default, ProgressOption, takes_options
 from polars_tadoc.traversal.options import Options, StrategyOption, TokenizerOption
 from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, require_text
 
@@ -66,6 +67,7 @@ class IndexOptions(
     StoreOption,
     StrategyOption,
     TokenizerOption,
+    ProgressOption,
     EngineOption,
     total=False,
 ):
@@ -79,12 +81,14 @@ class IndexColumnOptions(
     StoreOption,
     StrategyOption,
     TokenizerOption,
+    ProgressOption,
     EngineOption,
     total=False,
 ):
     """Options of the same call on a column of a frame."""
 
 
+@with_imports
 @takes_options
 def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[IndexOptions]) -> Index:
     """Build a search index of a compressed column (Ding et al., WWW 2009), or of plain text.
@@ -125,6 +129,8 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
         "auto", "top_down" or "bottom_up": traversal strategy; all build the same index.
     tokenizer
         Tokenizer of plain text, as for ``compress``; default: "words". A compressed column is already tokenized.
+    progress
+        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
     engine
         "auto", "cpu" or "gpu": engine that counts words; default: ``tadoc.Config``.
 
@@ -155,8 +161,6 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["To be, or not to be", "To do is to be", "Do be do be do"])
     >>> index = tadoc.build_index(text.tadoc.compress())
     >>> index.search("do be", k=2)["id"].to_list()
@@ -172,12 +176,12 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
     require_bool("store", store, "build_index")
     require_phrases(counting.morphism, store, "build_index")
     require_rows(column, id, metadata)
-    with interruptible():
+    with interruptible(), bar_of(len(column), "build_index", by=BATCHES):
         column = stored_form(column, counting.tokenizer or WORDS, options["engine"], store)
         corpora = corpora_of(column, "build_index", counting.tokenizer)
         analyzer = Analyzer.of(corpora, counting.morphism, counting.tokenizer)
         rows = document_rows(corpora)
-        with naming_normalize("build_index", column.name), bar_of(len(column), "build_index", follows=True):
+        with naming_normalize("build_index", column.name):
             segment = make_segment(corpora, rows, counting, how)
         return Index((segment,), analyzer, documents_of(column, rows, id, metadata, store), how.name)
 

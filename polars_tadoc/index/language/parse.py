@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
+from unicodedata import category
 
 from polars_tadoc.errors import QuerySyntaxError
 from polars_tadoc.index.language.tree import (
@@ -42,7 +43,7 @@ SYNTAX: Final = (
 )
 """Finds every query that may have syntax, and few others; in Python and in Polars."""
 
-_OPERATORS: Final = ("AND", "OR", "NOT")
+OPERATORS: Final = ("AND", "OR", "NOT")
 _ENDS: Final = r"(?=[\s)\"]|$)"
 _BOUNDARY: Final = re.compile(r'[\s()"]')
 _NUMBER: Final = r"\d{1,4}(?:\.\d{1,4})?"
@@ -55,6 +56,21 @@ _FIELD: Final = re.compile(r'(\w[^\s:"()]*):(?=\S)')
 _BETWEEN: Final = re.compile(rf"([\[{{])\s*([^\s\]}}]+)\s+TO\s+([^\s\]}}]+)\s*([\]}}]){_ENDS}")
 _COMPARED: Final = re.compile(rf'([<>]=?)([^\s()"]+){_ENDS}')
 _PIECES: Final = re.compile(r"[\w*?]+")
+_GROUPING: Final = re.compile(r'[()"]')
+_EMPTY: Final = re.compile(r'(?:""\s*)+(?="")')
+"""Empty phrases before another one: they add nothing to it."""
+
+
+def with_letters(text: str) -> str:
+    """Replace combining marks, such as the vowel signs of Indic scripts, by letters: they are parts of words."""
+    if text.isascii() or not any(map(combines, text)):
+        return text
+    return "".join("a" if combines(character) else character for character in text)
+
+
+def combines(character: str) -> bool:
+    """Tell whether a character is a combining mark."""
+    return not character.isalnum() and category(character)[0] == "M"
 
 
 class _Token(NamedTuple):
@@ -69,7 +85,7 @@ class _Token(NamedTuple):
 
 def may_have_syntax(text: str) -> bool:
     """Tell whether a query may be more than words."""
-    return _FINDS(text) is not None
+    return _FINDS(with_letters(text)) is not None
 
 
 def parse(text: str, fields: Collection[str] = (), strict: bool = False) -> Node:
@@ -114,7 +130,7 @@ class _Tokens:
             at = at + 1 if text[at].isspace() else self._take(at)
         if not strict and self._is_all_capitals():
             self.tokens = [
-                one._replace(kind="part", node=Word(one.text)) if one.kind in _OPERATORS else one for one in self.tokens
+                one._replace(kind="part", node=Word(one.text)) if one.kind in OPERATORS else one for one in self.tokens
             ]
 
     def _odd(self, at: int, why: str) -> None:
@@ -130,10 +146,12 @@ class _Tokens:
 
     def _pair_parentheses(self) -> set[int]:
         """Return the positions of parentheses that group."""
-        text, opened, found = self.text, list[int](), set[int]()
-        at = 0
-        while at < len(text):
-            at = self._quotes.get(at, at)
+        text, opened, found, quoted = self.text, list[int](), set[int](), -1
+        for match in _GROUPING.finditer(text):
+            at = match.start()
+            if at <= quoted:
+                continue
+            quoted = self._quotes.get(at, -1)
             if text[at] == "(":
                 opened.append(at)
             elif text[at] == ")" and not opened:
@@ -143,7 +161,6 @@ class _Tokens:
                 begins = start == 0 or text[start - 1].isspace() or text[start - 1] in "(+-:"
                 if begins and len(opened) < MAX_DEPTH and (not after or after.isspace() or after in ")^"):
                     found |= {start, at}
-            at += 1
         if opened:
             self._odd(opened[-1], "this parenthesis is not closed")
         return found
@@ -172,6 +189,8 @@ class _Tokens:
         return self._take_word(at)
 
     def _take_phrase(self, at: int) -> int:
+        if others := _EMPTY.match(self.text, at):
+            return others.end()
         stop = self._quotes[at]
         found = _AFTER_PHRASE.match(self.text, stop + 1)
         node: Node = Phrase(self.text[at + 1 : stop], int(found[1] or 0) if found else 0)
@@ -206,7 +225,7 @@ class _Tokens:
         else:
             stop = len(self.text)
         word = self.text[at:stop]
-        if word in _OPERATORS:
+        if word in OPERATORS:
             self.tokens.append(_Token(word, at, word))
         elif found := _NEAR.fullmatch(word):
             self.tokens.append(_Token("NEAR", at, word, None, float(found[1])))
@@ -221,15 +240,17 @@ class _Tokens:
         if len(text) > MAX_PATTERN and set(text) & set("*?~"):
             self._odd(at, f"a word with wildcards or ~ has more than {MAX_PATTERN} characters")
             return Word(text)
-        if found := _EDITS.fullmatch(text):
-            return Fuzzy(found[1], min(int(found[2]), 2) if found[2] and not found[3] else None)
+        plain = with_letters(text)
+        if found := _EDITS.fullmatch(plain):
+            return Fuzzy(text[: found.end(1)], min(int(found[2]), 2) if found[2] and not found[3] else None)
         if "^" in text or "~" in text:
             self._odd(at, "a number is missing after ^ or ~, or it is too large")
         bare = text if self.strict else text.rstrip("?")
         if "*" not in bare and "?" not in bare:
             return Word(text)
         parts: list[Node] = []
-        for piece in _PIECES.findall(bare):
+        for found in _PIECES.finditer(plain, 0, len(bare)):
+            piece = bare[found.start() : found.end()]
             if piece.strip("*?"):
                 parts.append(Pattern(piece) if "*" in piece or "?" in piece else Word(piece))
             else:
@@ -238,7 +259,7 @@ class _Tokens:
 
     def _is_all_capitals(self) -> bool:
         """Tell whether all words beside operators are written in capitals."""
-        others = " ".join(one.text for one in self.tokens if one.kind not in (*_OPERATORS, "NEAR"))
+        others = " ".join(one.text for one in self.tokens if one.kind not in (*OPERATORS, "NEAR"))
         return others.isupper()
 
 
@@ -268,8 +289,11 @@ class _Parser:
     def _sequence(self) -> Node:
         """Read parts side by side, up to a closing parenthesis or the end."""
         clauses: list[tuple[Modifier, Node]] = []
-        while self._kind() != ")":
-            clauses.append(self._or())
+        while (kind := self._kind()) != ")":
+            if kind == "part" and self._kind(1) in ("part", "(", ")"):  # no operator is near
+                clauses.append(("", self._operand()))
+            else:
+                clauses.append(self._or())
         if not clauses and self._text:
             self._odd("there is nothing to search for")
         return clauses[0][1] if len(clauses) == 1 and clauses[0][0] == "" else Sequence(tuple(clauses))
@@ -315,7 +339,7 @@ class _Parser:
         if self._at == len(self._tokens) or self._kind() == ")":
             return Word("")
         token = self._tokens[self._at]
-        if token.kind in (*_OPERATORS, "NEAR"):
+        if token.kind in (*OPERATORS, "NEAR"):
             self._odd(f"{token.text} needs something on both sides" if token.kind != "NOT" else "NOT needs a part")
         self._at += 1
         if token.kind == "field":

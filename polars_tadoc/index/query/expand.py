@@ -16,6 +16,7 @@ from polars_tadoc.kernels.host.rows.spelling import LONG, SHORT, find_alike, tab
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.runtime.arguments import require_integer, require_text
 from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.runtime.documented import with_imports
 
 MAX_WORDS = 50
 """Maximum words that replace a pattern or a misspelled word (Lucene's number)."""
@@ -24,6 +25,7 @@ LONGEST = 1_000
 """Characters of a word that is looked up by its spelling."""
 
 
+@with_imports
 def matching(index: Collection, pattern: str, most: int = MAX_WORDS) -> list[tuple[str, int]]:
     """Return the most frequent words that match a pattern with ``*`` and ``?``, and their document frequencies.
 
@@ -99,12 +101,14 @@ def _regex(pattern: str) -> str:
 
 
 def _spell(index: Collection, segment: Segment, word: str, edits: int) -> tuple[Segment, Int64, Int64]:
-    first = field_terms(index, segment)
-    room = np.empty((2, len(segment.terms) - first), np.int64)
+    terms, first = segment.terms, field_terms(index, segment)
+    room = np.empty((2, len(terms)), np.int64)
     points = np.array([ord(character) for character in word], np.uint32)
-    table = np.empty(table_size(len(word), edits), np.int64)
-    count = find_alike(segment.terms.offsets[first:], segment.terms.data, points, edits, table, room[0], room[1])
-    return segment, room[0, :count] + first, room[1, :count]
+    table = np.empty(table_size(len(word)), np.int64)
+    count = find_alike(terms.offsets, terms.data, *segment.spelled, points, edits, table, room[0], room[1])
+    numbers, distances = room[:, :count]
+    kept = numbers >= first
+    return segment, numbers[kept], distances[kept]
 
 
 def image_of(index: Collection, pattern: str) -> str:

@@ -77,7 +77,7 @@ def find_one(index: Collection, query: str, request: Request, allowed: list[UInt
         if shaped is not None:
             words, how = shaped[0], shaped[1].join
             if how is None or (how == ANY and not all(map(str.isalnum, words))):
-                return _by_program(index, query, shaped, fields, request, allowed[0], asked)
+                return _by_program(index, query, request, allowed[0], asked)
             request = request if how == BY_MODE else with_mode(request, "and" if how == ALL else "or")
             data = " ".join(words).encode()
     known = index.short_ways.get(request) or _prepared(index, request)
@@ -104,25 +104,18 @@ def find_one(index: Collection, query: str, request: Request, allowed: list[UInt
     return Found(np.array([count]), documents, scores)
 
 
-def _by_program(
-    index: Collection,
-    query: str,
-    shaped: programs.Shaped,
-    fields: tuple[str, ...],
-    request: Request,
-    allowed: UInt32 | None,
-    asked: str,
-) -> Found | None:
+def _by_program(index: Collection, query: str, request: Request, allowed: UInt32 | None, asked: str) -> Found | None:
     """Answer a query with syntax; "and_or" is "and", then "or" if that finds too little."""
-    k = min(request.k, index.documents)
-    if not programs.takes(index, request.scoring, k, asked):
+    k, scoring = min(request.k, index.documents), request.scoring
+    if not programs.takes(index, scoring, k, asked):
         return None
-    found = programs.run(index, [shaped], request.scoring, k, allowed)
-    if request.mode == "and_or" and 0 <= found[0][0] < request.k:
-        shaped = programs.shape_for(index, query, fields, False) or shaped
-        found = programs.run(index, [shaped], request.scoring, k, allowed)
-    (count,), (documents,), (scores,) = found
-    return None if count < 0 else Found(found[0], documents[:count], scores[:count])
+    found = programs.run_one(index, query, request.mode != "or", scoring, k, allowed)
+    if found is not None and request.mode == "and_or" and found.found[0] < request.k:
+        found = programs.run_one(index, query, False, scoring, k, allowed)
+    if found is None:
+        return None
+    (count,), (documents,), (scores,) = found[:3]
+    return Found(found.found, documents[:count], scores[:count])
 
 
 def _prepared(index: Collection, request: Request) -> tuple[Any, int]:

@@ -158,7 +158,7 @@ def _in_segment(
             yield query, np.flatnonzero(matches if mask is None else matches & mask)
 
 
-def paged(index: Collection, found: Found, page: Page, k: int, hits: tuple[Int64, Int64] | None) -> pl.DataFrame:
+def paged(index: Collection, found: Found, page: Page, k: int, totals: Int64 | None) -> pl.DataFrame:
     """Cut a page of results.
 
     Parameters
@@ -169,8 +169,8 @@ def paged(index: Collection, found: Found, page: Page, k: int, hits: tuple[Int64
         The best results: all of them if the page wants all, else at least as many as the page's end.
     page, k
         The page, and its size.
-    hits
-        All hits, if the page counts them.
+    totals
+        By query, the number of hits, if the page counts them.
 
     """
     metadata, owners = index.stored.metadata, np.repeat(np.arange(len(found.counts)), found.counts)
@@ -197,9 +197,8 @@ def paged(index: Collection, found: Found, page: Page, k: int, hits: tuple[Int64
     if page.group_by is not None:
         result = result.with_columns(frame["group"], frame["hits"].cast(pl.UInt32))
     if page.total:
-        assert hits is not None
-        totals = np.bincount(hits[0], minlength=len(counts))[frame["query"].to_numpy()]
-        result = result.with_columns(total=pl.Series(totals, dtype=pl.UInt32))
+        assert totals is not None
+        result = result.with_columns(total=pl.Series(totals[frame["query"].to_numpy()], dtype=pl.UInt32))
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ from polars_tadoc.index.query.rank import Found
 from polars_tadoc.index.query.read import fields_of, with_syntax
 from polars_tadoc.index.query.request import Request
 from polars_tadoc.index.query.segment_text import flat_text
-from polars_tadoc.index.query.shapes import ANY_WORDS, Shape, shape_of
+from polars_tadoc.index.query.shapes import ANY_WORDS, Shape, shape_of, with_split_words
 from polars_tadoc.index.query.shapes import MAX_WORDS as MAX_TEXTS
 from polars_tadoc.kernels.host.rows.programs import (
     LINE_FEED,
@@ -35,7 +35,6 @@ from polars_tadoc.kernels.host.rows.spelling import table_size
 from polars_tadoc.kernels.postings.decode_cpu import addresses_of
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE
-from polars_tadoc.kernels.search.programs import MAX_LETTERS
 from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS
 from polars_tadoc.kernels.search.search_cpu import search_function
 from polars_tadoc.kernels.search.workspace_cpu import thread_rooms
@@ -54,6 +53,9 @@ MAX_PHRASE_DOCUMENTS = 4
 
 AT_ONCE = 4096
 """Queries of a call of the kernel."""
+
+MAX_HITS = 1 << 24
+"""Room for the documents that a call of the kernel lists."""
 
 CHUNK = 32
 """Queries of a task."""
@@ -76,7 +78,7 @@ class _Rooms(threading.local):
             np.empty(MAX_LISTS, np.uint32),
             np.empty(MAX_TEXTS * MAX_PHRASE, np.uint32),
             np.empty(MAX_WORDS, np.uint64),
-            np.empty(table_size(MAX_LETTERS, 2), np.int64),
+            np.empty(table_size(MAX_BYTES), np.int64),
         )
         self.others = np.empty(MAX_PHRASE * MAX_PHRASE, np.bool_), np.empty(SETS * WORDS, np.uint64)
         self.search = np.empty(BLOCK_SIZE, np.uint64), np.empty(2 * MAX_K + 10 * MAX_LISTS + 1, np.uint64)
@@ -127,28 +129,39 @@ def _opens(index: Collection, asked: str) -> bool:
     return asked == "cpu" or (asked == "auto" and len(runnable("auto")) == 1)
 
 
+class Answer(NamedTuple):
+    """Results of queries."""
+
+    found: Int64
+    """By query its number of best documents, negative if it can't take the short way."""
+    documents: UInt32
+    scores: Float32
+    """``documents``, ``scores``: by query, its best documents and their scores."""
+    totals: Int64
+    """By query the number of all documents, if they were counted."""
+    hits: UInt32
+    """By query all documents, if they were asked for."""
+
+
 def run(
     index: Collection,
     queries: Sequence[Shaped],
     scoring: Scoring,
     k: int,
     allowed: UInt32 | None,
-    counts_only: bool = False,
-) -> tuple[Int64, UInt32, Float32]:
-    """Answer queries, or count their documents.
-
-    Returns
-    -------
-    (int64 array, uint32 array, float32 array)
-        By query its number of results, negative if it can't take the short way; its best documents and their scores.
-
-    """
+    whole: bool = False,
+    lists: bool = False,
+) -> Answer:
+    """Answer queries; ``whole`` counts all of their documents, ``lists`` also lists them."""
     (segment,) = index.segments
-    size, k = len(queries), 0 if counts_only else min(k, segment.size)
-    found, documents, scores = np.empty(size, np.int64), np.empty((size, k), np.uint32), np.empty((size, k), np.uint32)
+    size, k = len(queries), min(k, segment.size)
+    found, totals = np.empty((2, size), np.int64)
+    documents, scores = np.empty((size, k), np.uint32), np.empty((size, k), np.uint32)
+    hits = np.empty((size, segment.size if lists else 0), np.uint32)
     flat = _NO_TEXT
     if any(shape.phrases for _, shape in queries):
         flat = flat_text(index, 0) or _NO_TEXT
+    spelled = segment.spelled if any(shape.spells for _, shape in queries) else _NO_SPELLED
     texts = [_BETWEEN.join(words) for words, _ in queries]
     data = "".join(texts).replace('"', "").encode()
     cutting = index.analyzer.cutting(data.isascii())
@@ -159,19 +172,37 @@ def run(
         batch = _batch(texts, [shape for _, shape in queries])
     mask = _NO_MASK if allowed is None else allowed
     deleted = _NO_MASK if segment.deleted is None else segment.deleted
-    given = (*cutting, *_prepared(index, scoring), *flat, deleted, mask)
+    given = (*cutting, *_prepared(index, scoring), *flat, *spelled, deleted, mask)
 
     def answer(chunk: tuple[int, int]) -> None:
         answer_programs(
-            np.frombuffer(data, np.uint8), *batch, *chunk, counts_only, index.analyzer.morphism is not None, *given,
-            *_rooms.all(len(segment.terms), segment.size), found, documents, scores,
+            np.frombuffer(data, np.uint8), *batch, *chunk, whole, index.analyzer.morphism is not None, *given,
+            *_rooms.all(len(segment.terms), segment.size), found, totals, documents, scores, hits,
         )  # fmt: skip
 
     if size == 1:
         answer((0, 1))
     else:
         map_parallel(answer, even_chunks(size, CHUNK, 4))
-    return found, documents, scores.view(np.float32)
+    return Answer(found, documents, scores.view(np.float32), totals, hits)
+
+
+def run_one(
+    index: Collection, query: str, requires: bool, scoring: Scoring, k: int, allowed: UInt32 | None, whole: bool = False
+) -> Answer | None:
+    """Answer one query by :func:`run`; None if it can't take the short way."""
+    for _ in range(2):
+        shaped = shape_for(index, query, fields_of(index), requires)
+        if shaped is None:
+            return None
+        found = run(index, [shaped], scoring, k, allowed, whole)
+        if found.found[0] >= 0:
+            return found
+        again = with_split_words(index, query, shaped[1])
+        if again is None:
+            return None
+        query = again
+    return None
 
 
 def _batch(texts: list[str], shapes: list[Shape]) -> tuple[Int64, Int64, Int64, Int64]:
@@ -207,19 +238,70 @@ def _prepared(index: Collection, scoring: Scoring) -> tuple[Any, ...]:
     return given
 
 
-def count_short(index: Collection, text: str, mode: str, allowed: list[UInt32 | None]) -> int | None:
-    """Count the documents that match a query; None if it can't take the short way."""
-    if not takes(index, _ANY_SCORING, 0, "cpu"):
+def top_and_count(index: Collection, text: str, request: Request, allowed: UInt32 | None, asked: str) -> Answer | None:
+    """Find the best documents of a query and count all; None if it can't take the short way."""
+    if not takes(index, request.scoring, min(request.k, index.documents), asked):
         return None
-    shaped: Shaped | None
-    if mode != "or" or "\n" in text or may_have_syntax(text):
-        shaped = shape_for(index, text, fields_of(index), mode == "and")
-    else:
-        shaped = ([text], ANY_WORDS) if _is_short(index, text) else None
-    if shaped is None:
+    if not _is_of_words(text, request):
+        return None if request.syntax != "lenient" else run_one(
+            index, text, request.mode == "and", request.scoring, request.k, allowed, True
+        )  # fmt: skip
+    if not _is_short(index, text):
         return None
-    count = int(run(index, [shaped], _ANY_SCORING, 0, allowed[0], True)[0][0])
-    return None if count < 0 else count
+    found = run(index, [([text], ANY_WORDS)], request.scoring, request.k, allowed, True)
+    return found if found.found[0] >= 0 else None
+
+
+def _is_of_words(text: str, request: Request) -> bool:
+    """Tell whether a query is words of which any may be found."""
+    if request.mode != "or" or request.syntax == "strict" or not text or "\n" in text:
+        return False
+    return request.syntax == "plain" or not may_have_syntax(text)
+
+
+class Whole(NamedTuple):
+    """All documents of the queries of a batch that take the short way."""
+
+    taken: Bools
+    found: Found
+    totals: Int64
+    hits: tuple[Int64, Int64]
+    """The query of each document, ascending, and the document, if they were asked for."""
+
+
+def find_whole(
+    index: Collection, texts: pl.Series, request: Request, allowed: UInt32 | None, asked: str, lists: bool
+) -> Whole | None:
+    """Find the best documents of queries and count all, or list them; None if no query takes the short way."""
+    k = min(request.k, index.documents)
+    if request.mode == "and_or" or request.syntax == "strict" or not takes(index, request.scoring, k, asked):
+        return None
+    fields, requires, own = fields_of(index), request.mode == "and", list[tuple[int, Shaped]]()
+    for row, text in enumerate(texts.to_list()):
+        shaped = None
+        if text and _is_of_words(text, request):
+            shaped = ([text], ANY_WORDS) if _is_short(index, text) else None
+        elif text and request.syntax == "lenient":
+            shaped = shape_for(index, text, fields, requires)
+        if shaped is not None:
+            own.append((row, shaped))
+    size = index.segments[0].size
+    counts, totals = np.full((2, len(texts)), NOT_HERE)
+    documents, bits = np.zeros((2, len(texts), k), np.uint32)
+    scores, owners, hits = bits.view(np.float32), [_NO_HITS], [_NO_HITS]
+    at_once = max(1, min(AT_ONCE, MAX_HITS // max(size, 1))) if lists else AT_ONCE
+    for part in (own[first : first + at_once] for first in range(0, len(own), at_once)):
+        rows = np.array([row for row, _ in part])
+        found = run(index, [shaped for _, shaped in part], request.scoring, k, allowed, True, lists)
+        counts[rows], documents[rows], scores[rows], totals[rows] = found[:4]
+        if lists:
+            sizes = np.where(found.found < 0, 0, found.totals)
+            owners.append(np.repeat(rows, sizes))
+            hits += [found.hits[place, :count].astype(np.int64) for place, count in enumerate(sizes.tolist())]
+    taken, filled = counts >= 0, np.arange(k) < counts[:, None]
+    best = Found(np.maximum(counts, 0), documents[filled], scores[filled])
+    listed = np.concatenate(owners), np.concatenate(hits)
+    return Whole(taken, best, np.where(taken, totals, 0), listed) if own else None
 
 
 def find_short(
@@ -248,15 +330,16 @@ def find_short(
         for part in (own[first : first + AT_ONCE] for first in range(0, len(own), AT_ONCE)):
             rows = [row for row, _ in part]
             found = run(index, [shaped for _, shaped in part], request.scoring, k, allowed)
-            counts[rows], documents[rows], scores[rows] = found
+            counts[rows], documents[rows], scores[rows] = found[:3]
     taken, all_counts = np.zeros(len(texts), np.bool_), np.zeros(len(texts), np.int64)
     taken[places], all_counts[places] = counts >= 0, np.maximum(counts, 0)
     filled = np.arange(k) < counts[:, None]
     return Found(all_counts, documents[filled], scores[filled]), taken
 
 
-_ANY_SCORING = Scoring("lucene", 1.5, 0.75, 0.5)
 _BETWEEN = chr(LINE_FEED)
+_NO_HITS: Int64 = np.zeros(0, np.int64)
 _FIRST = np.zeros(1, np.int64)
 _NO_MASK = np.zeros(0, np.uint32)
+_NO_SPELLED = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
 _NO_TEXT = np.zeros(0, np.int64), np.zeros(0, np.uint32)

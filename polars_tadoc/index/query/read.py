@@ -20,6 +20,9 @@ from polars_tadoc.index.query.trees import ANY, BY_MODE
 SHORT = 512
 """Trees of queries of up to this many characters are cached: a single query may be asked for twice."""
 
+FEW = 64
+"""Python finds syntax in up to this many queries sooner than Polars."""
+
 
 class Read(NamedTuple):
     """A batch of queries."""
@@ -97,9 +100,15 @@ def _asked(texts: str | pl.Series, syntax: str) -> list[int]:
 
 def with_syntax(texts: pl.Series) -> list[int]:
     """Return the numbers of the queries that may have syntax."""
-    if not _MARKED[bytes_of(texts)[0]].any():
+    data, starts = bytes_of(texts)
+    if not has_marks(data.tobytes()):
         return []
-    return texts.str.contains(SYNTAX).fill_null(False).arg_true().to_list()
+    marks = _MARKED[data].nonzero()[0]
+    rows = np.unique(starts.searchsorted(marks, "right") - 1)
+    if len(rows) > FEW:  # Polars compiles the pattern for each call
+        return texts.str.contains(SYNTAX).fill_null(False).arg_true().to_list()
+    strings = texts.gather(rows).to_list()
+    return [row for row, text in zip(rows.tolist(), strings, strict=True) if may_have_syntax(text)]
 
 
 def has_marks(data: bytes) -> bool:

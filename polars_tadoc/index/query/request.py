@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,19 @@ SyntaxName = Literal["lenient", "strict", "plain"]
 QueriesLike = str | pl.Series | Iterable[str | None]
 """Exclude Arrow arrays here: they are iterable, too."""
 FilterLike = pl.Series | pl.Expr | npt.NDArray[np.bool_] | Iterable[bool | None] | None
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options of a search for one query."""
+
+    mode: str
+    syntax: str
+    scoring: str
+    k1: float
+    b: float
+    delta: float
+    filter: FilterLike
+    engine: str | None
 
 
 @dataclass(frozen=True, eq=False)  # caches compare requests by identity

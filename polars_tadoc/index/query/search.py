@@ -22,13 +22,13 @@ from polars_tadoc.index.query.find import find
 from polars_tadoc.index.query.one import find_one
 from polars_tadoc.index.query.pages import Facets, Page, facets_of, hits_of, paged, with_k
 from polars_tadoc.index.query.plan import Plan, plan
-from polars_tadoc.index.query.programs import count_short, find_short
+from polars_tadoc.index.query.programs import Whole, find_short, find_whole, top_and_count
 from polars_tadoc.index.query.rank import Found, replaced
-from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request, as_texts, require_syntax
+from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request, as_texts
 from polars_tadoc.index.query.results import as_frame, ids_of
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.postings.decode_cpu import decode_lists
-from polars_tadoc.runtime.array_types import Bools, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.scoring.bm25 import Scoring
 
@@ -46,25 +46,76 @@ def search_page(
 ) -> tuple[pl.DataFrame, Facets]:
     """Answer :meth:`polars_tadoc.index.index.Index.search` where it asks for more than the best documents."""
     with interruptible():
-        size, k, hits = len(index.stored), request.k, None
+        size, k = len(index.stored), request.k
         texts = as_texts(queries, "search")
+        texts = pl.Series("query", [texts], pl.String) if isinstance(texts, str) else texts
         wanted = with_k(request, size if page.wants_all else min(page.offset + k, size))
-        found = _best(index, texts, wanted, filter, engine, "search")
-        if page.counts_hits:
-            planned = plan(index, texts, request.scoring, "search", request.mode, request.syntax)
-            hits = hits_of(index, planned, request.mode == "and", allowed_by_segment(index, filter, "search"))
-        return paged(index, found, page, k, hits), {} if hits is None else facets_of(index, page.facets or (), hits)
+        if not page.counts_hits:
+            found = _best(index, texts, wanted, filter, engine, "search")
+            return paged(index, found, page, k, None), {}
+        allowed, lists = allowed_by_segment(index, filter, "search"), page.facets is not None
+        short = find_whole(index, texts, wanted, allowed[0] if allowed else None, require_engine(engine), lists)
+        found, totals, hits = _whole(index, texts, wanted, filter, engine, allowed, short)
+        return paged(index, found, page, k, totals), facets_of(index, page.facets or (), hits)
+
+
+def _whole(
+    index: Collection,
+    texts: pl.Series,
+    request: Request,
+    filter: FilterLike,
+    engine: str | None,
+    allowed: list[UInt32 | None],
+    short: Whole | None,
+) -> tuple[Found, Int64, tuple[Int64, Int64]]:
+    """Return the best documents, the number of all, and all of them, beside those that the short way found."""
+    if short is not None and short.taken.all():
+        return short.found, short.totals, short.hits
+    rest = texts if short is None else texts.set(pl.Series(short.taken), "")
+    found = _best(index, rest, request, filter, engine, "search")
+    planned = plan(index, rest, request.scoring, "search", request.mode, request.syntax)
+    owners, documents = hits_of(index, planned, request.mode == "and", allowed)
+    totals = np.bincount(owners, minlength=len(texts))
+    if short is None:
+        return found, totals, (owners, documents)
+    owners, documents = np.append(owners, short.hits[0]), np.append(documents, short.hits[1])
+    order = np.argsort(owners, kind="stable")
+    hits = owners[order], documents[order]
+    return replaced(found, short.found, short.taken), np.where(short.taken, short.totals, totals), hits
 
 
 def top(
     index: Collection, query: str, request: Request, filter: FilterLike, engine: str | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
     """Answer :meth:`polars_tadoc.index.index.Index.top`."""
-    if not isinstance(query, str):
-        raise TypeError(f"top: query must be a string, not {type(query).__name__}; use search() for several")
+    _require_one(query, "top")
     with interruptible():
         found = _best(index, query, request, filter, engine, "top")
         return ids_of(index.stored, found.documents), found.scores
+
+
+def top_and_total(
+    index: Collection, query: str, request: Request, filter: FilterLike, engine: str | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], int]:
+    """Answer :meth:`polars_tadoc.index.index.Index.top` with the number of all hits."""
+    _require_one(query, "top")
+    if request.mode == "and_or":
+        raise ValueError('top: total= counts all hits of mode "and" or "or"')
+    with interruptible():
+        text = as_texts(query, "top")
+        allowed = allowed_by_segment(index, filter, "top")
+        short = top_and_count(index, query, request, allowed[0] if allowed else None, require_engine(engine))
+        if short is not None:
+            count = short.found[0]
+            return ids_of(index.stored, short.documents[0, :count]), short.scores[0, :count], int(short.totals[0])
+        found = _best(index, text, request, filter, engine, "top")
+        total = _count(index, text, request.mode, request.syntax, allowed)
+        return ids_of(index.stored, found.documents), found.scores, total
+
+
+def _require_one(query: object, call: str) -> None:
+    if not isinstance(query, str):
+        raise TypeError(f"{call}: query must be a string, not {type(query).__name__}; use search() for several")
 
 
 def count(index: Collection, query: str, mode: str, syntax: str, filter: FilterLike) -> int:
@@ -73,18 +124,22 @@ def count(index: Collection, query: str, mode: str, syntax: str, filter: FilterL
         raise TypeError(f"count: query must be a string, not {type(query).__name__}")
     if mode not in ("or", "and"):
         raise ValueError(f'mode={mode!r}: use "and" or "or"')
+    request = Request.of(0, mode, "lucene", 1.5, 0.75, 0.5, syntax)
     with interruptible():
         text = as_texts(query, "count")
         allowed = allowed_by_segment(index, filter, "count")
-        if require_syntax(syntax) == "lenient" and (short := count_short(index, query, mode, allowed)) is not None:
-            return short
-        planned = plan(index, text, _ANY_SCORING, "count", mode, require_syntax(syntax))
-        required = planned.required(mode == "and")
-        is_all = mode == "and" if required is None else bool(required[0])
-        return sum(
-            _count_in(segment, planned, number, is_all, allowed[number])
-            for number, segment in enumerate(index.segments)
-        )
+        short = top_and_count(index, query, request, allowed[0] if allowed else None, "cpu")
+        return int(short.totals[0]) if short is not None else _count(index, text, mode, syntax, allowed)
+
+
+def _count(index: Collection, text: str | pl.Series, mode: str, syntax: str, allowed: list[UInt32 | None]) -> int:
+    """Count the documents of a query by its lists."""
+    planned = plan(index, text, _ANY_SCORING, "count", mode, syntax)
+    required = planned.required(mode == "and")
+    is_all = mode == "and" if required is None else bool(required[0])
+    return sum(
+        _count_in(segment, planned, number, is_all, allowed[number]) for number, segment in enumerate(index.segments)
+    )
 
 
 def _count_in(segment: Segment, planned: Plan, number: int, is_all: bool, allowed: UInt32 | None) -> int:

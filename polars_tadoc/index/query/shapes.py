@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.language.evaluate import All, Except, Leaf, Resolved, Some, leaves, scored
-from polars_tadoc.index.language.parse import parse
+from polars_tadoc.index.language.parse import OPERATORS, parse, with_letters
 from polars_tadoc.index.language.tree import And, Fuzzy, Node, Not, Or, Pattern, Phrase, Sequence, Word
 from polars_tadoc.index.query.trees import ALL, ANY, BY_MODE, Resolver
 from polars_tadoc.kernels.search import programs
@@ -34,7 +35,9 @@ class Shape(NamedTuple):
     program: Int64
     """int64, as :mod:`polars_tadoc.kernels.search.programs` defines it."""
     bare: tuple[int, ...]
-    """The words that must be ASCII letters and digits for the query to have this shape."""
+    """The words that must be letters and digits for the query to have this shape."""
+    spells: bool
+    """Whether words are looked up by their spelling."""
     phrases: int
     """Number of phrases."""
     ends: Int64
@@ -57,9 +60,27 @@ def shape_of(text: str, fields: tuple[str, ...], requires: bool) -> tuple[list[s
     if shape is None:
         return None
     for place in shape.bare:
-        if not words[place].isalnum() or not words[place].isascii() or len(words[place]) > programs.MAX_LETTERS:
+        if not with_letters(words[place]).isalnum():
             return None
     return words, shape
+
+
+def with_split_words(index: Collection, text: str, shape: Shape) -> str | None:
+    """Write words that are cut into several as ``(a AND b)``, which means the same; None if that can't be done."""
+    analyzer, parts = index.analyzer, _SPLIT(text)
+    if analyzer.morphism is not None and not analyzer.morphism.is_of_characters:
+        return None
+    words = parts[1::2]
+    analyzed = analyzer.analyze(words)
+    strings, numbers, offsets = analyzed.strings(), analyzed.words.tolist(), analyzed.offsets.tolist()
+    for place, kind in enumerate(shape.program[4 : 4 + 2 * len(words) : 2].tolist()):
+        own = [strings[number] for number in numbers[offsets[place] : offsets[place + 1]]]
+        if kind == programs.WORD and len(own) > 1:
+            if not all(map(str.isalnum, own)) or any(word in OPERATORS for word in own):
+                return None
+            parts[2 * place + 1] = f"({' AND '.join(own)})"
+    made = "".join(parts)
+    return None if made == text else made
 
 
 class _OtherShapeError(Exception):
@@ -113,7 +134,8 @@ def _shape(between: tuple[str, ...], kinds: tuple[bool, ...], requires: bool) ->
         return None
     bare = [number for number, (kind, _) in enumerate(own) if kind in (programs.PREFIX, programs.FUZZY)]
     phrases = sum(kind == programs.PHRASE for kind, _ in own)
-    return Shape(_join(tree), program, tuple(bare), phrases, np.array([0, len(program)]))
+    spells = any(kind == programs.FUZZY for kind, _ in own)
+    return Shape(_join(tree), program, tuple(bare), spells, phrases, np.array([0, len(program)]))
 
 
 def _join(tree: Node) -> int | None:
@@ -229,5 +251,5 @@ class _Compiler:
 
 
 _any_word = _Compiler([(programs.ANY_WORD, 0)]).program(Leaf(0, 1.0))
-ANY_WORDS: Final = Shape(None, _any_word, (), 0, np.array([0, len(_any_word)]))
+ANY_WORDS: Final = Shape(None, _any_word, (), False, 0, np.array([0, len(_any_word)]))
 """The shape of a text that is one query of words, of which any may be found."""

@@ -33,19 +33,19 @@ from polars_tadoc.index.query.request import FilterLike, Request, as_texts
 from polars_tadoc.index.query.results import as_frame
 from polars_tadoc.index.serve.scheduler import Scheduler, Traits
 from polars_tadoc.index.serve.team import Team
+from polars_tadoc.runtime.documented import with_imports
 
 LATENCIES = 100_000
 """Latencies kept for statistics, those of the last answers."""
 
 
+@with_imports
 @dataclass(frozen=True)
 class ServerStatistics:
     """Statistics of a server.
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
     >>> with index.serve(engine="cpu") as server:
     ...     futures = [server.submit(query) for query in ["to be", "to do"]]
@@ -105,6 +105,7 @@ class _Request:
     """Number of the query in that plan."""
 
 
+@with_imports
 class Server:
     """A running server for queries to one index; made by :meth:`polars_tadoc.index.index.Index.serve`.
 
@@ -113,8 +114,6 @@ class Server:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
     >>> with index.serve(k=1, deadline=10.0) as server:
     ...     future = server.submit("do")
@@ -205,8 +204,6 @@ class Server:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
         >>> with index.serve(engine="cpu") as server:
         ...     found = server.submit("do").result()
@@ -237,8 +234,6 @@ class Server:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
         >>> server = index.serve(engine="cpu")
         >>> future = server.submit("do")

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +30,15 @@ from polars_tadoc.errors import InvalidIndexError, LimitExceededError, NotAFileE
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of
 from polars_tadoc.runtime.interrupts import check
-from polars_tadoc.runtime.regular_file import open_regular, read_json_text
+from polars_tadoc.runtime.regular_file import arrow_file, open_regular, read_json_text
 from polars_tadoc.storage.atomic_write import atomic_folder, naming_long_name
 from polars_tadoc.untrusted import arrow_sizes, parquet_sizes
 from polars_tadoc.untrusted.parquet_footer import open_parquet
 
 Value = TypeVar("Value")
+
+Verify = bool | Literal["all"]
+"""When files are checked: at first use, arrays never, or all at once."""
 
 HEADER = "header.json"
 """Written last; a folder without it is not a saved index."""
@@ -159,7 +162,8 @@ def strings_writer(file: Any, name: str) -> pq.ParquetWriter:
 class Reader:
     """Reads a folder of :class:`Writer`.
 
-    The header and tables are always verified, because they are read completely; arrays only with ``verify``.
+    Methods open a file and check its size; the function that they return reads and verifies it, so later damage and
+    files that others put in its place do no harm. Tables are always verified; arrays only with ``verify``.
 
     Parameters
     ----------
@@ -168,7 +172,7 @@ class Reader:
     verify
         Read every array completely and compare its checksum.
     mapped
-        Memory-map arrays instead of reading them.
+        Memory-map files instead of reading them: a folder that is replaced later stays readable.
 
     Raises
     ------
@@ -179,9 +183,8 @@ class Reader:
 
     """
 
-    def __init__(self, folder: Path, verify: bool, mapped: bool) -> None:
-        self._folder, self._verify, self._mapped = folder, verify, mapped
-        self._maps: list[mmap.mmap] = []
+    def __init__(self, folder: Path, verify: Verify, mapped: bool) -> None:
+        self._folder, self._verify, self._mapped = folder, bool(verify), mapped
         if not folder.exists():
             raise FileNotFoundError(f"load_index: {folder} does not exist")
         if not folder.is_dir():
@@ -227,20 +230,24 @@ class Reader:
         """Return the size of a file in bytes."""
         return int(self._known(name)["bytes"])
 
-    def array(self, name: str, verify: bool = False) -> npt.NDArray[Any]:
-        """Read an array of integers; the result is read-only.
+    def array(self, name: str, mapped: bool = False, verify: bool = False) -> Callable[[], npt.NDArray[Any]]:
+        """Open an array of integers; the returned function reads it, read-only.
 
         Parameters
         ----------
         name
             Name passed to :meth:`Writer.array`.
+        mapped
+            Leave the numbers in the file, if the reader maps files. What is read into memory instead cannot change
+            after its check.
         verify
             Compare the checksum even if the reader does not verify.
 
         Raises
         ------
         InvalidIndexError
-            The file is missing, its size or type differs from the header, or its checksum does not match.
+            The file is missing, its size or type differs from the header, or, from the function, its checksum does
+            not match.
 
         """
         name = f"{name}.npy"
@@ -249,65 +256,74 @@ class Reader:
             raise self.damaged(HEADER, f"{name} holds {known.get('dtype')}, not integers")
         dtype, length = np.dtype(known["dtype"]), int(known["length"])
         start = _array_header(dtype, length)
-        data = self._data(name, known, self._mapped, verify or self._verify)
-        if len(data) != len(start) + dtype.itemsize * length or data[: len(start)] != start:
+        read = self._map(name, start) if mapped and self._mapped else self._open(name)
+        if known["bytes"] != len(start) + dtype.itemsize * length:
             raise self.damaged(name, "its type or length differs from the header")
-        values = np.frombuffer(data, dtype, length, len(start)) if length else np.zeros(0, dtype)
-        values.flags.writeable = False
-        return values
 
-    def frame(self, name: str) -> pl.DataFrame:
-        """Read a file of :meth:`Writer.frame`; raises as :meth:`array`."""
+        def numbers() -> npt.NDArray[Any]:
+            data = read(verify or self._verify)
+            if not isinstance(data, mmap.mmap) and not data.startswith(start):
+                raise self.damaged(name, "its type or length differs from the header")
+            values = np.frombuffer(data, dtype, length, len(start)) if length else np.zeros(0, dtype)
+            values.flags.writeable = False
+            return values
+
+        return numbers
+
+    def frame(self, name: str) -> Callable[[], pl.DataFrame]:
+        """Open a file of :meth:`Writer.frame`; as :meth:`array`."""
         name = f"{name}.arrow"
-        data = self._checked(name)
-        with self._readable(name):
-            size = arrow_sizes.decompressed_bytes(data)
-        self._require_within_limit(name, size)
-        with self._readable(name):
-            try:
-                table = pa.ipc.open_file(data).read_all()
-            except pa.ArrowNotImplementedError:  # 128-bit integers, which only Polars has
-                return pl.read_ipc(data)
-            table.validate(full=True)
-            return frame_of(table)
+        read = self._open(name)
 
-    def parquet(self, name: str) -> pl.DataFrame:
-        """Read a file of :meth:`Writer.parquet`; raises as :meth:`array`."""
-        name = f"{name}.parquet"
-        table = self._table(name, self._checked(name))
-        with self._readable(name):
-            return frame_of(table)
-
-    def later_parquet(self, name: str) -> LaterTable:
-        """Open a file of :meth:`Writer.parquet` without reading its data; raises as :meth:`parquet` for its footer.
-
-        Its checksum is compared now with ``verify``, and always when the data is read.
-        """
-        name = f"{name}.parquet"
-        data = self._data(name, self._known(name), self._mapped, self._verify)
-        with self._readable(name):
-            file = open_parquet(pa.BufferReader(data))
-            schema, rows = file.schema_arrow, int(file.metadata.num_rows)
-            frame = frame_of(pa.Table.from_batches([], schema))
-        self._require_unfoldable(name, data)
-
-        def read() -> pl.DataFrame:
-            table = self._table(name, data)
+        def frame() -> pl.DataFrame:
+            data = read(True)
             with self._readable(name):
+                size = arrow_sizes.decompressed_bytes(data)
+            self._require_within_limit(name, size)
+            with self._readable(name):
+                try:
+                    table = pa.ipc.open_file(data).read_all()
+                except pa.ArrowNotImplementedError:  # 128-bit integers, which only Polars has
+                    return pl.read_ipc(data)
+                table.validate(full=True)
                 return frame_of(table)
 
-        return LaterTable(frame.schema, rows, read)
+        return frame
 
-    def later_strings(self, name: str) -> Callable[[], pa.LargeStringArray]:
-        """Open a file of :meth:`Writer.strings`; the returned function reads it.
+    def parquet(self, name: str) -> Callable[[], LaterTable]:
+        """Open a file of :meth:`Writer.parquet`; the returned function reads it but decodes only its footer.
 
-        The function raises as :meth:`array`, and for nulls or unsorted strings.
+        It raises as :meth:`array`.
         """
         name = f"{name}.parquet"
-        data = self._data(name, self._known(name), self._mapped, verify=False)
+        read = self._open(name)
 
-        def read() -> pa.LargeStringArray:
-            table = self._table(name, data)
+        def opened() -> LaterTable:
+            data = read(True)
+            with self._readable(name):
+                file = open_parquet(pa.BufferReader(data))
+                schema, rows = file.schema_arrow, int(file.metadata.num_rows)
+                frame = frame_of(pa.Table.from_batches([], schema))
+            self._require_unfoldable(name, data)
+
+            def table() -> pl.DataFrame:
+                with self._readable(name):
+                    return frame_of(_parquet(data))
+
+            return LaterTable(frame.schema, rows, table)
+
+        return opened
+
+    def strings(self, name: str) -> Callable[[], pa.LargeStringArray]:
+        """Open a file of :meth:`Writer.strings`; as :meth:`array`, and raises for nulls or unsorted strings."""
+        name = f"{name}.parquet"
+        read = self._open(name)
+
+        def strings() -> pa.LargeStringArray:
+            data = read(True)
+            self._require_unfoldable(name, data)
+            with self._readable(name):
+                table = _parquet(data)
             if table.num_columns != 1 or table.schema.types[0] not in (pa.string(), pa.large_string()):
                 raise self.damaged(name, "it is not one column of strings")
             strings = table.column(0).cast(pa.large_string()).combine_chunks()
@@ -315,15 +331,7 @@ class Reader:
                 raise self.damaged(name, "its strings are not sorted")
             return strings
 
-        return read
-
-    def _table(self, name: str, data: Any) -> pa.Table:
-        """Decode a file's bytes into separate memory, so that later changes of the file have no effect."""
-        data = bytes(data)
-        self._require_checksum(name, self._known(name), data)
-        self._require_unfoldable(name, data)
-        with self._readable(name):
-            return _parquet(data)
+        return strings
 
     def _require_unfoldable(self, name: str, data: Any) -> None:
         with self._readable(name):
@@ -365,46 +373,60 @@ class Reader:
         except ValueError as error:
             raise self.damaged(HEADER, str(error)) from None
 
-    def _checked(self, name: str) -> bytes:
-        return bytes(self._data(name, self._known(name), mapped=False, verify=True))
+    def _open(self, name: str) -> Callable[[bool], bytes]:
+        """Open a file; the returned function reads it into memory, and compares its checksum if asked to.
 
-    def _data(self, name: str, known: dict[str, Any], mapped: bool, verify: bool) -> Any:
-        """Return a file's bytes; their number must match the header.
-
-        A checksum of a mapped file is computed from separate reads, because touched pages of the mapping count as
-        memory of this process.
+        The bytes that are checked are those that are returned: no process can change them in between.
         """
-        try:
-            with open_regular(self._folder / name) as file:
-                size = os.fstat(file.fileno()).st_size
-                if size != known["bytes"] or not size:
-                    raise self.damaged(name, f"it has {size:,} bytes, not {known['bytes']:,}")
-                if mapped and verify and _checksum(file) != known["crc32"]:
+        known = self._known(name)
+        with self._opening(name):
+            file = arrow_file(self._folder / name)
+        self._require_size(name, known, file.size())
+        held = None if self._mapped else file.read_at(known["bytes"], 0)
+
+        def read(verify: bool) -> bytes:
+            data: bytes = file.read_at(known["bytes"], 0) if held is None else held
+            self._require_size(name, known, len(data))  # it may have been cut off since
+            if verify and zlib.crc32(data) != known["crc32"]:
+                raise self.damaged(name, "checksum mismatch")
+            return data
+
+        return read
+
+    def _map(self, name: str, start: bytes) -> Callable[[bool], mmap.mmap]:
+        """Map a file that begins in a given way; the returned function checks its size, and once its checksum."""
+        known = self._known(name)
+        with self._opening(name), open_regular(self._folder / name) as file:
+            self._require_size(name, known, os.fstat(file.fileno()).st_size)
+            if file.read(len(start)) != start:  # not through the mapping: its pages count as memory of this process
+                raise self.damaged(name, "its type or length differs from the header")
+            made = mmap.mmap(file.fileno(), known["bytes"], access=mmap.ACCESS_READ)
+        unchecked = True
+
+        def checked(verify: bool) -> mmap.mmap:
+            nonlocal unchecked
+            self._require_size(name, known, made.size())  # reading what has been cut off would end the process
+            if verify and unchecked:
+                if _mapped_checksum(made) != known["crc32"]:
                     raise self.damaged(name, "checksum mismatch")
-                data: Any = self._map(file, size) if mapped else file.read()
+                unchecked = False
+            return made
+
+        return checked
+
+    @contextmanager
+    def _opening(self, name: str) -> Iterator[None]:
+        """Convert errors of opening a file to one that names it."""
+        try:
+            yield
         except (FileNotFoundError, IsADirectoryError):
             raise InvalidIndexError(f"load_index: {self._folder / name} does not exist; {_MEND}") from None
         except NotAFileError as error:
             raise InvalidIndexError(f"load_index: {error}; {_MEND}") from None
-        if verify and not mapped:
-            self._require_checksum(name, known, data)
-        return data
 
-    def _map(self, file: BinaryIO, size: int) -> mmap.mmap:
-        made = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-        self._maps.append(made)
-        return made
-
-    def release_pages(self) -> None:
-        """Release pages of mapped files that checks have touched: they count as memory of this process."""
-        advice: int | None = getattr(mmap, "MADV_DONTNEED", None)
-        if advice is not None:
-            for one in self._maps:
-                one.madvise(advice)
-
-    def _require_checksum(self, name: str, known: dict[str, Any], data: Any) -> None:
-        if zlib.crc32(data) != known["crc32"]:
-            raise self.damaged(name, "checksum mismatch")
+    def _require_size(self, name: str, known: dict[str, Any], size: int) -> None:
+        if size != known["bytes"] or not size:
+            raise self.damaged(name, f"it has {size:,} bytes, not {known['bytes']:,}")
 
 
 class LaterTable(NamedTuple):
@@ -533,6 +555,18 @@ def _described(path: Path) -> dict[str, Any]:
     """Return the size and checksum of a file."""
     with path.open("rb") as file:
         return {"bytes": os.fstat(file.fileno()).st_size, "crc32": _checksum(file)}
+
+
+def _mapped_checksum(data: mmap.mmap) -> int:
+    """Return a mapped file's checksum; its pages are let go of: they count as memory of this process."""
+    advice: int | None = getattr(mmap, "MADV_DONTNEED", None)
+    checksum, view = 0, memoryview(data)
+    for first in range(0, len(view), _AT_ONCE):
+        check()
+        checksum = zlib.crc32(view[first : first + _AT_ONCE], checksum)
+        if advice is not None:
+            data.madvise(advice, first, min(_AT_ONCE, len(view) - first))
+    return checksum
 
 
 def _checksum(file: BinaryIO) -> int:

@@ -12,8 +12,9 @@ import polars as pl
 from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.index.index import Index
 from polars_tadoc.index.store import storage
-from polars_tadoc.index.store.folder import HEADER, listed_sizes
+from polars_tadoc.index.store.folder import HEADER, Verify, listed_sizes
 from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.free_memory import give_back_memory, small_arrow_memory
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.storage.find import one_file
@@ -21,11 +22,12 @@ from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import downloaded_folder
 
 
+@with_imports
 @ends_on_interrupt
 def load_index(
     path: str | os.PathLike[str],
     *,
-    verify: bool = True,
+    verify: Verify = True,
     mmap: bool = True,
     normalize: pl.Expr | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -33,11 +35,15 @@ def load_index(
 ) -> Index:
     """Load an index that :meth:`polars_tadoc.Index.save` wrote.
 
-    All files are checked, but little of their content stays in memory: at most one and a half times their size, usually
-    less. Words and postings are decoded by the first search, and the stored text by the first phrase or snippet.
+    Files are opened now: their number, sizes and the header are checked. What they hold is read and checked when it is
+    first needed: words, postings and lengths by the first search, ids by the first result, metadata by the first
+    filter or query with syntax, the stored text by the first phrase or snippet. So an index opens in milliseconds.
 
-    Do not modify the files of a loaded index in place: searches read them. Saving another index to the same path is
-    safe, because it creates new files.
+    A loaded index goes on to read the files that it has opened when another process saves a longer one to the same
+    path: load it again to see that one.
+
+    Do not modify the files of a loaded index in place: searches read the mapped ones. Saving another index to the same
+    path is safe, because it creates new files.
 
     Parameters
     ----------
@@ -46,12 +52,12 @@ def load_index(
         a temporary folder (``Config(spill_folder=)``), limited to the sizes in the index's header, and read into
         memory.
     verify
-        Read every file completely and compare its checksum. Otherwise arrays of postings and lengths are not compared;
-        they are only checked to fit together. If one is damaged, documents may be missed and scores may be wrong;
-        memory is never accessed out of bounds. The checksum of the text is then compared when it is first read.
+        True: each file is read completely and its checksum compared when it is first needed. "all": all files now.
+        False: arrays of postings and lengths are not compared; they are only checked to fit together. If one is
+        damaged, documents may be missed and scores may be wrong; memory is never accessed out of bounds.
     mmap
-        Memory-map the large arrays and the text: they are read when a search first needs them, and processes that load
-        the same index share them. Otherwise the files are read at once.
+        Leave files on disk until they are needed, and map the bits of postings, so that processes that load the same
+        index share them. Otherwise all files are read into memory now: later changes in place have no effect.
     normalize
         Only if the index was built with a ``normalize=`` that calls a Python function (``map_elements``,
         ``map_batches``): functions are not saved, so pass the same expression again.
@@ -73,24 +79,21 @@ def load_index(
         The index was built with the analyzer of a language, and PyStemmer is not installed. (Another version of it than
         the index's only warns.)
     InvalidIndexError
-        It is not a saved index, has a format version that this release does not read, or a file is missing or damaged.
-        A file modified in place later, or text that is damaged despite a correct checksum, raises the same error when
-        it is first read.
+        It is not a saved index, has a format version that this release does not read, or a file is missing or has
+        another size. A damaged file raises the same error, from the call that first needs it or, with ``verify="all"``,
+        from this one.
     LimitExceededError
-        A table would decompress to more than ``Config(payload_limit_bytes=)``; raised before decoding.
+        A table would decompress to more than ``Config(payload_limit_bytes=)``; raised before decoding, likewise.
     ValueError
         ``normalize`` is required and missing, or differs from the index's; or ``path`` is an address of an unknown
         kind.
     OSError
         The object store cannot be reached.
     TypeError
-        ``path`` is not a path, ``verify`` or ``mmap`` not a bool, or ``normalize`` not an expression.
+        ``path`` is not a path, ``verify`` not a bool or "all", ``mmap`` not a bool, or ``normalize`` not an expression.
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
-    >>> import tempfile
     >>> index = tadoc.build_index(pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress())
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     index.save(f"{folder}/index")
@@ -98,7 +101,8 @@ def load_index(
     [1]
 
     """
-    require_bool("verify", verify, "load_index")
+    if verify != "all":
+        require_bool("verify", verify, "load_index")
     require_bool("mmap", mmap, "load_index")
     if normalize is not None and not isinstance(normalize, pl.Expr):
         raise TypeError(f"load_index: normalize is {type(normalize).__name__}, not a Polars expression")
@@ -118,7 +122,7 @@ _TRIES = 10
 """How often a folder is read that others replace meanwhile."""
 
 
-def _read_one(place: Path, verify: bool, mmap: bool, normalize: pl.Expr | None) -> Index:
+def _read_one(place: Path, verify: Verify, mmap: bool, normalize: pl.Expr | None) -> Index:
     """Read a folder; again, if ``save`` has given its name to another one meanwhile: then files of both were read."""
     for attempt in range(_TRIES):
         before = _identity(place)

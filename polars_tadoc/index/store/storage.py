@@ -24,7 +24,8 @@ from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.index.store import saved_expressions as expressions
 from polars_tadoc.index.store.bounded import Bounded
-from polars_tadoc.index.store.folder import HEADER, VERSION, Reader, Writer, field, new_folder
+from polars_tadoc.index.store.folder import HEADER, VERSION, LaterTable, Reader, Verify, Writer, field, new_folder
+from polars_tadoc.index.store.saved_documents import SavedDocuments
 from polars_tadoc.index.store.saved_segment import SavedSegment
 from polars_tadoc.index.store.stored_text import StoredText
 from polars_tadoc.kernels.postings.coded import Postings
@@ -34,7 +35,7 @@ from polars_tadoc.model.text_type import is_tadoc, storage
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.runtime import __version__
-from polars_tadoc.runtime.free_memory import give_back_memory
+from polars_tadoc.runtime.array_types import UInt32
 
 
 class Parts(NamedTuple):
@@ -79,7 +80,7 @@ def contents(
     }
 
 
-def read(path: Path, verify: bool, mapped: bool, normalize: pl.Expr | None) -> Parts:
+def read(path: Path, verify: Verify, mapped: bool, normalize: pl.Expr | None) -> Parts:
     """Read a folder of :func:`write`; arguments and errors as for :func:`polars_tadoc.load_index`."""
     reader = Reader(path, verify, mapped)
     header = reader.header
@@ -93,8 +94,10 @@ def read(path: Path, verify: bool, mapped: bool, normalize: pl.Expr | None) -> P
         fields = Fields.read(header["fields"]) if "fields" in header else None
     segments = tuple(_read_segment(reader, place, one, codec) for place, one in enumerate(known))
     texts = 1 if fields is None else len(fields.names)
-    stored = _read_documents(reader, described, sum(segment.size for segment in segments), texts)
-    reader.release_pages()
+    stored = _read_documents(reader, described, sum(segment.size for segment in segments), texts, verify == "all")
+    if verify == "all":
+        for segment in segments:
+            segment.check()
     return Parts(segments, _analyzer(tokenizer, morphism, normalize), stored, codec.name, fields)
 
 
@@ -130,27 +133,30 @@ def _write_segment(writer: Writer, place: int, segment: Segment, codec: Codec) -
     return {"documents": segment.size, "deleted": segment.deleted is not None, "arrays": list(arrays)}
 
 
-def _read_segment(reader: Reader, place: int, known: _SegmentHeader, codec: Codec) -> Segment:
-    """Check a segment's files: everything is decoded once now, and again when a search needs it."""
+def _read_segment(reader: Reader, place: int, known: _SegmentHeader, codec: Codec) -> SavedSegment:
+    """Open a segment's files."""
     name, size = f"segment_{place}", known.documents
-    strings = reader.later_strings(f"{name}.terms")
-    lengths = reader.array(f"{name}.lengths").astype(np.uint32, copy=False)
-    deleted = reader.array(f"{name}.deleted", verify=True) if known.deleted else None
-    arrays = {part: reader.array(f"{name}.{part}") for part in known.arrays}
-    count = len(strings())
-    give_back_memory()  # Arrow keeps what reading the words took, which is more than the postings will take
-
-    def decode_postings() -> Postings:
-        with _sound(reader):
-            return codec.unpack(arrays, size, count)
-
-    decode_postings()
+    strings = reader.strings(f"{name}.terms")
+    lengths = reader.array(f"{name}.lengths")
+    deleted = reader.array(f"{name}.deleted", verify=True)() if known.deleted else None
+    arrays = {part: reader.array(f"{name}.{part}", mapped=part.endswith(".low")) for part in known.arrays}
     with _sound(reader):
-        if len(lengths) != size:
-            raise ValueError(f"{name} has {len(lengths):,} lengths for {size:,} documents")
         if deleted is not None and (deleted.dtype != np.uint32 or len(deleted) != -(-size // 32)):
             raise ValueError(f"{name} has a deletion bitmap that does not match the {size:,} documents")
-    return SavedSegment(lambda: Vocabulary(strings()), decode_postings, lengths, deleted)
+
+    def decode_postings(count: int) -> Postings:
+        parts = {part: read() for part, read in arrays.items()}
+        with _sound(reader):
+            return codec.unpack(parts, size, count)
+
+    def read_lengths() -> UInt32:
+        values = lengths()
+        with _sound(reader):
+            if len(values) != size:
+                raise ValueError(f"{name} has {len(values):,} lengths for {size:,} documents")
+        return values.astype(np.uint32, copy=False)
+
+    return SavedSegment(size, lambda: Vocabulary(strings()), decode_postings, read_lengths, deleted)
 
 
 def _write_documents(writer: Writer, stored: Documents) -> dict[str, Any]:
@@ -171,7 +177,8 @@ def _write_documents(writer: Writer, stored: Documents) -> dict[str, Any]:
     }
 
 
-def _read_documents(reader: Reader, known: dict[str, Any], count: int, texts: int) -> Documents:
+def _read_documents(reader: Reader, known: dict[str, Any], count: int, texts: int, verifies: bool) -> Documents:
+    """Open the files of the documents; ``verifies`` reads and checks them now, of the text footer and checksum."""
     with reader.sound():
         labelled, numbered, has_metadata, has_text = (
             field(known, name, bool) for name in ("labelled", "numbered", "metadata", "text")
@@ -179,31 +186,50 @@ def _read_documents(reader: Reader, known: dict[str, Any], count: int, texts: in
         rows = field(known, "rows", int)
         if not count <= rows <= MAX_DOCUMENTS:
             raise ValueError(f"there are {rows:,} rows for {count:,} documents")
-    if numbered:
-        ids = pl.int_range(count, dtype=pl.UInt32, eager=True).alias("id")
-    else:
-        ids = _only_column(reader, reader.frame("ids"), "ids.arrow")
-    metadata = reader.frame("metadata") if has_metadata else None
-    text = _stored_text(reader) if has_text else None
-    with _sound(reader):
-        for name, values in {"ids": ids, "metadata": metadata, "text": text}.items():
-            if values is not None and len(values) != (texts * count if name == "text" else count):
-                raise ValueError(f"there are {len(values):,} {name} for {count:,} documents")
-        if not labelled and (ids.dtype != pl.UInt32 or ids.null_count()):
-            raise ValueError(f"the row numbers are {ids.dtype}")
-    return Documents(ids, labelled, rows, metadata, text)
+    read_ids = None if numbered else reader.frame("ids")
+    frame = reader.frame("metadata") if has_metadata else None
+    opened = reader.parquet("text") if has_text else None
 
-
-def _stored_text(reader: Reader) -> StoredText:
-    """Open the text; its content is compared with its file's footer when it is read."""
-    table = reader.later_parquet("text")
-    if len(table.schema) != 1:
-        raise reader.damaged("text.parquet", f"it has {len(table.schema)} columns")
-    dtype = table.schema.dtypes()[0]
-    if not is_tadoc(dtype):
+    def require_count(name: str, values: Any, wanted: int) -> None:
         with _sound(reader):
-            raise ValueError(f"the text is {dtype}, not compressed")
-    return StoredText(table.rows, lambda: storage(table.read().to_series()))
+            if len(values) != wanted:
+                raise ValueError(f"there are {len(values):,} {name} for {wanted:,} documents")
+
+    def ids() -> pl.Series:
+        if read_ids is None:
+            return pl.int_range(count, dtype=pl.UInt32, eager=True).alias("id")
+        own = _only_column(reader, read_ids(), "ids.arrow")
+        require_count("ids", own, count)
+        with _sound(reader):
+            if not labelled and (own.dtype != pl.UInt32 or own.null_count()):
+                raise ValueError(f"the row numbers are {own.dtype}")
+        return own
+
+    def metadata() -> pl.DataFrame:
+        assert frame is not None
+        own = frame()
+        require_count("metadata", own, count)
+        return own
+
+    def text() -> LaterTable:
+        assert opened is not None
+        table = opened()
+        if len(table.schema) != 1:
+            raise reader.damaged("text.parquet", f"it has {len(table.schema)} columns")
+        dtype = table.schema.dtypes()[0]
+        with _sound(reader):
+            if not is_tadoc(dtype):
+                raise ValueError(f"the text is {dtype}, not compressed")
+        require_count("text", range(table.rows), texts * count)
+        return table
+
+    stored = StoredText(texts * count, lambda: storage(text().read().to_series())) if has_text else None
+    made = SavedDocuments(count, ids, labelled, rows, metadata if has_metadata else None, stored)
+    if verifies:
+        made.ids, made.metadata  # noqa: B018 - reads and checks them
+        if has_text:
+            text()
+    return made
 
 
 def _only_column(reader: Reader, frame: pl.DataFrame, name: str) -> pl.Series:
