@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.compress.compress import named_tokenizer, require_known
+from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.rows.term_counts import score_rows
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.column import rows_of_lists, scatter_to_rows
@@ -85,8 +86,6 @@ def bm25(column: pl.Series, query: str, **options: Unpack[BM25Options]) -> pl.Se
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be, or not to be", "be", None, "or"]).tadoc.compress()
     >>> [score and round(score, 2) for score in tadoc.bm25(column, "not be")]
     [0.44, 0.26, None, 0.0]
@@ -100,6 +99,7 @@ def bm25(column: pl.Series, query: str, **options: Unpack[BM25Options]) -> pl.Se
 class BM25Request:
     """The checked arguments of a call."""
 
+    name: ClassVar[str] = "bm25"
     query: str
     scoring: Scoring
     morphism: Morphism | None
@@ -116,6 +116,7 @@ class BM25Request:
         return cls(query, Scoring.of(options), morphism, tokenizer_of(options))
 
     @ends_on_interrupt
+    @by_steps
     def run(self, column: pl.Series) -> pl.Series:
         """Score the rows of a column."""
         column = require_column(column, "bm25")

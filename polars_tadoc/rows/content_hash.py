@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_tadoc.compress.decompress import WRONG
 from polars_tadoc.config import settings
+from polars_tadoc.engine.progress import STEPS, bar_of
 from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
 from polars_tadoc.kernels.host.rows import content_hash as kernels
 from polars_tadoc.kernels.primitives.lists import running_sum
@@ -22,6 +23,7 @@ from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.option_signature import takes_progress
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 DTYPE = pl.UInt128
@@ -33,7 +35,8 @@ _POWERS, _LIMBS = kernels.POWERS, kernels.LIMBS
 
 @ends_on_interrupt
 @documented_by(token_count)
-def content_hash(column: pl.Series) -> pl.Series:
+@takes_progress
+def content_hash(column: pl.Series, *, progress: bool | None = None) -> pl.Series:
     """Hash the text of each row: a key for ``unique``, ``group_by`` and ``join``.
 
     Equal texts have equal hashes, whatever their tokenizer, method or grammar, and also in a String column. The hash is
@@ -52,6 +55,8 @@ def content_hash(column: pl.Series) -> pl.Series:
     ----------
     column
         Compressed column, or a String one.
+    progress
+        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
     Returns
     -------
@@ -66,8 +71,6 @@ def content_hash(column: pl.Series) -> pl.Series:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["to be", "or not", "to be", None])
     >>> keys = tadoc.content_hash(text.tadoc.compress())
     >>> keys.equals(tadoc.content_hash(text)), keys.n_unique()
@@ -75,8 +78,11 @@ def content_hash(column: pl.Series) -> pl.Series:
 
     """
     require_text(column, "content_hash")
-    if column.dtype == pl.String:
-        return hash_strings(column)
+    with bar_of(len(column), "content_hash", by=STEPS):
+        return hash_strings(column) if column.dtype == pl.String else _hash_compressed(column)
+
+
+def _hash_compressed(column: pl.Series) -> pl.Series:
     corpora = split(column)
     if not corpora:
         return pl.Series(column.name, [None], DTYPE).new_from_index(0, len(column))

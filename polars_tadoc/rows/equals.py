@@ -18,6 +18,7 @@ from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.arguments import require_text as require_utf8
 from polars_tadoc.runtime.array_types import Bools, Int64
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.plain_name import plain
 
@@ -25,6 +26,7 @@ WORDS_COMPARED = 1 << 22
 """Words, or bytes of a String column, decompressed at a time; at least one row."""
 
 
+@with_imports
 def equals(a: pl.Series, b: pl.Series, *, nulls_equal: bool = False) -> pl.Series:
     """Tell row by row whether two columns have the same text.
 
@@ -59,8 +61,6 @@ def equals(a: pl.Series, b: pl.Series, *, nulls_equal: bool = False) -> pl.Serie
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> a = pl.Series("a", ["to be", "or not", None]).tadoc.compress()
     >>> b = pl.Series("b", ["to be", "or", None])
     >>> tadoc.equals(a, b).to_list(), tadoc.equals(a, b, nulls_equal=True).to_list()

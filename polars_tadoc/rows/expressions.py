@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from polars_tadoc.config import showing
 from polars_tadoc.model.text_type import STORAGE
 from polars_tadoc.runtime.io_source import at_work
 
@@ -74,7 +75,8 @@ class _Spread:
 
     @at_work()
     def __call__(self, inputs: Sequence[pl.Series]) -> pl.Series:
-        return self.call(*inputs)
+        with showing(False):  # a bar for each batch tells nothing
+            return self.call(*inputs)
 
 
 @dataclass(frozen=True)

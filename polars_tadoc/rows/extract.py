@@ -17,7 +17,7 @@ from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.numbers import MOST, TO_THE_END, Numbers, common_rows, lengths_of
 from polars_tadoc.rows.token_count import document_words, token_count
 from polars_tadoc.runtime.array_types import Int64, UInt64
-from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.runtime.plain_name import plain
@@ -25,6 +25,7 @@ from polars_tadoc.traversal.options import TokenizerOption, tokenizer_of
 from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, require_text
 
 
+@with_imports
 @takes_options
 def extract(
     column: pl.Series,
@@ -72,8 +73,6 @@ def extract(
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["To be, or not to be!", "To do."]).tadoc.compress()
     >>> tadoc.extract(column, 1, 3).to_list()
     ['be, or not', 'do']
@@ -111,8 +110,6 @@ def head(column: pl.Series, n: int | pl.Series = 5, **options: Unpack[TokenizerO
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["To be, or not to be!", "To do."]).tadoc.compress()
     >>> tadoc.head(column, 3).to_list(), tadoc.head(column, -1).to_list()
     (['To be, or', 'To do'], ['To be, or not to', 'To'])
@@ -137,8 +134,6 @@ def tail(column: pl.Series, n: int | pl.Series = 5, **options: Unpack[TokenizerO
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["To be, or not to be!", "To do."]).tadoc.compress()
     >>> tadoc.tail(column, 3).to_list(), tadoc.tail(column, -1).to_list()
     (['not to be', 'To do'], ['be, or not to be', 'do'])

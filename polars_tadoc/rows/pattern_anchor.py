@@ -8,6 +8,7 @@ from itertools import islice, product
 import numpy as np
 
 from polars_tadoc.compress.compress import named_tokenizer
+from polars_tadoc.kernels.host.patterns.exact_rows import find_in_words
 from polars_tadoc.kernels.host.patterns.windows import find_partial_words
 from polars_tadoc.kernels.host.rows.phrase_words import UNKNOWN
 from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN
@@ -16,7 +17,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.rows.matching import Links, Target
 from polars_tadoc.rows.phrase_words import PhraseWords
-from polars_tadoc.runtime.array_types import UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 
 RARE = 64
 """A word in fewer rules than this is looked for alone."""
@@ -38,20 +39,22 @@ class LiteralWords:
     places: tuple[UInt32, ...]
 
     @classmethod
-    def of(cls, literal: str, grammar: Grammar) -> LiteralWords | None:
+    def of(cls, literal: str, grammar: Grammar, apart: bool = False) -> LiteralWords | None:
         """Cut a literal into words.
 
         Words inside a literal are words of the text, too; the first and the last may be parts of words, unless a
-        separator is beside them. None if the literal has no word, or is inside one, or if words depend on what is
-        around them.
+        separator is beside them. None if the literal has no word, or is inside one and words may touch (not
+        ``apart``), or if words depend on what is around them.
         """
         tokenizer = named_tokenizer(grammar)
         if tokenizer.name not in BUILT_IN or not tokenizer.has_classes:
             return None
         cut = PhraseWords.cut((literal,), tokenizer)
         size, spans = len(literal.encode()), cut.spans.reshape(-1, 2).tolist()
-        if not spans or spans == [[0, size]]:
+        if not spans:
             return None
+        if spans == [[0, size]]:
+            return cls((_words_with(cut.data[:size], grammar),)) if apart else None
         ids, words = cut.find(grammar.words), grammar.words
         places = [ids[place : place + 1] for place in range(len(spans))]
         if any(
@@ -98,3 +101,11 @@ class LiteralWords:
         offsets = np.arange(len(phrases) + 1) * len(places)
         target.count(np.array(phrases, np.uint32).reshape(-1), offsets, True, found)
         return found
+
+
+def _words_with(part: UInt8, grammar: Grammar) -> UInt32:
+    """Return the words that contain some bytes."""
+    words = grammar.words
+    found = np.empty(grammar.vocabulary_size, np.uint32)
+    number = find_in_words(words.data, int(words.offsets[-1]), words.offsets, part, found)
+    return found[:number]

@@ -19,6 +19,7 @@ from polars_tadoc.rows.pattern_syntax import (
     read_pattern,
 )
 from polars_tadoc.runtime.array_types import UInt8, UInt16, UInt32
+from polars_tadoc.runtime.cached_property import cached_property
 
 MAX_STEPS = 1 << 20
 """Maximum size of the table of steps: states by classes."""
@@ -42,8 +43,10 @@ class PatternAutomaton:
     """The string, if it finds one."""
     key: str = ""
     """Key in caches: the pattern, and for a regular expression its alphabet."""
+    counts: bool = False
+    """Whether it counts matches; otherwise the first one ends in ``FOUND``."""
 
-    @property
+    @cached_property
     def is_over(self) -> bool:
         """Whether no match can begin once the automaton is at rest: it is anchored at the text's start."""
         seen, todo = {REST}, [REST]
@@ -98,7 +101,9 @@ def literal_automaton(literal: str, counts: bool) -> PatternAutomaton | None:
         steps[own, number], hits[own, number] = REST, 1
     else:
         steps[own, number] = FOUND
-    return PatternAutomaton(classes, steps, hits, REST, np.zeros(size, np.uint8), literal, f"{counts} {literal}")
+    return PatternAutomaton(
+        classes, steps, hits, REST, np.zeros(size, np.uint8), literal, f"{counts} {literal}", counts
+    )
 
 
 MAX_STATES = 1500
@@ -216,7 +221,12 @@ class _Determinised:
             raise Unsupported
         at_end = [0 if state is None else self._at_end(state) for state in order]
         return PatternAutomaton(
-            self.classes, np.array(steps, np.uint16), np.array(hits, np.uint8), start, np.array(at_end, np.uint8)
+            self.classes,
+            np.array(steps, np.uint16),
+            np.array(hits, np.uint8),
+            start,
+            np.array(at_end, np.uint8),
+            counts=self._counts,
         )
 
     def _closure(self, threads: tuple[int, ...], left: int, right: int) -> tuple[tuple[int, ...], bool]:

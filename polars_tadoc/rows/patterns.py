@@ -20,19 +20,23 @@ from polars_tadoc.kernels.host.patterns.windows import match_windows
 from polars_tadoc.kernels.host.rows.expand import OK
 from polars_tadoc.kernels.host.rows.phrases import Owners, find_rows
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
-from polars_tadoc.model.column import scatter_to_rows, split
+from polars_tadoc.model.column import scatter_to_rows
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.rows.matching import Links
 from polars_tadoc.rows.pattern_anchor import FREQUENT, RARE, LiteralWords
 from polars_tadoc.rows.pattern_automaton import PatternAutomaton, literal_automaton, regex_automaton
+from polars_tadoc.rows.pattern_exact import ExactRows, text_of
+from polars_tadoc.rows.pattern_kept import kept_rows
 from polars_tadoc.rows.pattern_sequences import NO_SEQUENCES, WordSequences
+from polars_tadoc.rows.pattern_words import GapOrder, WordAutomaton
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.arguments import require_text as require_utf8
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.traversal.text_corpus import require_text
@@ -100,8 +104,6 @@ def contains(column: pl.Series, pattern: str, *, literal: bool = False, strict: 
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["GET /a/b.html", "POST /a", None]).tadoc.compress()
     >>> tadoc.contains(column, "T /a/b", literal=True).to_list(), tadoc.contains(column, "^P.*a$").to_list()
     ([True, False, None], [False, True, None])
@@ -128,8 +130,6 @@ def count_matches(column: pl.Series, pattern: str, *, literal: bool = False) -> 
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be, or not to be", "be", None]).tadoc.compress()
     >>> tadoc.count_matches(column, "o b", literal=True).to_list(), tadoc.count_matches(column, "[bn]").to_list()
     ([2, 0, None], [3, 1, None])
@@ -149,8 +149,6 @@ def find(column: pl.Series, pattern: str, *, literal: bool = False, strict: bool
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["é: to be", "or not", None]).tadoc.compress()
     >>> tadoc.find(column, "t").to_list()
     [4, 5, None]
@@ -179,8 +177,6 @@ def extract_all(column: pl.Series, pattern: str) -> pl.Series:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["id=17, id=4", "none", None]).tadoc.compress()
     >>> tadoc.extract_all(column, "id=[0-9]+").to_list()
     [['id=17', 'id=4'], [], None]
@@ -249,11 +245,12 @@ class PatternRequest:
         column = require_text(column, self.call)
         if column.dtype == pl.String:
             return self.in_polars(column)
-        corpora = split(column) if self._is_valid() else []
-        if not corpora:
+        kept = kept_rows(column) if self._is_valid() else None
+        if kept is None or not kept.corpora:
             return pl.Series(column.name, [None], self.dtype).new_from_index(0, len(column))
+        corpora = kept.corpora
         automaton = self._automaton(corpora)
-        found = [self._search(corpus, automaton) for corpus in corpora]
+        found = [self._search(corpus, exact, automaton) for corpus, exact in kept.pairs]
         return scatter_to_rows(pl.concat(found).alias(column.name), [own.rows for own in corpora], len(column))
 
     def _is_valid(self) -> bool:
@@ -270,15 +267,15 @@ class PatternRequest:
             return f"{self.call}: plain text is left to Polars"
         if not self._is_valid():
             return f"{self.call}: the pattern is invalid, all rows are null"
-        corpora = split(column)
-        automaton = self._automaton(corpora) if corpora else None
+        kept = kept_rows(column)
+        automaton = self._automaton(kept.corpora) if kept.corpora else None
         lines = []
-        for corpus in corpora:
+        for corpus, exact in kept.pairs:
             rows, how = corpus.document_count, "all, no automaton holds the pattern"
             decompressed = rows
             if automaton is not None:
                 how = f"automaton of {len(automaton.steps):,} states, {automaton.width} classes of characters"
-                found, undone = self._matches(corpus, automaton)
+                found, undone = self._matches(corpus, exact, automaton)
                 decompressed = 0 if undone is None else len(undone)
                 if self.call in ("find", "extract_all"):
                     decompressed += int(np.count_nonzero(found))
@@ -286,17 +283,21 @@ class PatternRequest:
             lines.append(f"  documents: {rows:,}, decompressed for Polars: {decompressed:,}")
         return "\n".join(lines) or f"{self.call}: no rows, nothing to do"
 
-    def _matches(self, corpus: Corpus, automaton: PatternAutomaton) -> tuple[npt.NDArray[Any], Int64 | None]:
+    def _matches(
+        self, corpus: Corpus, exact: ExactRows | None, automaton: PatternAutomaton
+    ) -> tuple[npt.NDArray[Any], Int64 | None]:
         """Return the matches by document, and the documents that remain for Polars, if any."""
         if automaton.start == kernels.FOUND:
             return np.ones(corpus.document_count, np.uint64), None
-        return Search(corpus, automaton).run()
+        search = Search(corpus, automaton)
+        found = None if exact is None else search.run_exact(exact)
+        return search.run() if found is None else (found, None)
 
-    def _search(self, corpus: Corpus, automaton: PatternAutomaton | None) -> pl.Series:
+    def _search(self, corpus: Corpus, exact: ExactRows | None, automaton: PatternAutomaton | None) -> pl.Series:
         """Search the documents of a corpus."""
         if automaton is None:
             return self.in_polars(_texts(corpus, None, self.call))
-        found, undone = self._matches(corpus, automaton)
+        found, undone = self._matches(corpus, exact, automaton)
         if undone is not None:
             again = self.in_polars(_texts(corpus, undone, self.call))
             values = again if self.call in ("contains", "count_matches") else again.is_not_null()
@@ -347,6 +348,12 @@ def _texts(corpus: Corpus, documents: Int64 | None, call: str) -> pl.Series:
     return write_texts([own], "text", len(documents), call)
 
 
+_automata: ByteLRU[WordAutomaton] = ByteLRU(lambda: settings().host_cache_bytes // 16, lambda own: own.nbytes)
+"""Cache of automata over words and gaps, by grammar and pattern."""
+
+_gap_orders: ByteLRU[GapOrder] = ByteLRU(lambda: settings().host_cache_bytes // 16, lambda own: own.nbytes)
+"""Cache of sorted gaps, by grammar."""
+
 _sequences: ByteLRU[WordSequences] = ByteLRU(lambda: settings().host_cache_bytes // 16, lambda own: own.nbytes + 256)
 """Cache of automata over words, by grammar and pattern."""
 
@@ -395,32 +402,26 @@ class Search:
     """One automaton on one corpus."""
 
     def __init__(self, corpus: Corpus, automaton: PatternAutomaton) -> None:
-        grammar = corpus.grammar
         self._is_inside = False  # whether all matches are inside words
-        self._is_over = automaton.is_over
         self._corpus, self._own = corpus, automaton
-        self._data = grammar.words.data, grammar.gaps.data  # the addresses below point into them
-        self._text = kernels.Text(
-            grammar.vocabulary_size,
-            grammar.words.offsets,
-            self._data[0].ctypes.data,
-            grammar.gaps.offsets,
-            self._data[1].ctypes.data,
-            grammar.rule_offsets,
-            grammar.symbols,
-            grammar.predicted_gaps,
-            grammar.leading_gaps,
-            grammar.short_lengths,
-            grammar.expansion_lengths,
-        )
-        self._known = kernels.Automaton(
-            automaton.classes,
-            automaton.width,
-            automaton.steps.reshape(-1),
-            automaton.hits.reshape(-1),
+
+    @cached_property
+    def _text(self) -> kernels.Text:
+        grammar = self._corpus.grammar
+        self._data = grammar.words.data, grammar.gaps.data  # the addresses point into them
+        return text_of(self._corpus)
+
+    @cached_property
+    def _known(self) -> kernels.Automaton:
+        own = self._own
+        return kernels.Automaton(
+            own.classes,
+            own.width,
+            own.steps.reshape(-1),
+            own.hits.reshape(-1),
             self._at_rest(),
-            np.zeros(len(automaton.steps), np.uint8),
-            automaton.at_end,
+            np.zeros(len(own.steps), np.uint8),
+            own.at_end,
             self._stays(),
         )
 
@@ -446,6 +447,29 @@ class Search:
             same[kernels.REST] = True
         same[kernels.FOUND] = False
         return np.asarray(same, np.uint8)
+
+    def run_exact(self, exact: ExactRows) -> npt.NDArray[Any] | None:
+        """Return the matches by document, by their spelled out rows; None if the automaton would be too large."""
+        own, grammar = self._own, self._corpus.grammar
+        words = None if own.literal is None else LiteralWords.of(own.literal, grammar, exact.no_gap_is_empty)
+        gaps = _gap_orders.get(self._corpus.key) or _gap_orders.put(self._corpus.key, GapOrder.of(grammar))
+        if words is None:
+            key = f"{self._corpus.key} {own.key}"
+            made = _automata.get(key)
+            if made is None:
+                everything = np.arange(grammar.vocabulary_size, dtype=np.uint32)
+                made = WordAutomaton.of(self._text, gaps, self._known, own, everything)
+                if made is None:
+                    return None
+                _automata.put(key, made)
+            return exact.search(made)
+        if words.is_nowhere:
+            return np.zeros(exact.row_count, np.uint8)
+        made = WordAutomaton.of(self._text, gaps, self._known, own, np.unique(np.concatenate(words.places)))
+        if made is None:
+            return None
+        place = int(np.argmin([exact.occurrences(one) for one in words.places]))
+        return exact.search(made, words.places[place], place)
 
     def run(self) -> tuple[npt.NDArray[Any], Int64 | None]:
         """Return the matches by document, and the documents that remain to be searched in another way, if any."""
@@ -487,7 +511,7 @@ class Search:
                 addresses,
                 sizes,
                 most,
-                self._is_over,
+                self._own.is_over,
                 pending,
                 keys,
                 values,
@@ -522,7 +546,7 @@ class Search:
         corpus = self._corpus
         rows = int(np.bitwise_count(pending).sum())
         gaps = int(corpus.gaps.bin.size().sum() or 0) + 16 * corpus.document_count
-        if self._is_over or self._own.hits.any() or rows * gaps < DROPPED * corpus.document_count:
+        if self._own.is_over or self._own.hits.any() or rows * gaps < DROPPED * corpus.document_count:
             return
         key = f"{corpus.key} {self._own.key}"
         sequences = _sequences.get(key)

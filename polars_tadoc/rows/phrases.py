@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.compress.compress import named_tokenizer, require_known
+from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
@@ -26,6 +27,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.option_signature import ProgressOption
 from polars_tadoc.traversal.options import TokenizerOption, tokenizer_of
 from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, require_text, text_corpora
 
@@ -33,7 +35,7 @@ SHOWN = 80
 """Characters of a phrase shown in messages."""
 
 
-class PhraseOptions(MorphismOptions, TokenizerOption, total=False):
+class PhraseOptions(MorphismOptions, TokenizerOption, ProgressOption, total=False):
     """Options of calls with phrases."""
 
 
@@ -72,8 +74,6 @@ def count_phrase(column: pl.Series, phrase: str | pl.Series, **options: Unpack[P
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be, or not to be", "be", None]).tadoc.compress()
     >>> tadoc.count_phrase(column, "to be").to_list()
     [2, 0, None]
@@ -95,6 +95,8 @@ def contains_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOpti
     ----------
     phrase
         Adjacent words.
+    progress
+        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
     Returns
     -------
@@ -103,8 +105,6 @@ def contains_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOpti
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["To be, or not to be", "be", None]).tadoc.compress()
     >>> tadoc.contains_phrase(column, "not to").to_list()
     [True, False, None]
@@ -134,8 +134,6 @@ def contains_any(column: pl.Series, phrases: Iterable[str], **options: Unpack[Ph
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be", "or not", None]).tadoc.compress()
     >>> tadoc.contains_any(column, ["not to", "to be"]).to_list()
     [True, False, None]
@@ -194,6 +192,7 @@ class PhraseRequest:
         return pl.Boolean() if self.once else pl.UInt64()
 
     @ends_on_interrupt
+    @by_steps
     def run(self, column: pl.Series) -> pl.Series:
         """Match the phrases in each row."""
         column = require_text(column, self.call)

@@ -50,8 +50,6 @@ def token_count(column: pl.Series, **options: Unpack[TokenizerOption]) -> pl.Ser
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be", None, ""]).tadoc.compress()
     >>> tadoc.token_count(column).to_list()
     [6, None, 0]

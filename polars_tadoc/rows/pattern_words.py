@@ -1,0 +1,285 @@
+"""Automata over words and gaps, made of a pattern's automaton over characters and the words and gaps of a grammar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polars_tadoc.kernels.host.patterns.exact_rows import (
+    ALWAYS,
+    FOUND_AFTER,
+    FOUND_BEFORE,
+    LOUD_GAP,
+    MATCHES,
+    UNKNOWN,
+    WordSteps,
+    classify,
+    find_common,
+    run_gaps_apart,
+    run_some,
+)
+from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Text, run_gaps
+from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.rows.pattern_automaton import PatternAutomaton
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32
+from polars_tadoc.runtime.cached_property import cached_property
+
+MAX_BEFORE = 48
+"""Maximum states before words: all words are run from each."""
+
+MAX_AFTER = 200
+"""Maximum states after words."""
+
+MAX_CLASSES = 254
+"""Maximum classes of words that are not quiet."""
+
+_LAST_BIT = 7
+
+
+@dataclass(frozen=True, eq=False)
+class GapOrder:
+    """The gaps of a grammar, ascending by bytes."""
+
+    codes: UInt32
+    common: UInt32
+    """Bytes in common with the one before."""
+    characters: UInt32
+    """Their characters, as code points."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.codes.nbytes + self.common.nbytes + self.characters.nbytes + 256
+
+    @classmethod
+    def of(cls, grammar: Grammar) -> GapOrder:
+        """Sort the gaps."""
+        gaps = grammar.gaps
+        codes = gaps.series.arg_sort().to_numpy().astype(np.uint32) + np.uint32(1)
+        common = np.zeros(len(codes), np.uint32)
+        find_common(gaps.data.ctypes.data, gaps.offsets, codes, common)
+        joined = " " + (gaps.series.str.join("").item() if len(codes) else "")
+        return cls(codes, common, np.unique(np.frombuffer(joined.encode("utf-32-le"), np.uint32)))
+
+
+@dataclass(frozen=True, eq=False)
+class WordAutomaton:
+    """A pattern over words and gaps."""
+
+    steps: WordSteps
+    masks: UInt8
+    outs: UInt16
+    """``masks``, ``outs``: By word, as in :class:`polars_tadoc.kernels.host.patterns.exact_rows.Quiet`."""
+    loud: UInt32
+    """The words that are not quiet between all gaps, ascending."""
+
+    @cached_property
+    def has_ends(self) -> bool:
+        """Whether rows may match in which all words are quiet."""
+        steps = self.steps
+        return bool(steps.ends_after.any() or steps.ends_before.any() or steps.start or self.has_loud_gaps)
+
+    @cached_property
+    def has_loud_gaps(self) -> bool:
+        """Whether a gap by itself may complete a match."""
+        return bool((self.steps.gap_bits & LOUD_GAP).any())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        arrays = (one for one in self.steps if isinstance(one, np.ndarray))
+        return sum(one.nbytes for one in (*arrays, self.masks, self.outs, self.loud)) + 512
+
+    @classmethod
+    def of(
+        cls, text: Text, gaps: GapOrder, automaton: Automaton, own: PatternAutomaton, words: UInt32
+    ) -> WordAutomaton | None:
+        """Build the automaton; None if it would be too large.
+
+        Parameters
+        ----------
+        text, gaps
+            Words and gaps.
+        automaton, own
+            The pattern, over characters.
+        words
+            Words that may not be quiet, ascending.
+
+        """
+        return _Builder(text, gaps, automaton, own, words).build()
+
+
+class _Builder:
+    def __init__(self, text: Text, gaps: GapOrder, automaton: Automaton, own: PatternAutomaton, words: UInt32) -> None:
+        self._text, self._order, self._automaton, self._own, self._words = text, gaps, automaton, own, words
+        self._counts = own.counts
+        self._codes = len(text.gap_offsets)
+        self._after: dict[int, int] = {}
+        """Numbers of states after words, by state of the pattern; equal ones share one."""
+        self._rows: dict[bytes, int] = {}
+        self._usual = np.full(self._codes, REST, np.uint16), np.zeros(self._codes, np.uint32)
+        """State after each gap, and the matches, from ``REST``."""
+        known = gaps.characters < len(own.classes)
+        inside = np.unique(np.where(known, own.classes[np.where(known, gaps.characters, 0)], 0))
+        if (own.steps[REST, inside] != REST).any() or own.hits[REST, inside].any():
+            counts = np.empty(self._codes, np.uint64)
+            run_gaps(text, automaton, REST, self._usual[0], counts)
+            self._usual[1][:] = counts
+        self._gaps: list[tuple[UInt32, UInt16, UInt32]] = []
+        """Gaps that differ from those, by state after a word: code, state after it, matches."""
+        self._ends: list[int] = []
+        self._before: dict[int, tuple[UInt16, UInt32]] = {}
+        """States after each word, and the matches, by state before it."""
+
+    def build(self) -> WordAutomaton | None:
+        start = self._own.start
+        self._add_after(REST)
+        first = self._add_after(start)
+        todo = [start, *_distinct(self._usual[0])]
+        seen = 0
+        while todo or seen < len(self._gaps):
+            while seen < len(self._gaps):
+                todo += _distinct(self._gaps[seen][1])
+                seen += 1
+            if not todo:
+                break
+            state = todo.pop()
+            if state in self._before or self._is_found(state):
+                continue
+            if len(self._before) == MAX_BEFORE or len(self._gaps) > MAX_AFTER:
+                return None
+            exits, counts = np.empty(len(self._words), np.uint16), np.empty(len(self._words), np.uint32)
+            run_some(self._text, self._automaton, self._words, state, exits, counts)
+            self._before[state] = exits, counts
+            for after in _distinct(exits):
+                if not self._is_found(after):
+                    self._add_after(after)
+        if len(self._gaps) > MAX_AFTER:
+            return None
+        return self._tables(first)
+
+    def _is_found(self, state: int) -> bool:
+        return state == FOUND and not self._counts
+
+    def _add_after(self, state: int) -> int:
+        """Number a state after a word."""
+        if state in self._after:
+            return self._after[state]
+        codes, exits = np.empty(self._codes, np.uint32), np.empty(self._codes, np.uint16)
+        counts = np.empty(self._codes, np.uint32)
+        order = self._order
+        found = 0
+        if state != REST:
+            found = run_gaps_apart(
+                self._text, self._automaton, state, order.codes, order.common, *self._usual, codes, exits, counts
+            )
+        own = codes[:found], exits[:found], counts[:found]
+        end = int(self._own.at_end[state])
+        only_start = self._own.is_over and state == self._own.start  # there a match may begin, elsewhere not
+        key = b"".join(one.tobytes() for one in own) + bytes([end, only_start])
+        if key not in self._rows:
+            self._rows[key] = len(self._gaps)
+            self._gaps.append(own)
+            self._ends.append(end)
+        self._after[state] = self._rows[key]
+        return self._rows[key]
+
+    def _tables(self, first: int) -> WordAutomaton | None:
+        """Number the states before words, and classes of words."""
+        width = max(len(self._own.steps), FOUND + 1)
+        after = np.zeros(width, np.uint64)
+        for state, number in self._after.items():
+            after[state] = number
+        if not self._counts:
+            after[FOUND] = FOUND_AFTER
+        columns: list[Any] = []
+        numbers: dict[bytes, int] = {}
+        before = np.zeros(width, np.uint8)
+        ends: list[int] = []
+        usual = int(self._usual[0][0])  # after a space
+        for state in sorted(self._before, key=lambda one: one != usual):
+            exits, counts = self._before[state]
+            column = counts.astype(np.uint64) << np.uint64(8) | after[exits]
+            end = int(self._own.at_end[state])
+            key = column.tobytes() + bytes([end])
+            if key not in numbers:
+                numbers[key] = len(columns)
+                columns.append(column)
+                ends.append(end)
+            before[state] = numbers[key]
+        if not self._counts:
+            before[FOUND] = FOUND_BEFORE
+        table = np.stack(columns)
+        keys = np.zeros(len(self._words), np.uint64)
+        for column in columns:
+            keys = (keys * np.uint64(0x9E3779B97F4A7C15)) ^ column ^ (keys >> np.uint64(29))
+        keys |= (table != 0).any(axis=0)  # not 0
+        keys[(table == 0).all(axis=0)] = 0
+        firsts, own = np.zeros(MAX_CLASSES, np.uint32), np.zeros(len(self._words), np.uint8)
+        found = classify(keys, table, np.zeros(1024, np.uint32), firsts, own)
+        if found < 0:
+            return None
+        classes = np.zeros(self._text.vocabulary_size, np.uint8)
+        classes[self._words] = own
+        exits = np.concatenate([np.zeros((len(table), 1), np.uint64), table[:, firsts[:found]]], axis=1).T
+        bits = np.left_shift(1, np.minimum(np.arange(len(table)), _LAST_BIT)).astype(np.uint8)
+        masks = np.bitwise_or.reduce(np.where(exits != exits[:, :1], bits, 0), axis=1).astype(np.uint8)
+        outs = _bits_after((exits[:, 0] & np.uint64(0xFF)).astype(np.int64))
+        outs[exits[:, 0] > np.uint64(0xFF)] |= np.uint16(1 << MATCHES)
+        entries = np.zeros((len(self._gaps), self._codes + 1), np.uint8)
+        entry_counts = np.zeros(entries.shape if self._counts else (0, 0), np.uint32)
+        entries[:, :-1] = before[self._usual[0]]
+        if self._counts:
+            entry_counts[:, :-1] = self._usual[1]
+        for row, (codes, states, matches) in enumerate(self._gaps):
+            entries[row, codes] = before[states]
+            if self._counts:
+                entry_counts[row, codes] = matches
+        entries[first, -1] = before[self._own.start]
+        usual_row = entries[0]
+        gap_bits = np.left_shift(1, np.minimum(usual_row, _LAST_BIT).astype(np.uint16)).astype(np.uint16)
+        gap_bits[usual_row == 0] = 0
+        gap_bits[usual_row == FOUND_BEFORE] = LOUD_GAP
+        if self._counts:
+            gap_bits[entry_counts[0] != 0] |= np.uint16(LOUD_GAP)
+        alive = np.full(self._codes + 1, ALWAYS, np.uint16)
+        own_bits = _bits_after(np.arange(len(entries)))
+        for row in range(1, len(entries)):
+            apart = entries[row] != usual_row
+            if self._counts:
+                apart |= entry_counts[row] != entry_counts[0]
+            apart[-1] = self._ends[row] != self._ends[0]
+            alive[apart] |= own_bits[row]
+        dtype = np.uint64 if self._counts else np.uint8
+        steps = WordSteps(
+            classes,
+            (exits + np.uint64(1)).astype(dtype).reshape(-1),
+            len(table),
+            entries.reshape(-1),
+            entry_counts.reshape(-1),
+            self._codes + 1,
+            first,
+            np.array(self._ends, np.uint32),
+            np.array(ends, np.uint32),
+            self._own.is_over,
+            gap_bits,
+            alive,
+        )
+        loud = self._words[own != 0]
+        return WordAutomaton(steps, masks[classes], outs[classes], loud)
+
+
+def _bits_after(states: Int64) -> UInt16:
+    """Return the bit of each state after a symbol."""
+    bits = np.left_shift(1, np.minimum(states, UNKNOWN))
+    bits[states == 0] = 0
+    bits[states == FOUND_AFTER] = 1 << MATCHES
+    return bits.astype(np.uint16)
+
+
+def _distinct(states: UInt16) -> list[int]:
+    if len(states) < 64:
+        return list(set(states.tolist()))
+    return np.flatnonzero(np.bincount(states)).tolist()
