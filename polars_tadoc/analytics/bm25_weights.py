@@ -98,8 +98,6 @@ def bm25_weights(column: pl.Series, *, id: pl.Series | None = None, **options: U
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
     >>> table = tadoc.bm25_weights(column, top=1, scoring="wakatsuki")
     >>> [(row["id"], row["word"], round(row["weight"], 4)) for row in table.to_pylist()]

@@ -14,7 +14,7 @@ import polars as pl
 from polars_tadoc.analytics.explain import REQUESTS
 from polars_tadoc.compress.compress import GPU_REPAYS_AT as TEXT_REPAYS_AT
 from polars_tadoc.compress.compress import compress
-from polars_tadoc.config import one_thread
+from polars_tadoc.config import one_thread, showing
 from polars_tadoc.dictionary.dictionary import GPU_REPAYS_AT as WORDS_REPAYS_AT
 from polars_tadoc.dictionary.dictionary import Dictionary
 from polars_tadoc.engine.choose import CPU, GPU, GPU_REPAYS_AT, Engine
@@ -27,6 +27,7 @@ from polars_tadoc.index.query.plan import Plan, plan
 from polars_tadoc.index.query.request import Request
 from polars_tadoc.index.query.results import as_frame
 from polars_tadoc.model.column import split
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.traversal.selector import FAMILIES, STRATEGIES, features_of, shipped_milliseconds
 from polars_tadoc.traversal.source import prepare
@@ -51,6 +52,7 @@ _MEASURED = ("inverted_index", "term_vector", "sequence_count", "ranked_inverted
 _SPANS = {"sequence_count": 3, "ranked_inverted_index": 3, "cooccurrence": 5}
 
 
+@with_imports
 @ends_on_interrupt
 def calibrate() -> pl.DataFrame:
     """Measure what calls take on this machine, and keep that for all further calls and processes.
@@ -58,6 +60,7 @@ def calibrate() -> pl.DataFrame:
     Without a calibration, costs hold that were measured on other machines. They decide between top-down and bottom-up
     traversals, between CPU and GPU, and which engine serves which query; results never depend on them. Measuring takes
     a few seconds on texts that are made for it, and more where kernels are compiled first. Other programs should rest.
+    No bar is shown, which would be measured, too.
 
     The file is ``tadoc.Config.get("calibration_file")``, by default one in the user's cache folder, in JSON. It holds
     for this processor only. Delete it to return to the shipped costs.
@@ -76,13 +79,17 @@ def calibrate() -> pl.DataFrame:
 
     Examples
     --------
-    >>> from tempfile import TemporaryDirectory
-    >>> import polars_tadoc as tadoc
-    >>> with TemporaryDirectory() as folder, tadoc.Config(calibration_file=f"{folder}/costs.json"):
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, tadoc.Config(calibration_file=f"{folder}/costs.json"):
     ...     tadoc.calibrate().columns
     ['name', 'shipped', 'measured', 'unit']
 
     """
+    with showing(False):
+        return _measured()
+
+
+def _measured() -> pl.DataFrame:
     engines = [engine for engine in (CPU, GPU) if engine.kernels.can_run()]
     text = _text()
     column = compress(text, engine="cpu")

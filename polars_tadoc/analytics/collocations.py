@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Unpack
+from typing import Annotated, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -13,24 +12,25 @@ import pyarrow as pa
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
 from polars_tadoc.analytics.cleaning.options import ReadingOptions, reading_of
 from polars_tadoc.analytics.word_count import word_count
+from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.sequences import ordered_pairs as kernels
-from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.host.sequences.hash_counts import BUCKETS, HashCounts
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.records.labelled_results import numbers
 from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.runtime.array_types import Float64, Int64, UInt64
+from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import Default, takes_options
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.traversal.options import MAX_WORDS, require_min_count, require_top
 
 MEASURES = ("npmi", "pmi", "llr", "t")
 SCHEMA = pl.Schema({"word": pl.String, "other": pl.String, "count": pl.UInt64, "score": pl.Float64})
 
-LISTED = 1 << 23
-"""Pairs that are listed and sorted at once, or those of one word if there are more."""
+LISTED = 1 << 22
+"""Pairs that are listed at once, or those of one place if there are more."""
 
 
 class CollocationsOptions(ReadingOptions, total=False):
@@ -63,16 +63,17 @@ class CollocationsRequest:
         return cls(
             options["measure"],
             require_integer("window", options["window"], 1, MAX_WORDS),
-            require_min_count(options["min_count"]),
+            require_min_count(options["min_count"], 0),
             require_top(options["top"]),
             *reading_of(options),
         )
 
     @ends_on_interrupt
+    @by_steps
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Find the pairs of a column held in memory; there are no labels."""
         laid = lay_out(column, self.name, self.tokenizer, self.morphism)
-        pairs, counts, firsts, seconds = _count_pairs(laid, self.window)
+        pairs, counts, firsts, seconds = _count_pairs(laid, self.window, self.min_count)
         total = float(firsts.sum())
         kept = counts >= self.min_count
         pairs, counts = pairs[kept], counts[kept]
@@ -91,48 +92,45 @@ class CollocationsRequest:
         )
 
 
-def _count_pairs(laid: LaidWords, window: int) -> tuple[UInt64, Int64, Float64, Float64]:
+def _count_pairs(laid: LaidWords, window: int, min_count: int) -> tuple[UInt64, UInt64, Float64, Float64]:
     """Count ordered pairs of words.
 
     Returns
     -------
-    (uint64, int64, float64, float64) arrays
-        By distinct pair, ascending: its two words and its count; by word, in how many pairs it is the first and the
-        second.
+    (uint64, uint64, float64, float64) arrays
+        By distinct pair: its two words and its count, at least ``min_count``; by word, in how many pairs it is the
+        first and the second.
 
     """
     starts, words, size = laid.starts, laid.words, len(laid.vocabulary)
-    chunks = weighted_chunks(starts)
-    parts = np.zeros((len(chunks), size), np.int64)
-    map_parallel(lambda k: kernels.count_firsts(starts, words, *chunks[k], window, parts[k]), range(len(chunks)))
-    firsts = parts.sum(axis=0)
-    seconds = np.zeros(size)
-    found: list[tuple[UInt64, Int64]] = [(np.zeros(0, np.uint64), np.zeros(0, np.int64))]
-    for low, high in _intervals(firsts):
-
-        def list_some(rows: tuple[int, int], low: int = low, high: int = high) -> UInt64:
-            fixed = starts, words, *rows, window, low, high
-            made = np.empty(kernels.list_pairs(*fixed, np.zeros(0, np.uint64)), np.uint64)
-            kernels.list_pairs(*fixed, made)
-            return made
-
-        listed: Any = np.concatenate(map_parallel(list_some, chunks))
-        listed.sort()
-        begins = np.flatnonzero(np.append(True, listed[1:] != listed[:-1])[: len(listed)])
-        pairs, counts = listed[begins], np.diff(np.append(begins, len(listed)))
-        seconds += np.bincount(pairs.astype(np.uint32), counts, size)
-        found.append((pairs, counts))
-    distinct, amounts = (np.concatenate(part) for part in zip(*found, strict=True))
-    return distinct, amounts, firsts.astype(np.float64), seconds
+    chunks, none = weighted_chunks(starts), np.zeros(0, np.uint64)
+    ends = np.zeros((len(chunks), 2, size), np.int64)
+    map_parallel(lambda k: kernels.count_ends(starts, words, *chunks[k], window, *ends[k]), range(len(chunks)))
+    firsts, seconds = ends.sum(axis=0)
+    hashes, longest = HashCounts(int(firsts.sum())), int(laid.counts.max(initial=1))
+    step = max(LISTED // max(min(window, longest), 1), 1)
+    for block in range(0, len(words), step):
+        _spread(hashes, words, block, min(block + step, len(words)), window)
+    every = np.arange(size, dtype=np.uint32)
+    counted, once, shares = hashes.read(every, 2, 32, False, min_count, none, none)
+    several = [slice(at, at + count) for at, count in zip(counted.starts, counted.sizes, strict=True)]
+    singles = [once[slice(*share)] for share in shares]
+    pairs = np.concatenate([none, *(counted.keys[own] for own in several), *singles])
+    counts = np.concatenate([none, *(counted.counts[own] for own in several)])
+    counts = np.append(counts, np.ones(len(pairs) - len(counts), np.uint64))
+    return pairs, counts, firsts.astype(np.float64), seconds.astype(np.float64)
 
 
-def _intervals(firsts: Int64) -> list[tuple[int, int]]:
-    """Cut words into intervals with at most :data:`LISTED` pairs, or one word; those without pairs may be left out."""
-    before, edges = running_sum(firsts), [0]
-    while edges[-1] < len(firsts) and before[edges[-1]] < before[-1]:
-        stop = int(np.searchsorted(before, before[edges[-1]] + LISTED, side="right")) - 1
-        edges.append(max(stop, edges[-1] + 1))
-    return list(pairwise(edges))
+def _spread(hashes: HashCounts, words: UInt32, first: int, stop: int, window: int) -> None:
+    """Give the pairs of an interval of places to be counted."""
+    parts = [(first + a, first + b) for a, b in even_chunks(stop - first, smallest=1 << 12)]
+    sizes, none = np.zeros((len(parts), 1 << BUCKETS), np.int64), np.zeros(0, np.uint64)
+
+    def spread(k: int, sizes: Int64, keys: UInt64) -> None:
+        kernels.spread_pairs(words, *parts[k], window, sizes, keys)
+
+    map_parallel(lambda k: spread(k, sizes[k], none), range(len(parts)))
+    hashes.add(sizes, lambda keys, places: map_parallel(lambda k: spread(k, places[k], keys), range(len(parts))))
 
 
 def _scores(measure: str, both: Float64, one: Float64, other: Float64, total: float) -> Float64:
@@ -216,13 +214,11 @@ def collocations(column: pl.Series, **options: Unpack[CollocationsOptions]) -> p
         ``window``, ``min_count`` or ``top`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a
         bool or ``stopwords`` not a list of strings.
     ValueError
-        ``measure`` is unknown, ``window`` is below 1, ``top`` is negative, or ``normalize`` reads columns or does not
-        give one String or null per word.
+        ``measure`` is unknown, ``window`` is below 1, ``min_count`` or ``top`` is negative, or ``normalize`` reads
+        columns or does not give one String or null per word.
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["New York is big", "is New York on", "is it on"])
     >>> tadoc.collocations(text, min_count=2).to_pylist()
     [{'word': 'New', 'other': 'York', 'count': 2, 'score': 1.0}]

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
 from polars_tadoc.compress.compress import named_tokenizer
+from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.rows import occurrences as kernels
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
@@ -63,6 +64,7 @@ class PositionsRequest:
         return pl.Schema({"id": Labels.dtype(id_type), "offset": pl.UInt32(), "length": pl.UInt32()})
 
     @ends_on_interrupt
+    @by_steps
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Find the occurrences in a column held in memory."""
         column, labels = require_text(column, self.name), Labels.of(column, id, self.name)
@@ -146,6 +148,7 @@ class ConcordanceRequest:
         return pl.Schema({"id": Labels.dtype(id_type), "offset": pl.UInt32(), **text})
 
     @ends_on_interrupt
+    @by_steps
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Show the occurrences in a column held in memory."""
         column, labels = require_text(column, self.name), Labels.of(column, id, self.name)
@@ -205,8 +208,6 @@ def positions(
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be, or not to be", "be", None]).tadoc.compress()
     >>> tadoc.positions(column, "to be").to_pylist()
     [{'id': 0, 'offset': 0, 'length': 2}, {'id': 0, 'offset': 4, 'length': 2}]
@@ -248,8 +249,6 @@ def concordance(
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["To be, or not to be: that is the question."]).tadoc.compress()
     >>> tadoc.concordance(column, "to be", window=2).to_pylist()
     [{'id': 0, 'offset': 4, 'left': 'or not', 'match': 'to be', 'right': 'that is'}]

@@ -133,8 +133,6 @@ def cooccurrence(column: pl.Series, **options: Unpack[CooccurrenceOptions]) -> p
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
     >>> tadoc.cooccurrence(column, window=1, top=2).to_pylist()
     [{'word': 'be', 'other': 'to', 'count': 2}, {'word': 'be', 'other': 'or', 'count': 1}]

@@ -25,6 +25,7 @@ from polars_tadoc.model.column import split
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.rows import patterns
 from polars_tadoc.rows.patterns import PatternRequest
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.traversal.costs import COMPRESS_BYTE, EXPANDED_COSTS, TEXT_BYTE
 from polars_tadoc.traversal.selector import FAMILIES, STRATEGIES, choose_strategy, is_settled, weigh
 from polars_tadoc.traversal.source import Source, sources
@@ -51,6 +52,7 @@ PATTERN_CALLS: dict[str, Any] = {
 """Searches of rows, which have no strategies: their explanation searches, to tell how many rows it decompresses."""
 
 
+@with_imports
 def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     """Explain which strategy an analytic would choose for each grammar, with both cost estimates and their inputs.
 
@@ -85,8 +87,6 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be", "to be"]).tadoc.compress()
     >>> print(tadoc.explain(column, "term_vector", strategy="bottom_up", engine="cpu").split(":")[0])
     term_vector on cpu

@@ -17,6 +17,7 @@ from polars_tadoc.errors import RepeatedGrammarsWarning
 from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.runtime.documented import with_imports
 
 SCHEMA = pl.Schema(
     {
@@ -53,6 +54,7 @@ class InfoRequest:
         return pl.DataFrame(info(column))
 
 
+@with_imports
 def info(column: pl.Series) -> pa.Table:
     """Describe a compressed column in one row.
 
@@ -83,8 +85,6 @@ def info(column: pl.Series) -> pa.Table:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["all the same words"] * 1000).tadoc.compress()
     >>> tadoc.info(column).select(["rows", "words", "vocabulary", "rules", "symbols"]).to_pylist()
     [{'rows': 1000, 'words': 4000, 'vocabulary': 4, 'rules': 1, 'symbols': 1004}]

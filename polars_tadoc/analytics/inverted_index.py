@@ -153,8 +153,6 @@ def inverted_index(column: pl.Series, *, id: pl.Series | None = None, **options:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
     >>> tadoc.inverted_index(column, min_count=2).to_pylist()
     [{'word': 'to', 'documents': [0, 1]}]

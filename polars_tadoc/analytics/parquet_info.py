@@ -16,6 +16,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, RepeatedGrammarsWarning
 from polars_tadoc.execute.columns import compressed_column
 from polars_tadoc.model import payload
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.storage.files import File, chunk_range
 from polars_tadoc.storage.find import Source, find
 from polars_tadoc.storage.object_store import Access
@@ -39,6 +40,7 @@ SCHEMA = pl.Schema(
 )
 
 
+@with_imports
 def parquet_info(
     path: Source,
     column: str | None = None,
@@ -88,10 +90,6 @@ def parquet_info(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> df = pl.DataFrame({"text": ["to be", "or not", "to be"]}).tadoc.compress("text")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     df.write_parquet(Path(folder) / "small.parquet", row_group_size=1)

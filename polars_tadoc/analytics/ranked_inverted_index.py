@@ -93,7 +93,7 @@ class RankedTransport(Transport[Postings]):
         ids, offsets = runs_of_equal(records.keys[:, :n])
         rows, counts = records.keys[:, n].copy(), records.counts.copy()
         kept, offsets, rows, counts = rank_postings(offsets, rows, counts, min_count, top)
-        return Postings(records.vocabulary, ids[kept], offsets, rows, counts)
+        return Postings(records.vocabulary, ids if kept is None else ids[kept], offsets, rows, counts)
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,6 @@ def ranked_inverted_index(column: pl.Series, *, id: pl.Series | None = None, **o
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["not to be", "to be or not to be"]).tadoc.compress()
     >>> tadoc.ranked_inverted_index(column, n=2, min_count=3).to_pylist()
     [{'sequence': ['to', 'be'], 'documents': [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}]}]

@@ -95,8 +95,6 @@ def sequence_count(column: pl.Series, **options: Unpack[LengthsOptions]) -> pa.T
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
     >>> tadoc.sequence_count(column, n=2, top=2).to_pylist()
     [{'sequence': ['to', 'be'], 'count': 2}, {'sequence': ['be', 'or'], 'count': 1}]

@@ -56,8 +56,6 @@ def sort(column: pl.Series, **options: Unpack[CountOptions]) -> pa.Table:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
     >>> tadoc.sort(column).to_pylist()[:2]
     [{'word': 'be', 'count': 2}, {'word': 'not', 'count': 1}]

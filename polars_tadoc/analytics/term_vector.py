@@ -164,8 +164,6 @@ def term_vector(column: pl.Series, *, id: pl.Series | None = None, **options: Un
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
     >>> tadoc.term_vector(column, top=1).to_pylist()
     [{'id': 0, 'word': 'be', 'count': 2}, {'id': 1, 'word': 'do', 'count': 1}]

@@ -93,8 +93,6 @@ def tfidf(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack[T
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
     >>> table = tadoc.tfidf(column, top=1, norm="l1")
     >>> [(row["id"], row["word"], round(row["weight"], 4)) for row in table.to_pylist()]

@@ -212,8 +212,6 @@ def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be", None, "to do"]).tadoc.compress()
     >>> counts, words = tadoc.to_csr(column)
     >>> words.to_list()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Self, TypedDict, Unpack
+from typing import Annotated, Any, ClassVar, Self, Unpack
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from polars_tadoc.engine.choose import Engine, EngineOption
 from polars_tadoc.engine.device_batches import DeviceBatches
-from polars_tadoc.engine.progress import bar_of
+from polars_tadoc.engine.progress import BATCHES, bar_of
 from polars_tadoc.errors import InvalidXmlError
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
@@ -30,8 +30,9 @@ from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, runs_of_equal
 from polars_tadoc.runtime.arguments import require_integer
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
-from polars_tadoc.runtime.option_signature import Default, takes_options
+from polars_tadoc.runtime.option_signature import Default, ProgressOption, takes_options
 from polars_tadoc.traversal.options import MAX_COUNT, Options
 from polars_tadoc.traversal.text_corpus import require_text
 from polars_tadoc.twig.twig_set import TwigSet
@@ -43,7 +44,7 @@ MAX_BYTES = 1 << 30
 """Default maximum bytes of a document."""
 
 
-class TwigFilterOnWorkers(TypedDict, total=False):
+class TwigFilterOnWorkers(ProgressOption, total=False):
     """Options of :func:`twig_filter` where workers settle the engine."""
 
     namespaces: Annotated[Mapping[str, str] | None, Default(None)]
@@ -137,7 +138,7 @@ class TwigFilterRequest(Analytic[Matches, MatchedRows]):
         column = require_text(column, self.name)
         named = replace(self, column=column.name)
         if column.dtype == pl.String:
-            with bar_of(len(column), self.name, follows=True):
+            with bar_of(len(column), self.name, by=BATCHES):
                 return named.merge(list(named.text_partials(column, 0, DeviceBatches(self.name, self.options.engine))))
         corpora = split(column)
         for corpus in corpora:
@@ -221,6 +222,7 @@ def _twig_set(queries: object, namespaces: Mapping[str, str] | None) -> TwigSet:
     return TwigSet._for_call(queries, namespaces, TwigFilterRequest.name)
 
 
+@with_imports
 @takes_options
 def twig_filter(
     column: pl.Series,
@@ -255,6 +257,8 @@ def twig_filter(
         Maximum number of open elements in a document.
     max_bytes
         Maximum bytes of a document.
+    progress
+        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
     engine
         "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
@@ -286,8 +290,6 @@ def twig_filter(
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("xml", ["<a><b/><c/></a>", "<a><c x='1'/></a>"])
     >>> tadoc.twig_filter(column, {"both": "/a[b]/c", "one": "//c[@x='1']"}).to_pylist()
     [{'id': 0, 'query': 'both'}, {'id': 1, 'query': 'one'}]

@@ -23,6 +23,7 @@ from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, t
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import UInt32, UInt64
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.options import TopOptions, TopRequest, WordForm
@@ -170,6 +171,7 @@ class WordCountRequest(TopRequest, CountsWords):
         return Selection(total.words, *total.engine.kernels.select(total.counts, total.words, self.min_count, self.top))
 
 
+@with_imports
 @takes_options
 def word_count(column: pl.Series, **options: Unpack[TopOptions]) -> pa.Table:
     """Count words, without decompressing rows (G-TADOC, Zhang et al., ICDE 2021, algorithm 1).
@@ -191,6 +193,8 @@ def word_count(column: pl.Series, **options: Unpack[TopOptions]) -> pa.Table:
         Words to drop, compared after ``normalize`` and lower-casing; or the name of a language (:func:`stop_words`).
     strategy
         "auto", "top_down" or "bottom_up": direction in which rules are traversed; results are equal.
+    progress
+        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
     tokenizer
         Cuts plain text into words, as for ``compress``; "words" by default. A compressed column is tokenized already.
     engine
@@ -218,8 +222,6 @@ def word_count(column: pl.Series, **options: Unpack[TopOptions]) -> pa.Table:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["the cat saw the dog", "The dog ran"]).tadoc.compress()
     >>> tadoc.word_count(column, lowercase=True, top=2).to_pylist()
     [{'word': 'the', 'count': 3}, {'word': 'dog', 'count': 2}]

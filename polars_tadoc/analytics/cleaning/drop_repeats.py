@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
@@ -11,11 +12,13 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.cleaning.laid_words import lay_out
 from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, reading_of, require_length
-from polars_tadoc.analytics.cleaning.repeats import find_runs, repeats
-from polars_tadoc.analytics.cleaning.shares import count_covered, share_of
-from polars_tadoc.analytics.cleaning.windows import Windows, find_windows
+from polars_tadoc.analytics.cleaning.repeats import repeats
+from polars_tadoc.analytics.cleaning.shares import share_of
+from polars_tadoc.analytics.cleaning.windows import Made, Windows, find_windows, on_engine
 from polars_tadoc.compress.compress import compress, named_tokenizer
 from polars_tadoc.compress.decompress import decompress
+from polars_tadoc.engine.choose import Engine, require_engine
+from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.passages import cuts as kernels
 from polars_tadoc.kernels.host.passages import runs
 from polars_tadoc.kernels.primitives.lists import running_sum
@@ -47,6 +50,7 @@ class DropRepeatsRequest:
     share: float
     tokenizer: Tokenizer | None
     morphism: Morphism | None
+    engine: str | None = None
 
     @classmethod
     @takes_options
@@ -63,32 +67,47 @@ class DropRepeatsRequest:
             raise ValueError(f"drop_repeats: share={share!r} must be above 0 and at most 1")
         if unit != "row" and share != 1:
             raise ValueError(f'drop_repeats: share={share!r} is for whole rows; add unit="row"')
-        return cls(require_length(options["length"]), KINDS[keep], unit, float(share), *reading_of(options))
+        require_engine(options["engine"])
+        reading = *reading_of(options), options["engine"]
+        return cls(require_length(options["length"]), KINDS[keep], unit, float(share), *reading)
 
     @ends_on_interrupt
+    @by_steps
     def run(self, column: pl.Series) -> pl.Series:
         """Return a column without its repeats."""
         require_text(column, "drop_repeats")
         return column.filter(self.kept_rows(column)) if self.unit == "row" else self.cut(column)
 
     @ends_on_interrupt
+    @by_steps
     def kept_rows(self, column: pl.Series) -> pl.Series:
         """Tell which rows stay."""
-        windows = self._windows(column)
-        share = share_of(windows.laid, count_covered(windows, self.kind))
-        return ~(share >= self.share).fill_null(False).alias(column.name)
 
-    def _windows(self, column: pl.Series) -> Windows:
-        return find_windows(lay_out(column, "drop_repeats", self.tokenizer, self.morphism), self.length)
+        def find(windows: Windows) -> pl.Series:
+            return share_of(windows.laid.counts, windows.count_covered(self.kind))
+
+        return ~(self._of_windows(column, find) >= self.share).fill_null(False).alias(column.name)
+
+    def _of_windows(self, column: pl.Series, find: Callable[[Windows], Made]) -> Made:
+        """Return a function's value of the windows, on the engine chosen for the column."""
+        column = require_text(column, self.name)
+
+        def work(engine: Engine) -> Made:
+            return find(find_windows(lay_out(column, self.name, self.tokenizer, self.morphism, engine), self.length))
+
+        return on_engine(self.name, self.engine, column, work)
 
     @ends_on_interrupt
+    @by_steps
     def cut(self, column: pl.Series) -> pl.Series:
         """Cut repeated passages out of the rows."""
         self.require_shortable(column.dtype, column.name)
-        windows = self._windows(column)
-        laid = windows.laid
-        rows, begins, ends = find_runs(windows, self.kind, 2)
-        return self.cut_out(column, Cuts(rows, laid.own(rows, begins), laid.own(rows, ends - 1) + 1))
+
+        def find(windows: Windows) -> Cuts:
+            rows, begins, ends = windows.find_runs(self.kind, 2)
+            return Cuts(rows, windows.laid.own(rows, begins), windows.laid.own(rows, ends - 1) + 1)
+
+        return self.cut_out(column, self._of_windows(column, find))
 
     @staticmethod
     def require_shortable(dtype: pl.DataType, column: str) -> None:
@@ -235,8 +254,6 @@ def drop_repeats(column: pl.Series, **options: Unpack[DropRepeatsOptions]) -> pl
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["Use cookies? Yes.\nLeeks like sun.", "Use cookies? Yes.\nSow in spring."])
     >>> tadoc.drop_repeats(text, length=3).to_list()
     ['Use cookies? Yes.\nLeeks like sun.', '.\nSow in spring.']

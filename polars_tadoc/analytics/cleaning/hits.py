@@ -18,12 +18,14 @@ import numpy as np
 
 from polars_tadoc.analytics.cleaning.kept_words import Block, KeptWords
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords
-from polars_tadoc.analytics.cleaning.windows import ALL_BITS, find_windows, stretches_of
+from polars_tadoc.analytics.cleaning.windows import find_windows
+from polars_tadoc.engine.progress import show
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.splits import working_bytes
 from polars_tadoc.kernels.host.passages import distinct as kernels
 from polars_tadoc.kernels.host.passages import stretches
 from polars_tadoc.kernels.host.passages.windows import Fingerprints, draw_fingerprints
+from polars_tadoc.kernels.windows.windows_cpu import ALL_BITS, stretches_of
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records import Spill, SpillFolder
 from polars_tadoc.records.records import Layout, Records
@@ -112,6 +114,7 @@ class Hits:
         amounts = sum((np.diff(one.offsets) for one in listed), np.zeros(PARTS, np.int64))
         covered, part, words_each = self.spill.covered, 0, 2.0 * self.grams.length
         while part < PARTS:
+            show(f"windows: {part / PARTS:.0%}")
             if part in covered:
                 part += 1
                 continue
@@ -157,7 +160,7 @@ class Hits:
         laid = self.words.read(block)
 
         def find(chunk: tuple[int, int]) -> tuple[UInt32, UInt32, UInt64]:
-            places, sizes, keys = stretches_of(laid, chunk, self.grams, _NONE)
+            places, sizes, keys = stretches_of(laid.words, laid.starts, chunk, self.grams, _NONE)
             for slots, rotation in zip(filters, ROTATIONS, strict=False):
                 kept = stretches.keep_marked(slots, rotation, places, sizes, keys)
                 places, sizes, keys = places[:kept], sizes[:kept], keys[:kept]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from polars_tadoc.compress.decompress import Allowance
 from polars_tadoc.config import settings
-from polars_tadoc.engine.choose import CPU
+from polars_tadoc.engine.choose import CPU, Engine
+from polars_tadoc.engine.progress import part
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.windows import Window
 from polars_tadoc.kernels.host.passages import layout as kernels
@@ -25,8 +27,12 @@ from polars_tadoc.runtime.free_memory import trim_heap
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.runtime.scratch import drop_scratch
-from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, naming_rows, require_text
+from polars_tadoc.traversal.source import resident_rows
+from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, naming_rows, require_text, require_tokenizer
 from polars_tadoc.traversal.text_source import prepare_text
+
+LAYING_SHARE = 0.3
+"""Share of a call's bar for its words."""
 
 MANY_WORDS = 1 << 22
 """Above it, work space of cutting text is not kept: it would be a tenth of what a call holds."""
@@ -43,8 +49,8 @@ class LaidWords:
     """The distinct words."""
     starts: Int64
     """int64, rows + 1: start of each row in ``words``."""
-    words: UInt32
-    """uint32."""
+    words: Any
+    """uint32, an array of the engine."""
     valid: Bools
     """bool by row: false for null rows."""
     tokenizers: tuple[str, ...]
@@ -52,6 +58,8 @@ class LaidWords:
     places: UInt32 | None = None
     """uint32, as long as ``words`` if normalisation dropped words: the number of each word among its row's own words,
     at the separator the number of these; otherwise None."""
+    engine: Engine = CPU
+    """The engine that reads the words."""
 
     @property
     def counts(self) -> Int64:
@@ -66,7 +74,11 @@ class LaidWords:
 
 
 def lay_out(
-    column: pl.Series, call: str, tokenizer: Tokenizer | None = None, morphism: Morphism | None = None
+    column: pl.Series,
+    call: str,
+    tokenizer: Tokenizer | None = None,
+    morphism: Morphism | None = None,
+    engine: Engine = CPU,
 ) -> LaidWords:
     """Number and lay out the words of a column.
 
@@ -80,6 +92,8 @@ def lay_out(
         Tokenizer of plain text, default: words.
     morphism
         Normalisation of words.
+    engine
+        The engine that reads the words, and cuts and lays them out.
 
     Raises
     ------
@@ -91,19 +105,22 @@ def lay_out(
 
     """
     column = require_text(column, call)
-    if column.dtype == pl.String:
-        laid = _of_text(column, call, tokenizer or WORDS)
-    else:
-        laid = _of_corpora(corpora_of(column, call, tokenizer), len(column), call)
-    return _normalised(laid, call, column.name, morphism)
+    with part(LAYING_SHARE):
+        if column.dtype == pl.String:
+            laid = _of_text(column, call, tokenizer or WORDS, engine)
+        else:
+            laid = _of_corpora(corpora_of(column, call, tokenizer), len(column), call, engine)
+        return _normalised(laid, call, column.name, morphism)
 
 
 def lay_out_window(window: Window, call: str, tokenizer: Tokenizer | None, morphism: Morphism | None) -> LaidWords:
     """Like :func:`lay_out` for some rows of a plan."""
     if window.column is not None and window.column.dtype == pl.String:
         return lay_out(window.column, call, tokenizer, morphism)
+    for corpus in window.corpora:
+        require_tokenizer(corpus, tokenizer, call)
     corpora = [replace(corpus, rows=corpus.rows - window.first) for corpus in window.corpora]
-    return _normalised(_of_corpora(corpora, window.height, call), call, "", morphism)
+    return _normalised(_of_corpora(corpora, window.height, call, CPU), call, "", morphism)
 
 
 def _normalised(laid: LaidWords, call: str, column: str, morphism: Morphism | None) -> LaidWords:
@@ -122,35 +139,24 @@ def starts_of(counts: Int64, call: str) -> Int64:
     return starts
 
 
-def _of_text(text: pl.Series, call: str, tokenizer: Tokenizer) -> LaidWords:
+def _of_text(text: pl.Series, call: str, tokenizer: Tokenizer, engine: Engine) -> LaidWords:
     with naming_rows(text, 0):
-        source = prepare_text(plain(text), tokenizer, CPU)
+        source = prepare_text(plain(text), tokenizer, engine)
     valid = plain(text).is_not_null().to_numpy()
     counts = np.zeros(len(text), np.int64)
-    counts[source.rows] = np.diff(source.root_offsets)
+    counts[source.rows] = np.diff(engine.kernels.to_host(source.root_offsets))
     starts = starts_of(counts, call)
     vocabulary = source.words
-    words = _with_separators(running_sum(counts), source.roots, starts, len(vocabulary))
+    image = np.arange(len(vocabulary), dtype=np.uint32)
+    words = engine.kernels.lay_words(starts, [(source.root_offsets, source.roots, image, source.rows)])
     del source
     if len(words) > MANY_WORDS:
         drop_scratch()  # tables of the tokenizer; what follows takes the most memory
         trim_heap()
-    return LaidWords(vocabulary, starts, words, valid, (tokenizer.name,))
+    return LaidWords(vocabulary, starts, words, valid, (tokenizer.name,), engine=engine)
 
 
-def _with_separators(offsets: Int64, ids: UInt32, starts: Int64, distinct: int) -> UInt32:
-    """Copy documents, given where they start in ``ids`` and in the result."""
-    words, image = np.empty(starts[-1], np.uint32), np.arange(distinct, dtype=np.uint32)
-
-    def copy(rows: tuple[int, int]) -> None:
-        first, stop = rows
-        kernels.copy_words(offsets[first : stop + 1], ids, image, starts[first : stop + 1], words)
-
-    map_parallel(copy, weighted_chunks(starts))
-    return words
-
-
-def _of_corpora(corpora: list[Corpus], rows: int, call: str) -> LaidWords:
+def _of_corpora(corpora: list[Corpus], rows: int, call: str, engine: Engine) -> LaidWords:
     require_countable(corpora)
     valid, counts = np.zeros(rows, np.bool_), np.zeros(rows, np.int64)
     for corpus in corpora:
@@ -158,12 +164,25 @@ def _of_corpora(corpora: list[Corpus], rows: int, call: str) -> LaidWords:
     starts = starts_of(counts, call)
     if starts[-1] - rows > settings().expansion_limit:
         raise Allowance(call).exceeded()
-    words = np.empty(starts[-1], np.uint32)
-    words[starts[1:][~valid] - 1] = kernels.SEPARATOR
     vocabulary, images = unify([corpus.grammar.words for corpus in corpora])
-    for corpus, image in zip(corpora, images, strict=True):
-        _expand(corpus, image, starts[corpus.rows], words)
-    return LaidWords(vocabulary, starts, words, valid, tuple({one.grammar.tokenizer: None for one in corpora}))
+    if engine.keeps_rows:
+        parts = [
+            (*_expanded(corpus, engine), image, corpus.rows) for corpus, image in zip(corpora, images, strict=True)
+        ]
+        words = engine.kernels.lay_words(starts, parts)
+    else:
+        words = np.empty(starts[-1], np.uint32)
+        words[starts[1:][~valid] - 1] = kernels.SEPARATOR
+        for corpus, image in zip(corpora, images, strict=True):
+            _expand(corpus, image, starts[corpus.rows], words)
+    tokenizers = tuple({one.grammar.tokenizer: None for one in corpora})
+    return LaidWords(vocabulary, starts, words, valid, tokenizers, engine=engine)
+
+
+def _expanded(corpus: Corpus, engine: Engine) -> tuple[Any, Any]:
+    """Return where the words of each document start, and the words, on a device."""
+    rules = engine.load_rules(corpus.cache_key, corpus.grammar)
+    return engine.kernels.expand_words(rules, *resident_rows(corpus, engine).arrays)
 
 
 def _expand(corpus: Corpus, image: UInt32, starts: Int64, words: UInt32) -> None:
@@ -193,14 +212,13 @@ def _mapped(laid: LaidWords, image: UInt32) -> LaidWords:
     """Map each word, and drop those that map to nothing."""
     starts, rows = laid.starts, weighted_chunks(laid.starts)
     if not (image == DELETED).any():
-        with_separator = np.append(image, kernels.SEPARATOR)
-        words = with_separator[np.minimum(laid.words, np.uint32(len(image)))]
-        return replace(laid, words=words)
+        return replace(laid, words=laid.engine.kernels.map_words(laid.words, image))
+    of = laid.engine.kernels.to_host(laid.words)
     kept = np.empty(len(laid.valid), np.int64)
 
     def count(chunk: tuple[int, int]) -> None:
         first, stop = chunk
-        kernels.count_kept(starts[first : stop + 1], laid.words, image, kept[first:stop])
+        kernels.count_kept(starts[first : stop + 1], of, image, kept[first:stop])
 
     map_parallel(count, rows)
     kept_starts = running_sum(kept + 1)
@@ -209,7 +227,7 @@ def _mapped(laid: LaidWords, image: UInt32) -> LaidWords:
     def keep(chunk: tuple[int, int]) -> None:
         first, stop = chunk
         own = slice(first, stop + 1)
-        kernels.keep_words(starts[own], laid.words, image, kept_starts[own], words, places)
+        kernels.keep_words(starts[own], of, image, kept_starts[own], words, places)
 
     map_parallel(keep, rows)
-    return replace(laid, starts=kept_starts, words=words, places=places)
+    return replace(laid, starts=kept_starts, words=laid.engine.kernels.load_array(words), places=places)

@@ -16,6 +16,7 @@ from polars_tadoc.analytics.cleaning.kept_words import parts_of
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
 from polars_tadoc.analytics.cleaning.passages import Passages, PassageSearch
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
+from polars_tadoc.engine.progress import bar_of, counted
 from polars_tadoc.execute.labels import KeptLabels
 from polars_tadoc.execute.plan import add_source, checkpointed_question
 from polars_tadoc.execute.windows import Window, windows_of
@@ -23,6 +24,9 @@ from polars_tadoc.records import Checkpoint
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.io_source import batches
+
+READ = "rows read"
+"""What the bar of a call counts; ``drop_repeats`` reads its rows twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +54,12 @@ class LimitedPlan:
         if self.checkpoint is not None:
             checkpointed_question(self.plan, self.column, self._others, call)
         key = (id(self.plan), request, self.column, self.labels, self.limit, self.checkpoint)
-        return add_source(key, frames, self.limit, call, schema)
+
+        def shown() -> Iterator[pl.DataFrame]:
+            with bar_of(None, call):
+                yield from frames()
+
+        return add_source(key, shown, self.limit, call, schema)
 
     @property
     def _others(self) -> list[str]:
@@ -58,7 +67,8 @@ class LimitedPlan:
 
     def windows(self) -> Iterator[Window]:
         """Yield the rows in parts whose words fit."""
-        for window in windows_of(self.plan, self.column, self._others, self.limit):
+        found = windows_of(self.plan, self.column, self._others, self.limit)
+        for window in counted(found, READ, lambda window: window.height, are_read=True):
             yield from parts_of(window, self.limit)
 
     def passages(self, search: PassageSearch, kept: KeptLabels) -> Iterator[Passages]:
@@ -109,7 +119,7 @@ def drop_repeats(request: DropRepeatsRequest, plan: LimitedPlan, schema: pl.Sche
             closing(_Dropped(plan.passages(search, kept))) as dropped,
         ):
             yield schema.to_frame()
-            for frame in batches(plan.plan):
+            for frame in counted(batches(plan.plan), READ, lambda frame: frame.height, are_read=True):
                 cuts, are_kept = dropped.next(frame.height, request.share)
                 yield request.without(frame, plan.column, cuts, are_kept)
             dropped.require_end()

@@ -23,6 +23,7 @@ from polars_tadoc.analytics.cleaning.laid_words import LaidWords
 from polars_tadoc.analytics.cleaning.limited import LimitedPlan
 from polars_tadoc.analytics.cleaning.near_duplicates import DuplicateGroupsRequest, NearDuplicatesRequest
 from polars_tadoc.analytics.cleaning.signatures import word_hashes
+from polars_tadoc.engine.progress import show
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.labels import KeptLabels
 from polars_tadoc.execute.splits import working_bytes
@@ -76,6 +77,7 @@ class _Rows:
         with (self.folder.path / "keys").open("wb") as file:
             for window in plan.windows():
                 kept.keep(window.frame)
+                show("words")
                 laid = self.words.add(window, self.request.tokenizer, self.request.morphism)
                 rows += len(laid.valid)
                 if ROW_BYTES * rows > working_bytes(self.limit):
@@ -85,14 +87,16 @@ class _Rows:
                     )
                 firsts = first_rows(laid)
                 self.firsts.append(np.where(firsts == NONE, NONE, firsts + np.uint32(window.first)).astype(np.uint32))
+                show("n-grams")
                 sets = Sets.of(laid, firsts, self.ngram)
+                show("signatures")
                 keys = sets.keys(self.request.scheme, *self.bands)
                 with self.folder.writing():
                     np.ascontiguousarray(keys.T).tofile(file)
                 self.signed.append(((sets.rows + window.first).astype(np.uint32), end))
                 end += keys.size
                 own = np.flatnonzero((firsts == np.arange(len(firsts))) & (laid.counts < self.ngram))
-                self.short.append(((own + window.first).astype(np.uint32), _hashes(laid, own)))
+                self.short.append(((own + window.first).astype(np.uint32), row_hashes(laid, own)))
                 give_back_memory(self.limit // GROWN_SHARE)
 
     def _components(self) -> UInt32:
@@ -100,10 +104,11 @@ class _Rows:
         parents = np.arange(sum(map(len, self.firsts)), dtype=np.uint32)
         rows = np.concatenate([np.zeros(0, np.uint32), *(own for own, _ in self.signed)])
         for band in range(self.bands[0]):
-            _join(rows, np.concatenate([np.zeros(0, np.uint64), *self._keys(band)]), parents)
+            show(f"bands: {band / self.bands[0]:.0%}")
+            join_equal(rows, np.concatenate([np.zeros(0, np.uint64), *self._keys(band)]), parents)
         short, hashes = ([one[part] for one in self.short] for part in (0, 1))
-        _join(np.concatenate(short), np.concatenate(hashes), parents)
-        return _roots(parents)
+        join_equal(np.concatenate(short), np.concatenate(hashes), parents)
+        return roots_of(parents)
 
     def _keys(self, band: int) -> Iterator[UInt64]:
         path = self.folder.path / "keys"
@@ -159,7 +164,7 @@ class _Rows:
         return LaidWords(vocabulary, running_sum(np.concatenate(counts)), np.concatenate(words), valid, ())
 
 
-def _hashes(laid: LaidWords, rows: Int64) -> UInt64:
+def row_hashes(laid: LaidWords, rows: Int64) -> UInt64:
     """Hash the words of some rows; equal hashes only cost time."""
     if not len(rows):
         return np.zeros(0, np.uint64)
@@ -172,14 +177,15 @@ def _hashes(laid: LaidWords, rows: Int64) -> UInt64:
     return made
 
 
-def _join(rows: UInt32, keys: UInt64, parents: UInt32) -> None:
+def join_equal(rows: UInt32, keys: UInt64, parents: UInt32) -> None:
     """Join the components of rows with equal keys."""
     order = np.argsort(keys)
     same = np.flatnonzero(keys[order][1:] == keys[order][:-1])
     kernels.join_pairs(rows[order[same]], rows[order[same + 1]], parents)
 
 
-def _roots(parents: UInt32) -> UInt32:
+def roots_of(parents: UInt32) -> UInt32:
+    """Return the last of each one's parents."""
     while not np.array_equal(further := parents[parents], parents):
         parents = further
     return parents

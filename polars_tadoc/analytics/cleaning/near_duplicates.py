@@ -21,6 +21,7 @@ from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
 from polars_tadoc.analytics.cleaning.options import reading_of
 from polars_tadoc.analytics.cleaning.repeats import repeats
 from polars_tadoc.analytics.cleaning.signatures import Scheme, SignatureOptions
+from polars_tadoc.engine.progress import by_steps, part
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.host.near import pairs as kernels
 from polars_tadoc.kernels.host.near.rows import NONE
@@ -32,7 +33,10 @@ from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import Default, takes_options
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import map_parallel, tell, weighted_chunks
+
+SIGNING_SHARE = 0.6
+"""Share of the rest of a call's bar for signatures."""
 
 ROOM = 1 << 16
 """Pairs that a thread collects before it makes room for more."""
@@ -76,12 +80,15 @@ class _Similarity:
     def _keys(self, sets: Sets) -> UInt64:
         return sets.keys(self.scheme, *bands_of(self.threshold, self.scheme.permutations))
 
-    def _refused(self, more: str) -> LimitExceededError:
-        return LimitExceededError(
-            f"{self.name}: signatures propose more than max_candidates={self.max_candidates:,} pairs: many rows are "
-            f"alike; drop what they share first (drop_repeats), raise threshold= or ngram=, {more}or raise "
-            "max_candidates="
-        )
+    def require_few(self, candidates: int) -> None:
+        """Raise ``LimitExceededError`` if more pairs were proposed than the call allows."""
+        if candidates > self.max_candidates:
+            more = "ask for duplicate_groups, " if self.name == "near_duplicates" else ""
+            raise LimitExceededError(
+                f"{self.name}: signatures propose more than max_candidates={self.max_candidates:,} pairs: many rows "
+                f"are alike; drop what they share first (drop_repeats), raise threshold= or ngram=, {more}or raise "
+                "max_candidates="
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +117,7 @@ class NearDuplicatesRequest(_Similarity):
         return pl.Schema({"id": label, "other": label, "similarity": pl.Float64()})
 
     @ends_on_interrupt
+    @by_steps
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Find the pairs of a column held in memory."""
         laid, labels = self._laid(column), Labels.of(column, id, self.name)
@@ -140,15 +148,17 @@ class NearDuplicatesRequest(_Similarity):
         return SimilarPairs(firsts, sets.rows[ones], sets.rows[others], similarities, candidates)
 
     def _similar(self, sets: Sets, candidates: int) -> tuple[list[Pairs], int]:
-        keys, key = self._keys(sets), random_key()
+        with part(SIGNING_SHARE):
+            keys = self._keys(sets)
+        key = random_key()
         fixed = sets.laid.starts, sets.sizes, sets.ngrams, self.threshold, key
         found: list[Pairs] = [(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float64))]
         for band in range(keys.shape[1]):
+            tell(band / keys.shape[1], (band + 1) / keys.shape[1])
             order, ends = runs_of(keys[:, band])
             later = ends - np.arange(len(ends)) - 1
             candidates += int(later.sum())
-            if candidates > self.max_candidates:
-                raise self._refused("ask for duplicate_groups, ")
+            self.require_few(candidates)
 
             def find(some: tuple[int, int], order: UInt32 = order, ends: Int64 = ends, band: int = band) -> list[Pairs]:
                 table, made = empty_table(sets.table_size), []
@@ -162,8 +172,8 @@ class NearDuplicatesRequest(_Similarity):
                 return made
 
             weights = np.append(0, np.cumsum(later))
-            for part in map_parallel(find, weighted_chunks(weights, 1 << 12)):
-                found += part
+            for own in map_parallel(find, weighted_chunks(weights, 1 << 12)):
+                found += own
         return found, candidates
 
 
@@ -179,6 +189,7 @@ class DuplicateGroupsRequest(_Similarity):
         return pl.Schema({"id": label, "group": label, "keep": pl.Boolean()})
 
     @ends_on_interrupt
+    @by_steps
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Group the rows of a column held in memory."""
         laid, labels = self._laid(column), Labels.of(column, id, self.name)
@@ -206,11 +217,14 @@ class DuplicateGroupsRequest(_Similarity):
 
     def _components(self, sets: Sets, before: int) -> tuple[Int64, int]:
         """Return the first row of each one's component, among distinct rows, and the pairs looked at."""
-        keys, key, count = self._keys(sets), random_key(), len(sets.rows)
+        with part(SIGNING_SHARE):
+            keys = self._keys(sets)
+        key, count = random_key(), len(sets.rows)
         parents = np.arange(count, dtype=np.uint32)
         scratch, table, state = np.zeros((5, count), np.int64), empty_table(sets.table_size), np.zeros(4, np.int64)
         state[kernels.WORK] = before
         for band in range(keys.shape[1]):
+            tell(band / keys.shape[1], (band + 1) / keys.shape[1])
             order, ends = runs_of(keys[:, band])
             kernels.join_rows(
                 order,
@@ -228,8 +242,7 @@ class DuplicateGroupsRequest(_Similarity):
                 *scratch,
                 state,
             )
-            if state[kernels.WORK] > self.max_candidates:
-                raise self._refused("")
+            self.require_few(int(state[kernels.WORK]))
         roots = parents.astype(np.int64)
         while not np.array_equal(further := roots[roots], roots):
             roots = further
@@ -289,8 +302,6 @@ def near_duplicates(
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["to be or not to be", "to be, or not to be!", "to be or not to be that", "to do"])
     >>> tadoc.near_duplicates(text, ngram=2).to_pylist()
     [{'id': 0, 'other': 1, 'similarity': 1.0}, {'id': 0, 'other': 2, 'similarity': 0.8}]
@@ -328,8 +339,6 @@ def duplicate_groups(
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["to be or not to be", "to do", "to be or not to be that"])
     >>> tadoc.duplicate_groups(text, ngram=2)["group"].to_pylist()
     [0, 1, 0]

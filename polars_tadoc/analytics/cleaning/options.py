@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
+from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.word_map import Morphism, MorphismOptions
 from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.runtime.option_signature import Default
+from polars_tadoc.runtime.option_signature import Default, ProgressOption
 from polars_tadoc.traversal.options import MAX_WORDS, TokenizerOption, tokenizer_of
 
 
-class ReadingOptions(MorphismOptions, TokenizerOption, total=False):
-    """How words are cut and normalised."""
+class ReadingOptions(MorphismOptions, TokenizerOption, ProgressOption, total=False):
+    """How words are cut and normalised, and what is shown."""
 
 
 class PassageLength(TypedDict, total=False):
@@ -31,12 +32,16 @@ class RepeatedShareOptions(PassageLength, ReadingOptions, total=False):
     """Options of :func:`polars_tadoc.repeated_share`."""
 
 
-class DropRepeatsOptions(PassageLength, ReadingOptions, total=False):
-    """Options of :func:`polars_tadoc.drop_repeats`."""
+class DropRepeatsOnWorkers(PassageLength, ReadingOptions, total=False):
+    """Options of :func:`polars_tadoc.drop_repeats` without the engine."""
 
     keep: Annotated[str, Default("first")]
     unit: Annotated[str, Default("passage")]
     share: Annotated[float, Default(1.0)]
+
+
+class DropRepeatsOptions(DropRepeatsOnWorkers, EngineOption, total=False):
+    """Options of :func:`polars_tadoc.drop_repeats`."""
 
 
 class NewLength(TypedDict, total=False):
@@ -55,13 +60,21 @@ class PassageSetOptions(ReadingOptions, total=False):
     length: Annotated[int, Default(13)]
 
 
-class OverlapOptions(ReadingOptions, total=False):
-    """Options of :func:`polars_tadoc.overlap`."""
+class OverlapOnWorkers(ReadingOptions, total=False):
+    """Options of :func:`polars_tadoc.overlap` without the engine."""
 
     length: Annotated[int | None, Default(None)]
 
 
-class RepeatsOptions(PassageLength, Copies, ReadingOptions, total=False):
+class OverlapOptions(OverlapOnWorkers, EngineOption, total=False):
+    """Options of :func:`polars_tadoc.overlap`."""
+
+
+class RepeatsOnWorkers(PassageLength, Copies, ReadingOptions, total=False):
+    """Options of :func:`polars_tadoc.repeats` without the engine."""
+
+
+class RepeatsOptions(RepeatsOnWorkers, EngineOption, total=False):
     """Options of :func:`polars_tadoc.repeats`."""
 
 

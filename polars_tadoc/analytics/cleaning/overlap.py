@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Unpack
 
@@ -11,16 +11,18 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out_window
-from polars_tadoc.analytics.cleaning.options import OverlapOptions
+from polars_tadoc.analytics.cleaning.options import OverlapOnWorkers, OverlapOptions
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet, find, read, renumbered
-from polars_tadoc.analytics.cleaning.shares import count_covered, share_of
-from polars_tadoc.analytics.cleaning.windows import Windows
+from polars_tadoc.analytics.cleaning.shares import share_of
+from polars_tadoc.analytics.cleaning.windows import Windows, on_engine
+from polars_tadoc.engine.choose import CPU, Engine, require_engine
+from polars_tadoc.engine.progress import bar_over, by_steps, part_beside
 from polars_tadoc.execute.windows import Window
 from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages import runs
 from polars_tadoc.records.labelled_results import Labels, numbers
 from polars_tadoc.rows.phrases import count_phrase
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -50,7 +52,7 @@ KNOWN = 1 << 12
 """Matches and windows beside them of which a thread keeps what it found."""
 
 
-def passage_set_of(reference: object, call: str, options: OverlapOptions) -> PassageSet:
+def passage_set_of(reference: object, call: str, options: OverlapOnWorkers) -> PassageSet:
     """Return a reference's windows, or check that none of the options that they were made with is given again.
 
     Raises
@@ -63,6 +65,7 @@ def passage_set_of(reference: object, call: str, options: OverlapOptions) -> Pas
     """
     given: Any = dict(options)
     length = given.pop("length")
+    require_engine(given.pop("engine", None))
     if isinstance(reference, PassageSet):
         named = [name for name, value in given.items() if value not in (None, False)]
         if length is not None:
@@ -72,7 +75,8 @@ def passage_set_of(reference: object, call: str, options: OverlapOptions) -> Pas
         return reference
     if not isinstance(reference, pl.Series):
         raise TypeError(f"{call}: reference is {type(reference).__name__}, not a Series of texts or a PassageSet")
-    return PassageSet(reference, length=LENGTH if length is None else length, **given)
+    with part_beside(len(reference)):
+        return PassageSet(reference, length=LENGTH if length is None else length, **given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +86,10 @@ class OverlapRequest:
     name: ClassVar[str] = "overlap"
     known: PassageSet
     reference_id: pl.Series | None
+    engine: str | None = None
 
     @classmethod
-    def of(cls, reference: object, reference_id: object, options: OverlapOptions) -> OverlapRequest:
+    def of(cls, reference: object, reference_id: object, options: OverlapOnWorkers | OverlapOptions) -> OverlapRequest:
         """Check the arguments of :func:`overlap`; errors as there."""
         known = passage_set_of(reference, "overlap", options)
         if reference_id is not None:
@@ -98,24 +103,39 @@ class OverlapRequest:
                     f"overlap: reference_id has {len(reference_id):,} labels for the {known.rows:,} rows of the "
                     "reference"
                 )
-        return cls(known, reference_id)
+        given: Any = options
+        return cls(known, reference_id, given.get("engine"))
+
+    @classmethod
+    def run(cls, column: pl.Series, id: pl.Series | None, *given: Any) -> pl.DataFrame:
+        """Read what :meth:`of` is given, and find the matches, with one bar."""
+        with bar_over(column, cls.name):
+            return cls.of(*given).frame(column, id)
 
     @ends_on_interrupt
+    @by_steps
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Find the matches of a column held in memory."""
-        laid = read(self.known, column, "overlap")
-        return self._frame(laid, Labels.of(column, id, "overlap"), 0)
+
+        def search(engine: Engine) -> tuple[LaidWords, UInt32]:
+            laid = read(self.known, column, "overlap", engine)
+            found = engine.kernels.to_host(find(self.known, laid))
+            return replace(laid, words=found, engine=CPU), found  # words are not read any more
+
+        laid, found = on_engine("overlap", self.engine, column, search)
+        return self._frame(laid, found, Labels.of(column, id, "overlap"), 0)
 
     @ends_on_interrupt
     def frame_of(self, window: Window, column: str, labels: Labels) -> pl.DataFrame:
         """Find the matches of some rows of a plan; ``column`` is the name of the column."""
         known = self.known
-        laid = lay_out_window(window, "overlap", known.tokenizer, known.morphism)
-        return self._frame(renumbered(known, laid, column, "overlap"), labels, window.first)
+        laid = lay_out_window(window, "overlap", None if window.corpora else known.tokenizer, known.morphism)
+        laid = renumbered(known, laid, column, "overlap")
+        return self._frame(laid, find(known, laid), labels, window.first)
 
-    def _frame(self, laid: LaidWords, labels: Labels, first: int) -> pl.DataFrame:
+    def _frame(self, laid: LaidWords, found_at: UInt32, labels: Labels, first: int) -> pl.DataFrame:
         known, others = self.known, Labels(self.reference_id)
-        rows, begins, ends, places = self._matches(laid, find(known, laid))
+        rows, begins, ends, places = self._matches(laid, found_at)
         reference_rows = np.searchsorted(known.laid.starts, places, side="right") - 1
         offsets = laid.own(rows, begins)
         found = [
@@ -160,23 +180,35 @@ class OverlapRequest:
 class SharedRequest:
     """The checked arguments of a call by row."""
 
-    call: str
+    name: str
     known: PassageSet
+    engine: str | None
+
+    @classmethod
+    def of(cls, call: str, reference: object, options: OverlapOptions) -> SharedRequest:
+        """Check the arguments of a call; errors as for :func:`overlap`."""
+        return cls(call, passage_set_of(reference, call, options), options["engine"])
 
     @property
     def dtype(self) -> type[pl.DataType]:
         """Return the type of the result."""
-        return pl.Boolean if self.call == "overlaps" else pl.Float64
+        return pl.Boolean if self.name == "overlaps" else pl.Float64
 
     @ends_on_interrupt
+    @by_steps
     def run(self, column: pl.Series) -> pl.Series:
         """Compute the value of each row of a column."""
         known = self.known
-        laid = read(known, column, self.call)
-        covered = count_covered(Windows(laid, known.length, find(known, laid), np.zeros(0, np.uint32)), runs.KNOWN)
-        if self.call == "overlap_share":
-            return share_of(laid, covered).alias(column.name)
-        found = pl.DataFrame({"found": covered > 0, "valid": laid.valid})
+
+        def search(engine: Engine) -> tuple[Int64, Int64, Bools]:
+            laid = read(known, column, self.name, engine)
+            found = find(known, laid)
+            return Windows(laid, known.length, found, found).count_covered(runs.KNOWN), laid.counts, laid.valid
+
+        covered, counts, valid = on_engine(self.name, self.engine, column, search)
+        if self.name == "overlap_share":
+            return share_of(counts, covered).alias(column.name)
+        found = pl.DataFrame({"found": covered > 0, "valid": valid})
         return found.select(pl.when("valid").then("found").alias("found")).to_series().alias(column.name)
 
 
@@ -192,7 +224,7 @@ def overlap(
     """Find passages of at least ``length`` words that occur in a reference, too: exactly, none missed, none false.
 
     A match is an interval of words of a row that also occurs in a row of the reference, and that no longer match of the
-    row contains. Matches of a row may overlap. Runs on the CPU.
+    row contains. Matches of a row may overlap. A reference is read on the CPU.
 
     Parameters
     ----------
@@ -213,6 +245,8 @@ def overlap(
     tokenizer
         Cuts plain text into words, as for ``compress``; by default as the reference is cut if that is compressed, else
         "words". Column and reference must be cut by the same one.
+    engine
+        "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
     Returns
     -------
@@ -223,6 +257,9 @@ def overlap(
 
     Raises
     ------
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here; the message says what is missing. Or the device failed, or has too little
+        memory for the column.
     LimitExceededError
         The column or the reference has more than 4,294,967,294 words and rows.
     TypeError
@@ -230,13 +267,12 @@ def overlap(
         ``length`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not a
         list of strings; ``id`` or ``reference_id`` is not a series, or of a type that results cannot hold.
     ValueError
-        ``length`` is below 1; ``id`` or ``reference_id`` has another length than its column; an option is given that a
-        :class:`PassageSet` has already; or ``normalize`` reads columns or does not give one String or null per word.
+        ``length`` is below 1; ``engine`` is unknown; ``id`` or ``reference_id`` has another length than its column;
+        an option is given that a :class:`PassageSet` has already; or ``normalize`` reads columns or does not give one
+        String or null per word.
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["how many eggs are in a dozen of them", "eggs"])
     >>> questions = pl.Series(["Say: how many eggs are in a box", "are in a dozen"])
     >>> tadoc.overlap(text, questions, length=4).to_pylist()[1]
@@ -244,7 +280,7 @@ def overlap(
 
     """
     require_text(column, "overlap")  # before the arguments, which the caller may have swapped
-    found = OverlapRequest.of(reference, reference_id, options).frame(column, id)
+    found = OverlapRequest.run(column, id, reference, reference_id, options)
     table: pa.Table = found.to_arrow(compat_level=pl.CompatLevel.oldest())
     return table
 
@@ -267,15 +303,12 @@ def overlap_share(column: pl.Series, reference: pl.Series | PassageSet, **option
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["how many eggs are in a dozen", "eggs"])
     >>> tadoc.overlap_share(text, pl.Series(["Say: how many eggs"]), length=3).round(2).to_list()
     [0.43, 0.0]
 
     """
-    require_text(column, "overlap_share")
-    return SharedRequest("overlap_share", passage_set_of(reference, "overlap_share", options)).run(column)
+    return _shared("overlap_share", column, reference, options)
 
 
 @documented_by(overlap_share)
@@ -289,12 +322,15 @@ def overlaps(column: pl.Series, reference: pl.Series | PassageSet, **options: Un
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["how many eggs are in a dozen", "eggs"])
     >>> tadoc.overlaps(text, pl.Series(["Say: how many eggs"]), length=3).to_list()
     [True, False]
 
     """
-    require_text(column, "overlaps")
-    return SharedRequest("overlaps", passage_set_of(reference, "overlaps", options)).run(column)
+    return _shared("overlaps", column, reference, options)
+
+
+def _shared(call: str, column: pl.Series, reference: object, options: OverlapOptions) -> pl.Series:
+    require_text(column, call)
+    with bar_over(column, call):
+        return SharedRequest.of(call, reference, options).run(column)

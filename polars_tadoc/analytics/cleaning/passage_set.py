@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Unpack
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,8 @@ from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
 from polars_tadoc.analytics.cleaning.options import PassageSetOptions, reading_of, require_length
 from polars_tadoc.analytics.cleaning.passage_table import PassageTable
 from polars_tadoc.analytics.cleaning.windows import find_windows
+from polars_tadoc.engine.choose import CPU, Engine
+from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages.windows import NONE, fingerprints_of
 from polars_tadoc.kernels.host.records.number_words import number_words
@@ -20,12 +23,13 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.arguments import require_path
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cached_property import cached_property
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
-from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.traversal.text_corpus import is_text
 
 
+@with_imports
 class PassageSet:
     """The windows of a reference column, for :func:`polars_tadoc.overlap` and the like; immutable.
 
@@ -44,6 +48,8 @@ class PassageSet:
         Words to drop, compared after ``normalize`` and lower-casing; or the name of a language (:func:`stop_words`).
     tokenizer
         Cuts plain text into words, as for ``compress``; "words" by default.
+    progress
+        Whether to show a progress bar on standard error; default: ``Config(progress=)``.
 
     Raises
     ------
@@ -54,8 +60,6 @@ class PassageSet:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> known = tadoc.PassageSet(pl.Series(["To be, or not to be: that is the question"]), length=4, lowercase=True)
     >>> text = pl.Series("text", ["He said: to be or not to be!", "She did not"])
     >>> tadoc.overlaps(text, known).to_list()
@@ -63,8 +67,11 @@ class PassageSet:
 
     """
 
+    name: ClassVar[str] = "PassageSet"
+
     @takes_options
     @ends_on_interrupt
+    @by_steps
     def __init__(self, reference: pl.Series, **options: Unpack[PassageSetOptions]) -> None:
         self.length = require_length(options["length"])
         tokenizer, self.morphism = reading_of(options)
@@ -98,9 +105,6 @@ class PassageSet:
 
         Examples
         --------
-        >>> import tempfile
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> known = tadoc.PassageSet(pl.Series(["to be or not to be"]), length=4)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     known.save(f"{folder}/known")
@@ -143,9 +147,6 @@ class PassageSet:
 
         Examples
         --------
-        >>> import tempfile
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     tadoc.PassageSet(pl.Series(["To be or not"]), length=3, lowercase=True).save(f"{folder}/known")
         ...     tadoc.overlaps(pl.Series(["to be or", "not"]), tadoc.PassageSet.load(f"{folder}/known")).to_list()
@@ -174,7 +175,7 @@ class PassageSet:
         return later, after, before, amounts
 
 
-def read(known: PassageSet, column: pl.Series, call: str) -> LaidWords:
+def read(known: PassageSet, column: pl.Series, call: str, engine: Engine = CPU) -> LaidWords:
     """Lay out a column with the numbers that its words have in a reference.
 
     Raises
@@ -183,7 +184,7 @@ def read(known: PassageSet, column: pl.Series, call: str) -> LaidWords:
         The column was cut by another tokenizer.
 
     """
-    laid = lay_out(column, call, known.tokenizer if is_text(column.dtype) else None, known.morphism)
+    laid = lay_out(column, call, known.tokenizer if is_text(column.dtype) else None, known.morphism, engine)
     return renumbered(known, laid, column.name, call)
 
 
@@ -197,25 +198,30 @@ def renumbered(known: PassageSet, laid: LaidWords, column: str, call: str) -> La
         )
     own = known.laid.vocabulary
     _, (_, image) = number_words([own.strings, laid.vocabulary.strings])
-    image = np.append(np.where(image < len(own), image, kernels.UNKNOWN), np.uint32(NONE)).astype(np.uint32)
-
-    def renumber(chunk: tuple[int, int]) -> None:
-        words = laid.words[slice(*chunk)]
-        np.take(image, np.minimum(words, np.uint32(len(image) - 1)), out=words)
-
-    map_parallel(renumber, even_chunks(len(laid.words)))
-    return laid
+    image = np.where(image < len(own), image, kernels.UNKNOWN).astype(np.uint32)
+    return replace(laid, words=laid.engine.kernels.map_words(laid.words, image))
 
 
-def find(known: PassageSet, laid: LaidWords) -> UInt32:
-    """Return the first place in the reference of each window of a column read by :meth:`read`."""
-    found, table = np.empty(len(laid.words), np.uint32), known.table
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    """Slots and bits of a reference's table, its words and first occurrences, in an engine's memory."""
+
+    arrays: tuple[Any, Any, Any, Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(int(array.nbytes) for array in self.arrays)
+
+
+def find(known: PassageSet, laid: LaidWords) -> Any:
+    """Return the first place in the reference of each window of a column read by :meth:`read`, on its engine."""
+    kernels, table = laid.engine.kernels, known.table
+
+    def load() -> _Loaded:
+        slots, bits, words, first = map(kernels.load_array, (table.slots, table.bits, known.laid.words, known.first))
+        return _Loaded((slots, bits, words, first))
+
+    loaded: _Loaded = laid.engine.keep(f"{table.seed:x}:windows:{known.length}", load, owner=known)
     fingerprints = fingerprints_of(table.seed, known.length)
-
-    def search(rows: tuple[int, int]) -> None:
-        a, b = rows
-        reference: Any = (table.slots, table.bits, known.laid.words, known.first)
-        kernels.find_windows(laid.words, laid.starts[a : b + 1], known.length, *fingerprints, *reference, found)
-
-    map_parallel(search, weighted_chunks(laid.starts))
-    return found
+    return kernels.find_known(laid.words, laid.starts, fingerprints, known.length, loaded.arrays)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from polars_tadoc.analytics.cleaning.laid_words import lay_out
 from polars_tadoc.analytics.cleaning.options import RepeatsOptions, reading_of, require_length
-from polars_tadoc.analytics.cleaning.windows import Windows, find_windows
-from polars_tadoc.kernels.host.passages import runs as kernels
+from polars_tadoc.analytics.cleaning.windows import find_windows, on_engine
+from polars_tadoc.engine.choose import Engine, require_engine
+from polars_tadoc.engine.progress import by_steps
+from polars_tadoc.kernels.host.passages import runs
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.records.labelled_results import Labels, numbers
@@ -21,8 +23,8 @@ from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.traversal.options import require_min_count
+from polars_tadoc.traversal.text_corpus import require_text
 
 
 def schema(id_type: pl.DataType | None = None) -> pl.Schema:
@@ -31,29 +33,6 @@ def schema(id_type: pl.DataType | None = None) -> pl.Schema:
     return pl.Schema(
         {"id": Labels.dtype(id_type), "offset": whole, "length": whole, "copies": pl.UInt64(), "first": pl.Boolean()}
     )
-
-
-def find_runs(windows: Windows, kind: int, min_count: int) -> tuple[Int64, Int64, Int64]:
-    """Find the maximal runs of words in windows of a kind (:mod:`polars_tadoc.kernels.host.passages.runs`).
-
-    Returns
-    -------
-    (int64, int64, int64) arrays
-        By run, in row order: row, place of the first word in ``laid.words``, and of the one after the last.
-
-    """
-    starts, none = windows.laid.starts, np.zeros(0, np.int64)
-    fixed = (windows.length, kind, min_count, windows.first, windows.counts)
-
-    def find(rows: tuple[int, int]) -> Any:
-        count = kernels.find_runs(starts, *rows, *fixed, none, none, none)
-        found = tuple(np.empty((3, count), np.int64))
-        kernels.find_runs(starts, *rows, *fixed, *found)
-        return found
-
-    parts = map_parallel(find, weighted_chunks(starts))
-    rows, begins, ends = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return rows, begins, ends
 
 
 @dataclass(frozen=True)
@@ -65,25 +44,34 @@ class RepeatsRequest:
     min_count: int
     tokenizer: Tokenizer | None
     morphism: Morphism | None
+    engine: str | None = None
 
     @classmethod
     @takes_options
     def from_arguments(cls, **options: Unpack[RepeatsOptions]) -> RepeatsRequest:
         """Check the arguments; errors as for :func:`repeats`."""
-        return cls(require_length(options["length"]), require_min_count(options["min_count"]), *reading_of(options))
+        require_engine(options["engine"])
+        least = require_min_count(options["min_count"], 0)
+        return cls(require_length(options["length"]), least, *reading_of(options), options["engine"])
 
     @ends_on_interrupt
+    @by_steps
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Find the passages of a column held in memory."""
-        laid = lay_out(column, self.name, self.tokenizer, self.morphism)
+        column = require_text(column, self.name)
         labels = Labels.of(column, id, self.name)
+        return passages_frame(
+            labels, *on_engine(self.name, self.engine, column, lambda engine: self._on(column, engine))
+        )
+
+    def _on(self, column: pl.Series, engine: Engine) -> tuple[Int64, Int64, Int64, UInt64, Bools]:
+        """Return row, offset, length, copies, and whether first, of each passage."""
+        laid = lay_out(column, self.name, self.tokenizer, self.morphism, engine)
         windows = find_windows(laid, self.length)
-        rows, begins, ends = find_runs(windows, kernels.REPEATED, self.min_count)
-        copies, are_first = np.empty(len(rows), np.uint32), np.empty(len(rows), np.bool_)
-        kernels.describe_runs(begins, ends, self.length, windows.first, windows.counts, copies, are_first)
+        rows, begins, ends = windows.find_runs(runs.REPEATED, self.min_count)
+        copies, are_first = engine.kernels.describe_runs(begins, ends, self.length, windows.first, windows.counts)
         offsets = laid.own(rows, begins)
-        lengths = laid.own(rows, ends - 1) + 1 - offsets
-        return passages_frame(labels, rows, offsets, lengths, copies.astype(np.uint64), are_first)
+        return rows, offsets, laid.own(rows, ends - 1) + 1 - offsets, copies.astype(np.uint64), are_first
 
 
 def passages_frame(
@@ -111,7 +99,6 @@ def repeats(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack
     Windows are found by rolling fingerprints (R. M. Karp and M. O. Rabin, *Efficient randomized pattern-matching
     algorithms*, 1987), and every match is compared word by word, so that results are exact. The same definition of
     repeated text as in K. Lee et al., *Deduplicating training data makes language models better*, ACL 2022, for words.
-    Runs on the CPU.
 
     Parameters
     ----------
@@ -127,6 +114,8 @@ def repeats(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
         word, and the words on either side become adjacent. Offsets and lengths count the column's own words, dropped
         ones inside a passage included.
+    engine
+        "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
     Returns
     -------
@@ -137,6 +126,9 @@ def repeats(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack
 
     Raises
     ------
+    EngineUnavailableError
+        ``engine="gpu"`` cannot run here; the message says what is missing. Or the device failed, or has too little
+        memory for the column.
     InvalidGrammarError
         A payload or a row is damaged.
     LimitExceededError
@@ -145,13 +137,11 @@ def repeats(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack
         ``length`` or ``min_count`` is not an integer, ``normalize`` not an expression, ``lowercase`` not a bool or
         ``stopwords`` not a list of strings; ``id`` is not a series, or of a type that results cannot hold.
     ValueError
-        ``length`` is below 1, ``id`` has another length than the column, or ``normalize`` reads columns or does not
-        give one String or null per word.
+        ``length`` is below 1, ``min_count`` is negative, ``engine`` is unknown, ``id`` has another length than the
+        column, or ``normalize`` reads columns or does not give one String or null per word.
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["to be or not to be", "whether to be or not"])
     >>> tadoc.repeats(text, length=3).to_pylist()[1]
     {'id': 1, 'offset': 1, 'length': 4, 'copies': 2, 'first': False}

@@ -9,7 +9,7 @@ as text: processes number them differently.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,13 @@ import pyarrow as pa
 from polars_tadoc.analytics.cleaning.hits import NO_WORDS, RECORD, KeptStretches
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, starts_of
 from polars_tadoc.analytics.cleaning.signatures import word_hashes
-from polars_tadoc.analytics.cleaning.windows import find_windows, stretches_of
+from polars_tadoc.analytics.cleaning.windows import find_windows
 from polars_tadoc.kernels.host.passages import distinct as kernels
 from polars_tadoc.kernels.host.passages import stretches
 from polars_tadoc.kernels.host.passages.layout import SEPARATOR
 from polars_tadoc.kernels.host.records.number_words import number_words
 from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
+from polars_tadoc.kernels.windows.windows_cpu import stretches_of
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.records import Records
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
@@ -65,8 +66,9 @@ class OwnStretches:
     def of(cls, laid: LaidWords, grams: stretches.Grams) -> OwnStretches:
         """Find them; hashes do not depend on the numbers of words."""
         hashes = np.append(word_hashes(laid.vocabulary).astype(np.uint32), np.uint32(SEPARATOR))
-        alike = replace(laid, words=hashes[np.minimum(laid.words, np.uint32(len(laid.vocabulary)))])
-        found = map_parallel(lambda chunk: stretches_of(alike, chunk, grams, _NONE), weighted_chunks(laid.starts))
+        words = hashes[np.minimum(laid.words, np.uint32(len(laid.vocabulary)))]
+        chunks = weighted_chunks(laid.starts)
+        found = map_parallel(lambda chunk: stretches_of(words, laid.starts, chunk, grams, _NONE), chunks)
         records = np.empty(sum(len(keys) for _, _, keys in found), RECORD)
         for name, parts in zip(("place", "size", "key"), zip(*found, strict=True), strict=True):
             records[name] = np.concatenate(parts)

@@ -17,7 +17,8 @@ from polars_tadoc.analytics.cleaning.options import (
     require_length,
 )
 from polars_tadoc.analytics.cleaning.repeats import repeats
-from polars_tadoc.analytics.cleaning.windows import Windows, find_windows
+from polars_tadoc.analytics.cleaning.windows import find_windows
+from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.passages import runs as kernels
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.column import rows_of_lists
@@ -27,24 +28,10 @@ from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.io_source import at_work
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 
-def count_covered(windows: Windows, kind: int) -> Int64:
-    """Return the number of words of each row inside windows of a kind, int64; repeated is twice or more."""
-    starts, covered = windows.laid.starts, np.empty(len(windows.laid.valid), np.int64)
-
-    def count(rows: tuple[int, int]) -> None:
-        a, b = rows
-        kernels.count_covered(starts[a : b + 1], windows.length, kind, 2, windows.first, windows.counts, covered[a:b])
-
-    map_parallel(count, weighted_chunks(starts))
-    return covered
-
-
-def share_of(laid: LaidWords, words: Int64) -> pl.Series:
+def share_of(of: Int64, words: Int64) -> pl.Series:
     """Divide numbers of words by those of the rows; null for rows without words."""
-    of = laid.counts
     shares = words / np.maximum(of, 1)
     return pl.select(pl.when(pl.Series(of > 0)).then(pl.Series(shares)).alias("share")).to_series()
 
@@ -53,7 +40,7 @@ def share_of(laid: LaidWords, words: Int64) -> pl.Series:
 class ShareRequest:
     """The checked arguments of a call."""
 
-    call: str
+    name: str
     kind: int
     length: int
     tokenizer: Tokenizer | None
@@ -70,23 +57,24 @@ class ShareRequest:
         return cls("novelty", kernels.EARLIER_ROW, require_length(options["length"]), *reading_of(options))
 
     @ends_on_interrupt
+    @by_steps
     def run(self, column: pl.Series) -> pl.Series:
         """Compute the share of each row of a column."""
-        laid = lay_out(column, self.call, self.tokenizer, self.morphism)
-        return share_of(laid, self._words(laid)).alias(column.name)
+        laid = lay_out(column, self.name, self.tokenizer, self.morphism)
+        return share_of(laid.counts, self._words(laid)).alias(column.name)
 
     @at_work()
     @ends_on_interrupt
     def run_lists(self, imploded: pl.Series) -> pl.Series:
         """Compute the shares of each list of rows separately."""
         column, offsets = rows_of_lists(imploded)
-        laid = lay_out(column, self.call, self.tokenizer, self.morphism)
+        laid = lay_out(column, self.name, self.tokenizer, self.morphism)
         words = [self._words(_some(laid, a, b)) for a, b in pairwise(offsets.tolist())]
-        shares = share_of(laid, np.concatenate([np.zeros(0, np.int64), *words]))
+        shares = share_of(laid.counts, np.concatenate([np.zeros(0, np.int64), *words]))
         return from_arrow(imploded.name, lists(offsets, shares.to_arrow(compat_level=pl.CompatLevel.newest())))
 
     def _words(self, laid: LaidWords) -> Int64:
-        covered = count_covered(find_windows(laid, self.length), self.kind)
+        covered = find_windows(laid, self.length).count_covered(self.kind)
         return laid.counts - covered if self.kind == kernels.EARLIER_ROW else covered
 
 
@@ -115,8 +103,6 @@ def repeated_share(column: pl.Series, **options: Unpack[RepeatedShareOptions]) -
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["to be or not to be", "to be or what", "to", None])
     >>> tadoc.repeated_share(text, length=3).to_list()
     [0.5, 0.75, 0.0, None]
@@ -138,8 +124,6 @@ def novelty(column: pl.Series, **options: Unpack[NoveltyOptions]) -> pl.Series:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> text = pl.Series("text", ["to be or not to be", "to be or what", "to", None])
     >>> tadoc.novelty(text, length=3).to_list()
     [1.0, 0.25, 1.0, None]

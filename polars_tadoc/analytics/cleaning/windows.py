@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import blake2b
+from typing import Any, TypeVar
 
-import numpy as np
+import polars as pl
 
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords
-from polars_tadoc.kernels.host.passages import stretches
-from polars_tadoc.kernels.host.passages import windows as kernels
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.engine.choose import CPU, Engine, choose, require_engine
+from polars_tadoc.engine.device_batches import DeviceBatches
+from polars_tadoc.errors import DeviceMemoryError
+from polars_tadoc.kernels.windows.windows_cpu import ALL_BITS
+from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.traversal.text_corpus import BYTES_A_WORD
 
-BUCKET = 1 << 15
-"""Windows of a bucket, about: its table fits in a processor's second cache (about 0.8 MB)."""
-
-MOST_BUCKETS = 1 << 11
-"""Maximum number of buckets that are written side by side."""
-
-PASS_SHARE = 3
-"""A pass holds at most a third of all windows, or :data:`LEAST_PASS`."""
-
-LEAST_PASS = 1 << 20
-"""Windows that one pass may always hold."""
-
-LEAST_FILTERED = 6
-"""Least words of windows for which it pays to look for those that cannot occur again."""
-
-SLOTS_A_STRETCH = 16
-"""Slots of the filter for each stretch; one in as many single windows, at most, is not recognised."""
-
-ALL_BITS = (1 << 64) - 1
-
-_WRONG_ROOM = 1 << 10
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,170 +25,61 @@ class Windows:
 
     laid: LaidWords
     length: int
-    first: UInt32
-    """uint32: place of the window's first occurrence, in row order; ``NONE`` where no window begins."""
-    counts: UInt32
-    """uint32: at first occurrences, number of occurrences; elsewhere undefined."""
+    first: Any
+    """uint32, an array of the engine: place of the window's first occurrence, in row order; ``NONE`` where no window
+    begins."""
+    counts: Any
+    """uint32, an array of the engine: at first occurrences, number of occurrences; elsewhere undefined."""
+
+    def count_covered(self, kind: int) -> Int64:
+        """Return the number of words of each row inside windows of a kind, int64; repeated is twice or more."""
+        kernels = self.laid.engine.kernels
+        return kernels.count_covered(self.laid.starts, self.length, kind, self.first, self.counts)
+
+    def find_runs(self, kind: int, min_count: int) -> tuple[Int64, Int64, Int64]:
+        """Find the maximal runs of words in windows of a kind (:mod:`polars_tadoc.kernels.host.passages.runs`).
+
+        Returns
+        -------
+        (int64, int64, int64) arrays
+            By run, in row order: row, place of the first word in ``laid.words``, and of the one after the last.
+
+        """
+        kernels = self.laid.engine.kernels
+        return kernels.find_runs(self.laid.starts, self.length, kind, min_count, self.first, self.counts)
 
 
 def find_windows(laid: LaidWords, length: int, mask: int = ALL_BITS) -> Windows:
-    """Find the first occurrence and the count of every window.
+    """Find the first occurrence and the count of every window of ``length`` words, at least 1.
 
-    Parameters
-    ----------
-    laid
-        The words.
-    length
-        Words of a window, at least 1.
-    mask
-        Bits of fingerprints that are used. Results do not depend on it: equal fingerprints of different windows are
-        found by comparing words.
+    ``mask`` has the bits of fingerprints that are used at first; results do not depend on it.
+    """
+    return Windows(laid, length, *laid.engine.kernels.find_windows(laid.words, laid.starts, length, mask))
+
+
+def on_engine(call: str, engine: str | None, column: pl.Series, work: Callable[[Engine], Made]) -> Made:
+    """Choose the engine for a column, and work on it; its result must not hold device memory.
+
+    Raises
+    ------
+    DeviceMemoryError
+        A GPU was asked for by name, and has too little memory for the column.
+
+    Warns
+    -----
+    DeviceMemoryWarning
+        The CPU did the work, because a GPU has too little memory.
 
     """
-    words, starts = laid.words, laid.starts
-    first = np.full(len(words), kernels.NONE, np.uint32)
-    counts = np.zeros(len(words), np.uint32)
-    found = Windows(laid, length, first, counts)
-    total = int(np.maximum(laid.counts - (length - 1), 0).sum())
-    if total == 0:
-        return found
-    chunks = weighted_chunks(starts)
-    drawn, bits = kernels.draw_fingerprints(length), np.uint64(mask)
-
-    def link(chunk: tuple[int, int]) -> None:
-        a, b = chunk
-        slots = 1 << min(max(int(starts[b] - starts[a]) // kernels.ANCHORS, 1 << 8).bit_length(), 21)
-        kernels.link(words, starts, a, b, length, *drawn, bits, np.zeros(slots, np.uint64), first, counts)
-
-    map_parallel(link, chunks)
-    left = _set_single(found, chunks) if length >= LEAST_FILTERED else total
-    bucket_bits = max(left // BUCKET, 1).bit_length() - 1
-    shift = np.uint64(64 - bucket_bits if bucket_bits else 63)
-    sizes = np.zeros((len(chunks), max(1 << bucket_bits, 2)), np.int64)
-
-    def count(t: int) -> None:
-        kernels.count_buckets(words, starts, *chunks[t], length, *drawn, bits, shift, first, sizes[t])
-
-    map_parallel(count, range(len(chunks)))
-    for a, b in _passes(sizes.sum(axis=0), max(total // PASS_SHARE, LEAST_PASS)):
-        _group(found, chunks, sizes[:, a:b], (*drawn, bits, shift), a)
-    wrong = np.empty((len(chunks), _WRONG_ROOM), np.int64)
-
-    def resolve(t: int) -> int:
-        a, b = chunks[t]
-        return int(kernels.resolve(words, starts, a, b, length, first, counts, wrong[t]))
-
-    amounts = map_parallel(resolve, range(len(chunks)))
-    if any(amounts):
-        _regroup(found, [own[:count] for own, count in zip(wrong, amounts, strict=True)], max(amounts))
-    return found
-
-
-def _set_single(found: Windows, chunks: list[tuple[int, int]]) -> int:
-    """Make windows that cannot occur again their own first occurrences; return an upper bound of the others."""
-    laid, length = found.laid, found.length
-    grams = stretches.draw_grams(length)
-    some = map_parallel(lambda chunk: stretches_of(laid, chunk, grams, found.first), chunks)
-    slots = filter_for(sum(len(keys) for _, _, keys in some))
-    for _, _, keys in some:
-        stretches.mark(keys, stretches.ROTATION, slots)
-    return sum(
-        map_parallel(
-            lambda own: int(stretches.set_single(slots, stretches.ROTATION, *own, found.first, found.counts)), some
-        )
-    )
-
-
-def stretches_of(
-    laid: LaidWords, chunk: tuple[int, int], grams: stretches.Grams, first: UInt32
-) -> tuple[UInt32, UInt32, UInt64]:
-    """Return place, windows and hash of the stretches of some rows (:func:`stretches.find_stretches`)."""
-    starts = laid.starts
-    most = int(starts[chunk[1]] - starts[chunk[0]])
-    places, sizes, keys = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most, np.uint64)
-    ring = np.empty(1 << (grams.length - grams.gram + 1).bit_length(), np.uint64)
-    made = stretches.find_stretches(laid.words, starts, *chunk, *grams, first, ring, places, sizes, keys)
-    return places[:made], sizes[:made], keys[:made]
-
-
-def filter_for(stretches_: int) -> UInt64:
-    """Return an empty filter."""
-    slots = SLOTS_A_STRETCH * stretches_ // stretches.SLOTS_A_NUMBER
-    return np.zeros(1 << max(slots - 1, 0).bit_length(), np.uint64)
-
-
-def _passes(sizes: Int64, most: int) -> list[tuple[int, int]]:
-    """Cut buckets into ranges that hold at most ``most`` windows, or one bucket."""
-    edges, held = [0], 0
-    for bucket, size in enumerate(sizes.tolist()):
-        if bucket > edges[-1] and (held + size > most or bucket - edges[-1] == MOST_BUCKETS):
-            edges.append(bucket)
-            held = 0
-        held += size
-    return list(zip(edges, [*edges[1:], len(sizes)], strict=True))
-
-
-def _group(
-    found: Windows,
-    chunks: list[tuple[int, int]],
-    sizes: Int64,
-    fingerprint: tuple[np.uint64, ...],
-    first_bucket: int,
-) -> None:
-    """Group the windows of some buckets."""
-    laid, buckets = found.laid, sizes.shape[1]
-    before = np.append(0, np.cumsum(sizes.T.reshape(-1)))  # bucket by bucket, in each one thread by thread
-    bases = np.ascontiguousarray(before[:-1].reshape(buckets, len(chunks)).T)
-    cursors = bases.copy()
-    fingerprints, places = np.empty(before[-1], np.uint64), np.empty(before[-1], np.uint32)
-
-    def scatter(t: int) -> None:
-        a, b = chunks[t]
-        kernels.scatter(
-            laid.words,
-            laid.starts,
-            a,
-            b,
-            found.length,
-            *fingerprint,
-            first_bucket,
-            found.first,
-            found.counts,
-            cursors[t],
-            np.zeros(buckets, np.uint8),
-            np.empty(buckets * kernels.STAGED, np.uint64),
-            np.empty(buckets * kernels.STAGED, np.uint32),
-            fingerprints,
-            places,
-        )
-
-    map_parallel(scatter, range(len(chunks)))
-
-    def group(some: tuple[int, int]) -> None:
-        a, b = some
-        most = int(sizes[:, a:b].sum(axis=0).max(initial=0))
-        slots = np.empty(1 << max(2 * most, 8).bit_length(), np.uint32)
-        totals = np.empty(most, np.uint32)
-        kernels.group(bases, cursors, a, b, fingerprints, places, slots, totals, found.first, found.counts)
-
-    map_parallel(group, weighted_chunks(before[:: len(chunks)]))
-
-
-def _regroup(found: Windows, wrong: list[Int64], most: int) -> None:
-    """Group windows by their words where different windows have equal fingerprints; keeps digests, not words."""
-    first, counts, words, length = found.first, found.counts, found.laid.words, found.length
-    if most > _WRONG_ROOM:  # not all are listed
-        members = np.flatnonzero(first != kernels.NONE)
-    else:
-        roots = np.unique(first[np.concatenate(wrong)])
-        members = np.flatnonzero(np.isin(first, roots) & (first != kernels.NONE))
-    places: dict[bytes, int] = {}
-    totals: dict[int, int] = {}
-    for place in members.tolist():
-        own = words[place : place + length]
-        key = blake2b(own.data, digest_size=16).digest()
-        while (root := places.setdefault(key, place)) != place and not np.array_equal(words[root : root + length], own):
-            key += b"+"  # another window has this digest
-        first[place] = root
-        totals[root] = totals.get(root, 0) + 1
-    counts[list(totals)] = list(totals.values())
+    chosen = choose(engine, int(column.estimated_size()) // BYTES_A_WORD)
+    for attempt in range(2):
+        try:
+            with chosen.guarded(f"working for {call}"):
+                return work(chosen)
+        except DeviceMemoryError as error:
+            if attempt and require_engine(engine) == "gpu":
+                raise
+            failed = error.with_traceback(None)  # the traceback holds the arrays that filled the device
+        chosen.release()
+    DeviceBatches(call, engine).leave_to_cpu("its rows", failed)
+    return work(CPU)
