@@ -8,11 +8,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 EngineName = Literal["auto", "cpu", "gpu"]
 DeviceMemory = Literal["auto", "device", "unified"]
 ColumnType = Literal["text", "struct"]
+Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
 MOST = 1 << 56
@@ -133,6 +135,51 @@ def own_count() -> int:
     return int(getattr(_own, "threads", 0))
 
 
+@contextmanager
+def showing(progress: object) -> Iterator[None]:
+    """Show bars of calls by this thread, or none, whatever ``Config(progress=)`` says; None: as before.
+
+    Raises
+    ------
+    TypeError
+        The value is neither a bool nor None.
+
+    """
+    if progress is not None and not isinstance(progress, bool):
+        raise TypeError(f"progress={progress!r} must be True or False")
+    before = asked_progress()
+    _own.progress = before if progress is None else progress
+    try:
+        yield
+    finally:
+        _own.progress = before
+
+
+def asked_progress() -> bool | None:
+    """Return what :func:`showing` says in this thread; plans keep it from when they are made until they run."""
+    return getattr(_own, "progress", None)
+
+
+def shows_progress() -> bool:
+    """Tell whether a call by this thread shows a bar."""
+    asked, default = asked_progress(), settings().progress
+    return default if asked is None else asked
+
+
+def as_asked(function: Callable[[Given], Result]) -> Callable[[Given], Result]:
+    """Return a function for a plan, which shows a bar if this thread's call asks for it now.
+
+    It refuses ``return_dtype=``, which Polars tries first: before the bar is shown, not within it.
+    """
+    asked = asked_progress()
+
+    def call(given: Given) -> Result:
+        with showing(asked):
+            return function(given)
+
+    return call
+
+
 def one_thread() -> AbstractContextManager[None]:
     """Run parallel kernels called by this thread on this thread."""
     return own_threads(1)
@@ -175,9 +222,8 @@ class Config:
           None: one in the user's cache folder.
         - ``column_type``: type of columns that ``compress``, ``unpack`` and ``scan_packed`` return: "text",
           ``tadoc.Text``, or "struct", ``tadoc.STORAGE``, for tools without extension types.
-        - ``progress``: whether ``compress``, ``recompress``, counting and weighing calls, ``build_index``,
-          ``twig_filter`` and plans with ``memory_limit`` show a bar (tqdm) on standard error: done rows, rate, time
-          left.
+        - ``progress``: whether calls that may take seconds show a bar (tqdm) on standard error: done rows, rate, time
+          left. Their own ``progress=`` precedes it.
 
     Raises
     ------

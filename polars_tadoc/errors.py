@@ -216,7 +216,7 @@ class ForkedProcessError(TadocError, RuntimeError):
 
 
 class DeviceMemoryError(EngineUnavailableError):
-    """A GPU has too little memory for the smallest possible part; the message names the part and what to do."""
+    """A GPU has too little memory, or positions, for the smallest possible part; the message says what to do."""
 
 
 class DeadlineMissedError(TadocError, TimeoutError):

@@ -266,9 +266,15 @@ def _count(column: pl.Series, n: int, options: dict[str, Any]) -> tuple[Any, pl.
     documents = found["documents"]
     entries = documents.explode(empty_as_null=False).struct
     columns = np.repeat(np.arange(found.height), documents.list.len().to_numpy())
-    places = (entries.field("id").to_numpy(), columns)
     counts = entries.field("count").to_numpy().astype(np.int64)
-    return sparse.csr_array((counts, places), shape=(len(column), found.height)), found["sequence"].list.join(" ")
+    made = _matrix(counts, entries.field("id").to_numpy(), columns, (len(column), found.height))
+    return made, found["sequence"].list.join(" ")
+
+
+def _matrix(values: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
+    """Return a matrix with indices of 32 bits if they fit: some estimators, such as LinearSVC, require them."""
+    index = sparse.get_index_dtype(maxval=max(*shape, len(values)))
+    return sparse.csr_array((values, (rows.astype(index), columns.astype(index))), shape=shape)
 
 
 def _gathered(counts: Any, terms: pl.Series, vocabulary: pl.Series) -> Any:
@@ -276,7 +282,7 @@ def _gathered(counts: Any, terms: pl.Series, vocabulary: pl.Series) -> Any:
     columns = pl.DataFrame({"term": vocabulary}).with_row_index("column")
     found = pl.DataFrame({"term": terms}).with_row_index("place").join(columns, on="term", maintain_order="left")
     ones = np.ones(found.height, np.int64)
-    places = (found["place"].to_numpy(), found["column"].to_numpy())
-    made = counts @ sparse.csr_array((ones, places), shape=(len(terms), len(vocabulary)))
+    shape = (len(terms), len(vocabulary))
+    made = counts @ _matrix(ones, found["place"].to_numpy(), found["column"].to_numpy(), shape)
     made.sort_indices()
     return made

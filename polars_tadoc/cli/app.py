@@ -104,6 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _message(error: Exception) -> str:
     """Return the text of an error, without quotes (KeyError) and without a plan (Polars)."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if text == "invalid utf8":  # all that Polars says of lines
+        return "the input is not valid UTF-8; convert it, for example with iconv -f latin1 -t utf-8"
     return text.partition("\n\nResolved plan")[0] or type(error).__name__
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 import polars_tadoc as tadoc
-from polars_tadoc.cli.reading import Reading
+from polars_tadoc.cli.reading import Reading, Source
 from polars_tadoc.cli.running import Running
 from polars_tadoc.cli.writing import Writing, say, write
 
@@ -15,7 +15,7 @@ SHOWN_WORDS = 40
 
 
 def repeats(
-    *sources: str,
+    *sources: Source,
     length: int = 50,
     min_count: int = 2,
     lowercase: bool = False,
@@ -29,8 +29,6 @@ def repeats(
 
     Parameters
     ----------
-    sources
-        Files, folders or patterns, or - for standard input.
     length
         Minimum number of words of a passage.
     min_count

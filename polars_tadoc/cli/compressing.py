@@ -11,7 +11,7 @@ from typing import Literal
 import polars as pl
 
 import polars_tadoc as tadoc
-from polars_tadoc.cli.reading import STANDARD, Reading, UsageError
+from polars_tadoc.cli.reading import STANDARD, Reading, Source, UsageError
 from polars_tadoc.cli.running import Running
 from polars_tadoc.cli.writing import Shape, Writing, say, write
 
@@ -117,17 +117,12 @@ def decompress(
 
 
 def info(
-    *sources: str,
+    *sources: Source,
     reading: Reading = DEFAULTS[0],
     writing: Writing = DEFAULTS[1],
     running: Running = DEFAULTS[2],
 ) -> None:
     """Describe a column of text: rows, words, rules, sizes.
-
-    Parameters
-    ----------
-    sources
-        Files, folders or patterns, or - for standard input.
 
     Examples
     --------

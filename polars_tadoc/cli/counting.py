@@ -8,7 +8,7 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_tadoc as tadoc
-from polars_tadoc.cli.reading import Reading
+from polars_tadoc.cli.reading import Reading, Source
 from polars_tadoc.cli.running import Running
 from polars_tadoc.cli.writing import Writing
 
@@ -16,7 +16,7 @@ DEFAULTS = Reading(), Writing(), Running()
 
 
 def count(
-    *sources: str,
+    *sources: Source,
     top: int = 20,
     min_count: int = 1,
     lowercase: bool = False,
@@ -31,8 +31,6 @@ def count(
 
     Parameters
     ----------
-    sources
-        Files, folders or patterns, or - for standard input.
     top
         Number of words; 0: all.
     min_count
@@ -66,7 +64,7 @@ def count(
 
 
 def grams(
-    *sources: str,
+    *sources: Source,
     n: Annotated[int, Parameter(name=("--n", "-n"))] = 3,
     top: int = 20,
     min_count: int = 1,
@@ -81,8 +79,6 @@ def grams(
 
     Parameters
     ----------
-    sources
-        Files, folders or patterns, or - for standard input.
     n
         Words in a sequence.
     top

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from cyclopts import Parameter
@@ -38,6 +38,9 @@ COMPRESSED = (".gz", ".zst")
 """Ends of names that Polars decompresses."""
 STANDARD = "/dev/-"
 """The argument "-", standard input or output, by a name that is not taken for an option."""
+
+
+Source = Annotated[str, Parameter(help="Files, folders or patterns, or - for standard input.")]
 
 
 class UsageError(ValueError):

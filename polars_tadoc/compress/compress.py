@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from polars_tadoc.compress.append import RecentGrammar, encode, row_bytes
 from polars_tadoc.compress.known_words import number_by_dictionary
+from polars_tadoc.config import asked_progress
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
 from polars_tadoc.engine.choose import Engine, EngineOption, choose, engines_for, map_on, require_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.engine.progress import BlockProgress, bar_of
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.repair.compressed import METHODS, NO_RULES
+from polars_tadoc.kernels.repair.compressed import METHODS, NO_RULES, Compressed
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
@@ -30,6 +31,7 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import DTYPE, STORAGE, in_form, result_type
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.runtime.plain_name import plain
@@ -84,7 +86,13 @@ class RowsOption(TypedDict, total=False):
     rows_per_grammar: Annotated[int | None, Default(None)]
 
 
-class CompressOnWorkers(RuleOptions, LosslessLikeOption, RowsOption, total=False):
+class ShownOption(TypedDict, total=False):
+    """What is shown; also by expressions."""
+
+    progress: Annotated[bool | None, Default(None)]
+
+
+class CompressOnWorkers(RuleOptions, LosslessLikeOption, RowsOption, ShownOption, total=False):
     """Options of :func:`compress` where workers settle the engine."""
 
 
@@ -92,13 +100,7 @@ class CompressOnSpark(RuleOptions, LosslessOption, RowsOption, EngineOption, tot
     """Options of :func:`compress` on Spark."""
 
 
-class ProgressOption(TypedDict, total=False):
-    """What is shown."""
-
-    progress: Annotated[bool | None, Default(None)]
-
-
-class CompressOptions(LikeOption, CompressOnWorkers, ProgressOption, EngineOption, total=False):
+class CompressOptions(LikeOption, CompressOnWorkers, EngineOption, total=False):
     """Options of :func:`compress`."""
 
 
@@ -130,7 +132,7 @@ class Compression:
         like, dictionary, tokenizer = options["like"], options["dictionary"], options["tokenizer"]
         method, lossless, rows_per_grammar = options["method"], options["lossless"], options["rows_per_grammar"]
         effort = options["effort"]
-        progress, engine = options["progress"], options["engine"]
+        engine = options["engine"]
         if method not in METHODS:
             raise ValueError(f'method={method!r}: use "batch_repair" or "sequitur"')
         if effort not in EFFORTS:
@@ -140,9 +142,8 @@ class Compression:
             if method != METHODS[0]:
                 raise ValueError(f'method={method!r}: effort="fast" makes no rules; pass only one')
             method = NO_RULES
-        for name, value in {"lossless": lossless, "progress": progress}.items():
-            if value is not None and not isinstance(value, bool):
-                raise TypeError(f"{name}={value!r} must be True or False")
+        if lossless is not None and not isinstance(lossless, bool):
+            raise TypeError(f"lossless={lossless!r} must be True or False")
         if rows_per_grammar is not None and (
             not isinstance(rows_per_grammar, int) or isinstance(rows_per_grammar, bool) or rows_per_grammar < 1
         ):
@@ -190,7 +191,7 @@ class Compression:
             method,
             lossless,
             rows_per_grammar,
-            progress,
+            asked_progress(),
             asked,
             recent,
             dictionary,
@@ -217,25 +218,31 @@ class Compression:
         with interruptible(), bar_of(len(text), "compress", self.progress) as bar:
             batches = DeviceBatches("compress", self.engine)
 
-            def make(rows: tuple[pl.Series, Int64]) -> pl.Series:
+            def make_like(rows: tuple[pl.Series, Int64], recent: RecentGrammar) -> pl.Series:
                 block, own = rows
-                shown = BlockProgress(bar, len(block))
-                if self.recent:
-                    made = _compress_like(block, own, self, self.recent, shown, batches)
-                else:
-                    made = _column(_compress_rows(block, own, self, shown, batches), self)
-                shown.finish()
-                return made
+                with BlockProgress(bar, len(block)) as shown:
+                    return _compress_like(block, own, self, recent, shown, batches)
+
+            def make_rules(rows: tuple[pl.Series, Int64]) -> list[_Ruled]:
+                block, own = rows
+                with BlockProgress(bar, len(block)) as shown:
+                    return _make_rules(block, own, self, shown, batches)
+
+            def encode(made: list[_Ruled]) -> pl.Series:
+                return _column([_encode_rows(rows, self) for rows in made], self)
 
             try:
-                # encoding with an existing grammar calls Polars
-                parts = [make(block) for block in blocks] if self.recent else map_on(engines, make, blocks)
+                if self.recent:  # encoding with an existing grammar calls Polars
+                    parts = [make_like(block, self.recent) for block in blocks]
+                else:
+                    parts = map_on(engines, make_rules, encode, blocks)
             except ValueError:
                 require_utf8(named)  # names the row of the whole column
                 raise
         return in_form((pl.concat(parts) if parts else pl.Series(dtype=STORAGE)).alias(named.name), self.dtype)
 
 
+@with_imports
 @takes_options
 def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
     r"""Compress a String series into a grammar-compressed one.
@@ -305,8 +312,6 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = tadoc.compress(pl.Series("text", ["to be, or not to be", None, ""]))
     >>> tadoc.decompress(column).to_list()
     ['to be, or not to be', None, '']
@@ -371,6 +376,10 @@ class _Block:
         return column.build(self.payload, self.root_offsets, self.roots, self.gap_offsets, self.gap_data, self.valid)
 
 
+_Ruled = tuple[Compressed, pl.Series | None]
+"""One grammar and its rows, and which rows are not null; None: all."""
+
+
 def _column(blocks: list[_Block], how: Compression) -> pl.Series:
     return pl.concat([block.column(cached=how.cached) for block in blocks])
 
@@ -384,20 +393,29 @@ def _compress_rows(
     text: pl.Series, sizes: Int64, how: Compression, bar: BlockProgress, batches: DeviceBatches
 ) -> list[_Block]:
     """Compress rows that share one grammar, or several if a GPU has too little memory to make one for all."""
+    return [_encode_rows(rows, how) for rows in _make_rules(text, sizes, how, bar, batches)]
+
+
+def _make_rules(
+    text: pl.Series, sizes: Int64, how: Compression, bar: BlockProgress, batches: DeviceBatches
+) -> list[_Ruled]:
+    """Do the part of :func:`_compress_rows` that an engine does."""
     before = running_sum(sizes)
 
-    def work(first: int, stop: int, engine: Engine) -> _Block:
-        return _compress_block(text[first:stop], how, bar, engine)
+    def work(first: int, stop: int, engine: Engine) -> _Ruled:
+        rows = text[first:stop]
+        valid = rows.is_not_null() if rows.null_count() else None
+        made = engine.kernels.compress_rows(
+            rows, how.tokenizer, method=how.method, lossless=how.lossless, on_round=bar.round
+        )
+        return made, valid
 
     return list(batches.each(how.engine_for(int(before[-1])), before, work, "bytes"))
 
 
-def _compress_block(text: pl.Series, how: Compression, bar: BlockProgress, engine: Engine) -> _Block:
-    """Compress rows that share one grammar."""
-    valid = text.is_not_null() if text.null_count() else None
-    made = engine.kernels.compress_rows(
-        text, how.tokenizer, method=how.method, lossless=how.lossless, on_round=bar.round
-    )
+def _encode_rows(rows: _Ruled, how: Compression) -> _Block:
+    """Do the part of :func:`_compress_rows` that the host does."""
+    made, valid = rows
     gaps = (made.predicted_gaps, made.gap_offsets, made.gap_data)
     return _encode(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
 

@@ -12,13 +12,16 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.config import settings
+from polars_tadoc.engine.progress import STEPS, bar_of, part
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.rows import expand as kernels
 from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.arrow_memory import allocate, binary_views
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.runtime.option_signature import takes_progress
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 WRONG = {
@@ -28,13 +31,17 @@ WRONG = {
 }
 
 
-def decompress(column: pl.Series) -> pl.Series:
+@with_imports
+@takes_progress
+def decompress(column: pl.Series, *, progress: bool | None = None) -> pl.Series:
     """Return the text, byte for byte.
 
     Parameters
     ----------
     column
         Compressed column. If it was compressed with ``lossless=False``, words are joined by spaces.
+    progress
+        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
     Returns
     -------
@@ -53,15 +60,13 @@ def decompress(column: pl.Series) -> pl.Series:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["one  fish", "two fish"]).tadoc.compress()
     >>> tadoc.decompress(column.slice(1, 1)).to_list()
     ['two fish']
 
     """
     column = require_tadoc(column, "decompress")
-    with interruptible():
+    with interruptible(), bar_of(len(column), "decompress", by=STEPS):
         return write_texts(split(column), column.name, len(column), "decompress")
 
 
@@ -72,7 +77,11 @@ def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> p
     """
     try:
         allowance = Allowance(call)
-        texts = [_texts(corpus, allowance) for corpus in corpora]
+        texts, left = list[pl.Series](), sum(corpus.document_count for corpus in corpora)
+        for corpus in corpora:
+            with part(corpus.document_count / max(left, 1)):
+                texts.append(_texts(corpus, allowance))
+            left -= corpus.document_count
     except MemoryError as error:  # includes PyArrow's
         raise LimitExceededError(f"{call}: the text does not fit in memory; use fewer rows at a time") from error
     if not texts:

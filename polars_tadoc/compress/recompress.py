@@ -13,7 +13,7 @@ import pyarrow as pa
 from polars_tadoc.compress.compress import (
     ROWS_PER_GRAMMAR,
     Compression,
-    ProgressOption,
+    ShownOption,
     assemble,
     build_rules,
     cut_grammars,
@@ -53,7 +53,7 @@ class MergeOptions(TypedDict, total=False):
     rows_per_grammar: Annotated[int, Default(ROWS_PER_GRAMMAR)]
 
 
-class RecompressOptions(MergeOptions, ProgressOption, EngineOption, total=False):
+class RecompressOptions(MergeOptions, ShownOption, EngineOption, total=False):
     """Options of :func:`recompress`."""
 
 
@@ -98,8 +98,6 @@ def recompress(column: pl.Series, **options: Unpack[RecompressOptions]) -> pl.Se
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> parts = [pl.Series("text", [text]).tadoc.compress() for text in ("to be", "or not to be")]
     >>> column = tadoc.recompress(pl.concat(parts))
     >>> tadoc.info(column)["grammars"].to_pylist(), tadoc.decompress(column).to_list()
@@ -124,10 +122,8 @@ class Recompression:
         tail = options["tail"]
         if not isinstance(tail, bool):
             raise TypeError(f"tail={tail!r} must be True or False")
-        method, rows, progress = options["method"], options["rows_per_grammar"], options["progress"]
-        how = Compression.from_arguments(
-            method=method, rows_per_grammar=rows, progress=progress, engine=options["engine"]
-        )
+        method, rows = options["method"], options["rows_per_grammar"]
+        how = Compression.from_arguments(method=method, rows_per_grammar=rows, engine=options["engine"])
         return cls(how, tail)
 
     def run(self, column: pl.Series) -> pl.Series:
@@ -179,11 +175,10 @@ class Recompression:
             valid = np.zeros(stop - start, np.bool_)
             for member in block:
                 valid[member.places] = True
-            tokens = _tokens(block, stop - start, how.lossless)
-            shown = BlockProgress(bar, stop - start)
-            rules = build_rules(tokens, stop - start, how, shown)
-            parts.append(assemble(tokens, rules, how, None if valid.all() else pl.Series(valid)))
-            shown.finish()
+            with BlockProgress(bar, stop - start) as shown:
+                tokens = _tokens(block, stop - start, how.lossless)
+                rules = build_rules(tokens, stop - start, how, shown)
+                parts.append(assemble(tokens, rules, how, None if valid.all() else pl.Series(valid)))
         return pl.concat(parts) if parts else pl.Series(dtype=STORAGE)
 
 

@@ -20,7 +20,7 @@ from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_bool, require_integer, require_path
 from polars_tadoc.runtime.array_types import UInt8, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
-from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.plain_name import plain
@@ -32,6 +32,7 @@ GPU_REPAYS_AT = 1 << 17
 (``benchmarks/gpu_dictionary.py``)."""
 
 
+@with_imports
 @dataclass(frozen=True, eq=False, repr=False)
 class Dictionary:
     """Maps words to ids and ids to words, in a succinct trie (LOUDS: Jacobson, FOCS 1989); immutable.
@@ -48,8 +49,6 @@ class Dictionary:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be", "or", "not"]))
     >>> len(words), "be" in words, "do" in words
     (4, True, False)
@@ -96,8 +95,6 @@ class Dictionary:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
         >>> tadoc.Dictionary.from_words(column.tadoc.word_count()["word"])
         Dictionary of 4 words
@@ -143,9 +140,6 @@ class Dictionary:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
-        >>> import tempfile
         >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be"]))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     words.save(f"{folder}/words.dictionary")
@@ -181,10 +175,6 @@ class Dictionary:
 
         Examples
         --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be"]))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     words.save(Path(folder) / "words")
@@ -319,8 +309,6 @@ class Dictionary:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be"]))
         >>> words.ids(pl.Series(["to", "do", "be", None])).to_list()
         [1, 2, 0, None]
@@ -360,8 +348,6 @@ class Dictionary:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> words = tadoc.Dictionary.from_words(pl.Series(["to", "be"]))
         >>> words.words(pl.Series([1, None, 2, 0])).to_list()
         ['to', None, None, 'be']
@@ -402,8 +388,6 @@ class Dictionary:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> words = tadoc.Dictionary.from_words(pl.Series(["a", "an", "and", "ant"]))
         >>> words.common_prefixes("android")["word"].to_list()
         ['a', 'an', 'and']
@@ -437,8 +421,6 @@ class Dictionary:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> words = tadoc.Dictionary.from_words(pl.Series(["a", "an", "and", "ant"]))
         >>> words.with_prefix("an", limit=2)["word"].to_list()
         ['an', 'and']

@@ -173,6 +173,11 @@ class Files:
                 raise InvalidGrammarError(f"{one.path}: it was replaced while it was read; call again")
         return pl.concat(frames)
 
+    @property
+    def row_count(self) -> int:
+        """Number of rows."""
+        return sum(piece.rows for piece in self.pieces)
+
     def rows(self, piece: Piece) -> pl.DataFrame:
         """Read rows with all columns; packed ones as compressed."""
         if not self.packed:

@@ -23,13 +23,13 @@ from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out_window
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
 from polars_tadoc.analytics.cleaning.passages import PassageSearch
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
+from polars_tadoc.analytics.cleaning.sent_near import NearRequest
 from polars_tadoc.analytics.cleaning.sent_stretches import OwnStretches, find_repeated, repeated_keys
 from polars_tadoc.distributed.compute_lock import computing
 from polars_tadoc.distributed.file_splits import Files
 from polars_tadoc.execute.windows import Window
 from polars_tadoc.kernels.host.passages.stretches import Grams, draw_grams
 from polars_tadoc.records.labelled_results import Labels
-from polars_tadoc.traversal.text_corpus import require_tokenizer
 
 PassageRequest = RepeatsRequest | DropRepeatsRequest | OverlapRequest
 
@@ -49,7 +49,7 @@ class PassageJob:
 
     folder: Path
     """Folder of its files."""
-    request: PassageRequest
+    request: PassageRequest | NearRequest
     files: Files
     """The input files."""
     labels: str | None
@@ -57,12 +57,14 @@ class PassageJob:
     shards: int
     """Number of shards."""
     grams: Grams | None
-    """The same in all workers; None for matches with a reference."""
+    """The same in all workers; None for calls that compare no windows with one another."""
 
     @classmethod
-    def of(cls, folder: Path, request: PassageRequest, files: Files, labels: str | None, shards: int) -> PassageJob:
+    def of(
+        cls, folder: Path, request: PassageRequest | NearRequest, files: Files, labels: str | None, shards: int
+    ) -> PassageJob:
         """Draw the grams."""
-        grams = None if isinstance(request, OverlapRequest) else draw_grams(request.length)
+        grams = draw_grams(request.length) if isinstance(request, RepeatsRequest | DropRepeatsRequest) else None
         return cls(folder, request, files, labels, shards, grams)
 
     def save(self) -> Path:
@@ -83,8 +85,6 @@ class PassageJob:
         """Lay out the words of a split's rows."""
         assert not isinstance(self.request, OverlapRequest)
         window, request = self.window(number), self.request
-        for corpus in window.corpora:
-            require_tokenizer(corpus, request.tokenizer, request.name)
         return lay_out_window(window, request.name, request.tokenizer, request.morphism)
 
     def stretches(self, number: int) -> OwnStretches:
@@ -106,12 +106,14 @@ class PassageJob:
 
 
 @lru_cache(maxsize=1)
-def _load(path: Path) -> PassageJob:
+def load(path: Path) -> PassageJob:
+    """Read the call from the file for workers."""
     job: PassageJob = pickle.loads(path.read_bytes())
     return job
 
 
-def _write(path: Path, values: Iterable[Any]) -> list[Part]:
+def write(path: Path, values: Iterable[Any]) -> list[Part]:
+    """Write values for other tasks; return where each is."""
     parts = []
     with path.open("wb") as file:
         for value in values:
@@ -121,7 +123,8 @@ def _write(path: Path, values: Iterable[Any]) -> list[Part]:
     return parts
 
 
-def _read(parts: Sequence[Part]) -> list[Any]:
+def read(parts: Sequence[Part]) -> list[Any]:
+    """Read what other tasks wrote."""
     values = []
     for part in parts:
         with part.path.open("rb") as file:
@@ -132,41 +135,41 @@ def _read(parts: Sequence[Part]) -> list[Any]:
 
 def list_keys(path: Path, number: int) -> list[Part]:
     """Write the hashes of a split's stretches; return a part for each shard."""
-    job = _load(path)
+    job = load(path)
     with computing:
-        return _write(job.folder / f"keys-{number}", job.stretches(number).keys(job.shards))
+        return write(job.folder / f"keys-{number}", job.stretches(number).keys(job.shards))
 
 
 def share_keys(path: Path, shard: int, parts: Sequence[Part]) -> Path:
     """Write the hashes of a shard that occur more than once."""
-    file = _load(path).folder / f"shared-{shard}.npy"
-    np.save(file, repeated_keys(_read(parts)))
+    file = load(path).folder / f"shared-{shard}.npy"
+    np.save(file, repeated_keys(read(parts)))
     return file
 
 
 def send_stretches(path: Path, number: int, shared: Sequence[Path]) -> list[Part]:
     """Write a split's stretches that may be repeated; return a part for each shard."""
-    job = _load(path)
+    job = load(path)
     keys = np.concatenate([np.load(file) for file in shared])  # ascending: shards are ranges of hashes
     with computing:
-        return _write(job.folder / f"sent-{number}", job.stretches(number).with_keys(keys).sent(job.shards))
+        return write(job.folder / f"sent-{number}", job.stretches(number).with_keys(keys).sent(job.shards))
 
 
 def find_windows(path: Path, shard: int, parts: Sequence[Part]) -> list[Part]:
     """Write the repeated windows of a shard; return a part for each split."""
-    job = _load(path)
+    job = load(path)
     assert job.grams is not None
     with computing:
-        return _write(job.folder / f"found-{shard}", find_repeated(_read(parts), job.grams.length))
+        return write(job.folder / f"found-{shard}", find_repeated(read(parts), job.grams.length))
 
 
 def finish(path: Path, number: int, parts: Sequence[Part]) -> Path:
     """Write the result of a split."""
-    job = _load(path)
+    job = load(path)
     request, piece = job.request, job.files.pieces[number]
-    assert not isinstance(request, OverlapRequest)
+    assert isinstance(request, RepeatsRequest | DropRepeatsRequest)
     with computing:
-        found = PassageSearch.of(request).joined(piece.first_row, job.laid(number), _read(parts))
+        found = PassageSearch.of(request).joined(piece.first_row, job.laid(number), read(parts))
         if isinstance(request, RepeatsRequest):
             return job.write(number, found.frame(job.row_labels(number)))
         are_kept = pl.Series(found.shares < request.share)
@@ -175,7 +178,7 @@ def finish(path: Path, number: int, parts: Sequence[Part]) -> Path:
 
 def match(path: Path, number: int) -> Path:
     """Write the matches of a split's rows with a reference."""
-    job = _load(path)
+    job = load(path)
     assert isinstance(job.request, OverlapRequest)
     with computing:
         found = job.request.frame_of(job.window(number), job.files.column, job.row_labels(number))

@@ -11,12 +11,17 @@ from typing import Any
 
 from polars_tadoc.config import Settings
 from polars_tadoc.distributed.process import WorkerGoneError, WorkerProcess
+from polars_tadoc.engine.progress import part
 from polars_tadoc.errors import WorkerLostError
 from polars_tadoc.runtime.interrupts import check
+from polars_tadoc.runtime.parallel import tell
 from polars_tadoc.runtime.process.threads import NOTICED
 
 MAX_TRIES = 3
 """Maximum worker losses per task."""
+
+STAGE_SHARE = 0.7
+"""Share of the rest of a call's bar for its next stage."""
 
 FINISH = -1
 """Not a task: asks a worker to hand over its kept results."""
@@ -229,7 +234,7 @@ class Pool:
             The error of a task; running tasks are ended first.
 
         """
-        with self._running:  # a worker keeps results of one call at a time
+        with self._running, part(STAGE_SHARE):  # a worker keeps results of one call at a time
             self.require_open(call)
             return self._run(_Stage(call, tasks, function, finish, left=deque(range(len(tasks)))))
 
@@ -246,6 +251,7 @@ class Pool:
                 while thread.is_alive():
                     thread.join(NOTICED)
                     check()
+                    tell(len(stage.done) / max(len(stage.tasks), 1), 1)
         except BaseException:  # an interrupt: running tasks are useless
             with stage.changed:
                 stage.stopped = True

@@ -24,10 +24,16 @@ import polars as pl
 
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOptions, BM25WeightsRequest
 from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest
-from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
+from polars_tadoc.analytics.cleaning.near_duplicates import (
+    DuplicateGroupsRequest,
+    NearDuplicatesOptions,
+    NearDuplicatesRequest,
+)
+from polars_tadoc.analytics.cleaning.options import DropRepeatsOnWorkers, OverlapOnWorkers, RepeatsOnWorkers
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
+from polars_tadoc.analytics.cleaning.sent_near import NearRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
@@ -41,6 +47,7 @@ from polars_tadoc.compress.compress import Compression, CompressOnSpark
 from polars_tadoc.compress.compress import compress as compress_column
 from polars_tadoc.distributed.binary_cells import unpack as unpack
 from polars_tadoc.distributed.passage_tasks import PassageRequest
+from polars_tadoc.distributed.spark_near import NEAR, AskedNear
 from polars_tadoc.distributed.spark_passages import PASSAGES, AskedPassages
 from polars_tadoc.distributed.spark_tasks import FOUND, TERMS, Asked, Compressing, Rows
 from polars_tadoc.errors import ColumnMissingError
@@ -61,7 +68,9 @@ __all__ = [
     "compress",
     "cooccurrence",
     "drop_repeats",
+    "duplicate_groups",
     "inverted_index",
+    "near_duplicates",
     "overlap",
     "ranked_inverted_index",
     "repeats",
@@ -81,14 +90,19 @@ TOKENIZER = """For a column of text: "words" (the default), "whitespace", "xml",
 ID = """Name of the column with document ids: strings, numbers, dates or times; beside a compressed column, an array
     of them. Two documents with the same id are two documents, in any order."""
 
+PASSAGE_CALLS = {name: f"cleaning.{name}" for name in ("repeats", "drop_repeats", "overlap")} | (
+    dict.fromkeys(["near_duplicates", "duplicate_groups"], "cleaning.near_duplicates")
+)
+"""Modules of the calls that clean a corpus."""
+
 SHARDS = 200
 """Number of merging tasks if ``spark.sql.shuffle.partitions`` is not a number; Spark's own default."""
 
 
 def _documented(call: Call) -> Call:
     """Document the parameters and errors of a call like those of the analytic of the same name."""
-    folder = "analytics.cleaning" if call.__name__ in ("repeats", "drop_repeats", "overlap") else "analytics"
-    analytic = getattr(import_module(f"polars_tadoc.{folder}.{call.__name__}"), call.__name__)
+    module = PASSAGE_CALLS.get(call.__name__, call.__name__)
+    analytic = getattr(import_module(f"polars_tadoc.analytics.{module}"), call.__name__)
     return documented_by(analytic, df=DF, column=COLUMN, id=ID, tokenizer=TOKENIZER)(call)
 
 
@@ -354,7 +368,7 @@ def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[TFIDFOptions
 
 
 @_documented
-def repeats(df: DataFrame, column: str, *, id: str, **options: Unpack[RepeatsOptions]) -> DataFrame:
+def repeats(df: DataFrame, column: str, *, id: str, **options: Unpack[RepeatsOnWorkers]) -> DataFrame:
     """Find passages of at least ``length`` words that occur more than once, over all documents.
 
     Reads documents once; the words of all windows are shuffled, about three bytes for each byte of text that is not
@@ -380,7 +394,7 @@ def repeats(df: DataFrame, column: str, *, id: str, **options: Unpack[RepeatsOpt
 
 
 @_documented
-def drop_repeats(df: DataFrame, column: str, *, id: str, **options: Unpack[DropRepeatsOptions]) -> DataFrame:
+def drop_repeats(df: DataFrame, column: str, *, id: str, **options: Unpack[DropRepeatsOnWorkers]) -> DataFrame:
     """Drop repeated passages, or whole documents that repeat others, with the stages of :func:`repeats`.
 
     The first occurrence is the one in the document of the least id.
@@ -408,7 +422,7 @@ def overlap(
     reference: pl.Series | PassageSet,
     *,
     id: str,
-    **options: Unpack[OverlapOptions],
+    **options: Unpack[OverlapOnWorkers],
 ) -> DataFrame:
     """Find passages of at least ``length`` words that occur in a reference, too, without a shuffle.
 
@@ -437,6 +451,53 @@ def overlap(
     request = OverlapRequest.of(reference, None, options)
     result = "id {id}, offset bigint, length bigint, reference bigint, reference_offset bigint"
     return _passages(df, request, column, id, result)
+
+
+@_documented
+def near_duplicates(df: DataFrame, column: str, *, id: str, **options: Unpack[NearDuplicatesOptions]) -> DataFrame:
+    """Find pairs of documents whose sets of n-grams of words are similar, over all documents.
+
+    Reads documents twice. Words are shuffled once, those of documents that may be similar once more; one task holds 16
+    bytes for each document that shares a band with another. ``max_candidates`` is of each task that compares.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``id, other, similarity: double``; ``id`` is the lesser one.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "to be or not"), (2, "to do"), (3, "to be or not be")], "id int, text string")
+    >>> found = tadoc_spark.near_duplicates(df, "text", id="id", ngram=2, threshold=0.7)
+    >>> [tuple(row) for row in found.collect()]
+    [(1, 3, 0.75)]
+
+    """
+    request: NearDuplicatesRequest = NearDuplicatesRequest.from_arguments(**options)
+    return _near(df, request, column, id, "id {id}, other {id}, similarity double")
+
+
+@_documented
+def duplicate_groups(df: DataFrame, column: str, *, id: str, **options: Unpack[NearDuplicatesOptions]) -> DataFrame:
+    """Group documents that are copies or near duplicates, with the stages of :func:`near_duplicates`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``id, group, keep: boolean``, all documents; ``group`` is the least id of each.
+
+    Examples
+    --------
+    >>> from polars_tadoc.distributed import spark as tadoc_spark
+    >>> df = session.createDataFrame([(1, "to be or not"), (2, "to do"), (3, "To be or not")], "id int, text string")
+    >>> groups = tadoc_spark.duplicate_groups(df, "text", id="id", lowercase=True)
+    >>> sorted(tuple(row) for row in groups.collect())
+    [(1, 1, True), (2, 2, True), (3, 1, False)]
+
+    """
+    request: DuplicateGroupsRequest = DuplicateGroupsRequest.from_arguments(**options)
+    return _near(df, request, column, id, "id {id}, group {id}, keep boolean")
 
 
 def _merged(df: DataFrame, request: Analytic[Any, Any], column: str, id: str | None, result: str) -> DataFrame:
@@ -513,6 +574,25 @@ def _passages(df: DataFrame, request: PassageRequest, column: str, id: str, resu
     found = rows.mapInArrow(lambda batches: asked.find(batches), sent)
     compared = found.groupBy("shard").applyInArrow(lambda table: asked.compare(table), sent)
     return compared.groupBy("part").applyInArrow(lambda table: asked.finish(table), plain).toDF(*schema.names)
+
+
+def _near(df: DataFrame, request: NearRequest, column: str, id: str, result: str) -> DataFrame:
+    """Run a call about near duplicates."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    packed, label = _checked(df, request.name, column, id, request.tokenizer)
+    schema, sent = cast("StructType", StructType.fromDDL(result.format(id=label))), _spark_schema(NEAR)
+    names = list(dict.fromkeys([column, id]))
+    place = names.index(id)
+    asked = AskedNear(request, column, 0, place, packed, _shards(df), to_arrow_schema(schema), _threads(df))
+    rows = _plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names))
+    signed = rows.mapInArrow(lambda batches: asked.sign(batches), sent)
+    joined = signed.groupBy("shard").applyInArrow(lambda table: asked.join(table), sent)
+    given = joined.groupBy("shard").applyInArrow(lambda table: asked.assign(table), sent)
+    given = given.union(rows.mapInArrow(lambda batches: asked.send(batches), sent))
+    routed = given.groupBy("shard").applyInArrow(lambda table: asked.route(table), sent)
+    return routed.groupBy("shard").applyInArrow(lambda table: asked.compare(table), schema)
 
 
 def _checked(

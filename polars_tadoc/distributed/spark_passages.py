@@ -46,10 +46,11 @@ PASSAGES = pa.schema([("shard", pa.int32()), ("part", pa.int64()), ("whole", pa.
 
 
 @dataclass(frozen=True)
-class AskedPassages:
-    """One call about passages on a frame."""
+class Documents:
+    """Reads the documents of a call."""
 
-    request: RepeatsRequest | DropRepeatsRequest | OverlapRequest
+    request: object
+    """The call."""
     column: str
     """Name of the column, for messages."""
     place: int
@@ -58,6 +59,34 @@ class AskedPassages:
     """Position of the ids."""
     packed: bool
     """Whether the column has cells."""
+
+    def parts(self, batches: Batches) -> Iterator[tuple[pl.Series, pa.Table]]:
+        """Yield the column of some rows, with all columns that were read; of cells, one value per document."""
+        if not self.packed:
+            for table in gathered(batches, self.place, TEXT_BYTES):
+                yield series(table.column(self.place)), table
+            return
+        for batch in batches:
+            for at in range(batch.num_rows):
+                cell = pl.Series(self.column, [batch.column(self.place)[at].as_py()], pl.Binary)
+                column = unpack(cell.to_frame(), self.column)[self.column]
+                columns = []
+                for place, values in enumerate(batch.columns):
+                    own = pa.nulls(len(column)) if place == self.place else values[at].values
+                    if len(() if own is None else own) != len(column):
+                        raise InvalidGrammarError(
+                            f'column "{self.column}": a cell has {len(column):,} documents, an array beside it '
+                            f"{len(() if own is None else own):,}"
+                        )
+                    columns.append(pa.array([], values.type.value_type) if own is None else own)
+                yield column, pa.table(columns, batch.schema.names)
+
+
+@dataclass(frozen=True)
+class AskedPassages(Documents):
+    """One call about passages on a frame."""
+
+    request: RepeatsRequest | DropRepeatsRequest | OverlapRequest
     grams: Grams | None
     """The same in all tasks; None for matches with a reference."""
     shards: int
@@ -70,7 +99,7 @@ class AskedPassages:
         """Find matches with a reference."""
         assert isinstance(self.request, OverlapRequest)
         with at_work(self.threads):
-            for column, table in self._parts(batches):
+            for column, table in self.parts(batches):
                 found = self.request.frame(column, series(table.column(self.label)))
                 yield from result_batches(found.to_arrow(compat_level=pl.CompatLevel.oldest()), self.schema)
 
@@ -80,7 +109,7 @@ class AskedPassages:
         assert self.grams is not None
         assert not isinstance(request, OverlapRequest)
         with at_work(self.threads):
-            for number, (column, table) in enumerate(self._parts(batches), first_part()):
+            for number, (column, table) in enumerate(self.parts(batches), first_part()):
                 labels = series(table.column(self.label))
                 laid = lay_out(column.alias(self.column), request.name, request.tokenizer, request.morphism)
                 for shard, sent in enumerate(OwnStretches.of(laid, self.grams).sent(self.shards)):
@@ -97,7 +126,7 @@ class AskedPassages:
         asked = found.filter(pc.invert(found["whole"])).sort_by("part")
         made = [found.filter(found["whole"])]
         if len(asked):
-            sent, labels = zip(*map(_loaded, asked["payload"]), strict=True)
+            sent, labels = zip(*map(loaded, asked["payload"]), strict=True)
             with at_work(self.threads):
                 hits = find_repeated(sent, self.grams.length, label_order(pl.concat(labels)).astype(np.int64))
             for part, records in zip(asked["part"].to_pylist(), hits, strict=True):
@@ -109,8 +138,8 @@ class AskedPassages:
         request = self.request
         assert not isinstance(request, OverlapRequest)
         (whole,) = found.filter(found["whole"])["payload"]
-        starts, places, rows = _loaded(whole)
-        hits = [_loaded(cell) for cell in found.filter(pc.invert(found["whole"]))["payload"]]
+        starts, places, rows = loaded(whole)
+        hits = [loaded(cell) for cell in found.filter(pc.invert(found["whole"]))["payload"]]
         nothing = np.zeros(0, np.uint32)
         laid = LaidWords(Vocabulary(NO_WORDS), starts, nothing, np.ones(len(starts) - 1, np.bool_), (), places)
         with at_work(self.threads):
@@ -135,27 +164,7 @@ class AskedPassages:
         text = column.to_arrow(compat_level=pl.CompatLevel.oldest())
         return result_batches(table.set_column(self.place, self.schema.names[self.place], text), self.schema)
 
-    def _parts(self, batches: Batches) -> Iterator[tuple[pl.Series, pa.Table]]:
-        """Yield the column of some rows, with all columns that were read; of cells, one value per document."""
-        if not self.packed:
-            for table in gathered(batches, self.place, TEXT_BYTES):
-                yield series(table.column(self.place)), table
-            return
-        for batch in batches:
-            for at in range(batch.num_rows):
-                cell = pl.Series(self.column, [batch.column(self.place)[at].as_py()], pl.Binary)
-                column = unpack(cell.to_frame(), self.column)[self.column]
-                columns = []
-                for place, values in enumerate(batch.columns):
-                    own = pa.nulls(len(column)) if place == self.place else values[at].values
-                    if len(() if own is None else own) != len(column):
-                        raise InvalidGrammarError(
-                            f'column "{self.column}": a cell has {len(column):,} documents, an array beside it '
-                            f"{len(() if own is None else own):,}"
-                        )
-                    columns.append(pa.array([], values.type.value_type) if own is None else own)
-                yield column, pa.table(columns, batch.schema.names)
 
-
-def _loaded(cell: Any) -> Any:
+def loaded(cell: Any) -> Any:
+    """Read what another task sent."""
     return pickle.loads(cell.as_buffer())

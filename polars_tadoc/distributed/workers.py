@@ -15,12 +15,20 @@ import polars as pl
 
 from polars_tadoc.analytics.bm25_weights import BM25WeightsOnWorkers, BM25WeightsRequest, bm25_weights
 from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest, drop_repeats
-from polars_tadoc.analytics.cleaning.options import DropRepeatsOptions, OverlapOptions, RepeatsOptions
+from polars_tadoc.analytics.cleaning.near_duplicates import (
+    DuplicateGroupsRequest,
+    NearDuplicatesOptions,
+    NearDuplicatesRequest,
+    duplicate_groups,
+    near_duplicates,
+)
+from polars_tadoc.analytics.cleaning.options import DropRepeatsOnWorkers, OverlapOnWorkers, RepeatsOnWorkers
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest, overlap
 from polars_tadoc.analytics.cleaning.overlap import schema as overlap_schema
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, repeats
 from polars_tadoc.analytics.cleaning.repeats import schema as repeats_schema
+from polars_tadoc.analytics.cleaning.sent_near import NearRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOnWorkers, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest, ranked_inverted_index
@@ -32,18 +40,19 @@ from polars_tadoc.analytics.twig_filter import TwigFilterOnWorkers, TwigFilterRe
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
 from polars_tadoc.compress.compress import Compression, CompressOnWorkers, compress
 from polars_tadoc.config import EngineName, settings
-from polars_tadoc.distributed import passage_tasks, worker_tasks
+from polars_tadoc.distributed import near_tasks, passage_tasks, worker_tasks
 from polars_tadoc.distributed.compressing import compress_piece
 from polars_tadoc.distributed.file_splits import Files
 from polars_tadoc.distributed.passage_tasks import PassageJob, PassageRequest
 from polars_tadoc.distributed.pool import Pool, Task
+from polars_tadoc.engine.progress import STEPS, bar_of
 from polars_tadoc.engine.visible_devices import device_problem, visible_devices
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.packed.scan import scan_packed
 from polars_tadoc.records.spill_folder import SpillFolder, parent_folder
 from polars_tadoc.runtime.arguments import require_integer, require_path
-from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.storage.atomic_write import atomic_folder, require_empty
 from polars_tadoc.storage.find import Source
@@ -72,6 +81,7 @@ MAX_WORKERS = 1024
 """Processes on one machine."""
 
 
+@with_imports
 class Workers:
     """Worker processes on this machine that compress and analyse Parquet files together.
 
@@ -113,10 +123,6 @@ class Workers:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> with tempfile.TemporaryDirectory() as folder, tadoc.distributed.Workers(cpus=2) as workers:
     ...     (Path(folder) / "days").mkdir()
     ...     for day, text in enumerate(["to be or not to be", "to do is to be"]):
@@ -220,7 +226,8 @@ class Workers:
                 Task(str(piece), (folder, number, files.of(piece), piece, options))
                 for number, piece in enumerate(files.pieces or [files.nothing])
             ]
-            self._pool.run("compress", compress_piece, tasks)
+            with bar_of(files.row_count, "compress", by=STEPS):
+                self._pool.run("compress", compress_piece, tasks)
         return scan_packed(target)
 
     @documented_by(word_count, source=SOURCE, column=COLUMN)
@@ -375,7 +382,7 @@ class Workers:
 
     @documented_by(repeats, source=SOURCE, column=COLUMN, id=LABELS)
     def repeats(
-        self, source: Source, column: str | None = None, *, id: str | None = None, **options: Unpack[RepeatsOptions]
+        self, source: Source, column: str | None = None, *, id: str | None = None, **options: Unpack[RepeatsOnWorkers]
     ) -> pl.LazyFrame:
         """Find passages of at least ``length`` words that occur more than once, over all files.
 
@@ -393,7 +400,7 @@ class Workers:
 
     @documented_by(drop_repeats, source=SOURCE, column=COLUMN)
     def drop_repeats(
-        self, source: Source, column: str | None = None, **options: Unpack[DropRepeatsOptions]
+        self, source: Source, column: str | None = None, **options: Unpack[DropRepeatsOnWorkers]
     ) -> pl.LazyFrame:
         """Drop repeated passages, or whole rows that repeat others, over all files; all columns are kept.
 
@@ -415,7 +422,7 @@ class Workers:
         *,
         id: str | None = None,
         reference_id: pl.Series | None = None,
-        **options: Unpack[OverlapOptions],
+        **options: Unpack[OverlapOnWorkers],
     ) -> pl.LazyFrame:
         """Find passages of at least ``length`` words that occur in a reference, too; each worker holds the reference.
 
@@ -428,6 +435,49 @@ class Workers:
         request = OverlapRequest.of(reference, reference_id, options)
         other = None if reference_id is None else reference_id.dtype
         return self._passages(request, source, column, lambda _, label: overlap_schema(label, other), id)
+
+    @documented_by(near_duplicates, source=SOURCE, column=COLUMN, id=LABELS)
+    def near_duplicates(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        **options: Unpack[NearDuplicatesOptions],
+    ) -> pl.LazyFrame:
+        """Find pairs of rows whose sets of n-grams of words are similar, over all files.
+
+        Splits are read three times. One worker holds 8 bytes for each row that shares a band with another; rows that
+        may be similar, directly or through others, are compared by one worker.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, other, similarity: Float64``, the earlier row first, in order of both.
+
+        """
+        request: NearDuplicatesRequest = NearDuplicatesRequest.from_arguments(**options)
+        return self._passages(request, source, column, lambda _, label: request.schema(label), id)
+
+    @documented_by(duplicate_groups, source=SOURCE, column=COLUMN, id=LABELS)
+    def duplicate_groups(
+        self,
+        source: Source,
+        column: str | None = None,
+        *,
+        id: str | None = None,
+        **options: Unpack[NearDuplicatesOptions],
+    ) -> pl.LazyFrame:
+        """Group rows that are copies or near duplicates, over all files; with the stages of :meth:`near_duplicates`.
+
+        Returns
+        -------
+        LazyFrame
+            ``id, group, keep: Boolean``, all rows in row order.
+
+        """
+        request: DuplicateGroupsRequest = DuplicateGroupsRequest.from_arguments(**options)
+        return self._passages(request, source, column, lambda _, label: request.schema(label), id)
 
     @apart
     def _answer(
@@ -444,12 +494,12 @@ class Workers:
             job = worker_tasks.Job(folder, analytic, files, id, shards, self._room, BLOCK_RECORDS)
             return self._results(job, job.save())
 
-        return self._scan(analytic.name, results)
+        return self._scan(analytic.name, files.row_count, results)
 
     @apart
     def _passages(
         self,
-        request: PassageRequest,
+        request: PassageRequest | NearRequest,
         source: Source,
         column: str | None,
         schema: Callable[[pl.Schema, pl.DataType | None], pl.Schema],
@@ -466,7 +516,7 @@ class Workers:
                 return [job.write(0, columns.to_frame())]
             return self._passage_results(job, job.save())
 
-        return self._scan(request.name, results)
+        return self._scan(request.name, files.row_count, results)
 
     def _passage_results(self, job: PassageJob, path: Path) -> list[Path]:
         """Run a call about passages; return the files of the result in order."""
@@ -480,6 +530,15 @@ class Workers:
             return self._pool.run(job.request.name, function, tasks)
 
         pieces, shards = job.files.pieces, [f"shard {shard} of {job.shards}" for shard in range(job.shards)]
+        if isinstance(job.request, NearRequest):
+            signed = run(near_tasks.sign, pieces)
+            joined = run(near_tasks.join, shards, zip(*signed, strict=True))
+            (components,) = run(near_tasks.assign, ["components"], [joined])
+            sent = run(near_tasks.send, pieces, [components] * len(pieces))
+            compared, candidates = zip(*run(near_tasks.compare_rows, shards, zip(*sent, strict=True)), strict=True)
+            job.request.require_few(sum(candidates))
+            parts = zip(*compared, strict=True)
+            return run(near_tasks.finish, pieces, ((components, own) for own in parts))  # type: ignore[no-any-return]
         if job.grams is None:
             return run(passage_tasks.match, pieces)  # type: ignore[no-any-return]
         listed = run(passage_tasks.list_keys, pieces)
@@ -488,12 +547,12 @@ class Workers:
         found = run(passage_tasks.find_windows, shards, zip(*sent, strict=True))
         return run(passage_tasks.finish, pieces, zip(*found, strict=True))  # type: ignore[no-any-return]
 
-    def _scan(self, call: str, run: Callable[[Path], list[Path]]) -> pl.LazyFrame:
-        """Scan the files of a result, which are made in a folder; removes all others of it."""
+    def _scan(self, call: str, rows: int, run: Callable[[Path], list[Path]]) -> pl.LazyFrame:
+        """Scan the files of a result of some rows, which are made in a folder; removes all others of it."""
         folder = Path(tempfile.mkdtemp(prefix=f"{call}-", dir=self._folder.path))
         results: list[Path] = []
         try:
-            with self._folder.writing():
+            with self._folder.writing(), bar_of(rows, call, by=STEPS):
                 results = run(folder)
         finally:
             with suppress(FileNotFoundError):  # the workers were closed

@@ -14,11 +14,13 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
+from polars_tadoc.runtime.documented import with_imports
 
 TEXT = "text "
 """Start of the keys of plain text."""
 
 
+@with_imports
 @dataclass(frozen=True, eq=False)
 class Corpus:
     """Rows that share one grammar; made by :func:`polars_tadoc.column.split`.
@@ -42,8 +44,6 @@ class Corpus:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> (corpus,) = tadoc.column.split(pl.Series(["to be", None, "or not to be"]).tadoc.compress())
     >>> corpus.document_count, corpus.word_total(), corpus.rows.tolist()
     (2, 6, [0, 2])
@@ -88,8 +88,6 @@ class Corpus:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> (corpus,) = tadoc.column.split(pl.Series(["to be", "or not", "to be"]).tadoc.compress())
         >>> corpus.some(1, 3).rows.tolist()
         [1, 2]
@@ -125,8 +123,6 @@ class Corpus:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> tadoc.column.split(pl.Series(["to be", "or not"]).tadoc.compress())[0].word_total()
         4
 

@@ -15,6 +15,7 @@ from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_arrays import copied, strings
 from polars_tadoc.runtime.cached_property import cached_property
+from polars_tadoc.runtime.documented import with_imports
 
 VERSION = 2
 
@@ -46,6 +47,7 @@ _WRONG = {
 }
 
 
+@with_imports
 @dataclass(frozen=True, eq=False)
 class Grammar:
     """Words and rules that any number of rows share.
@@ -76,8 +78,6 @@ class Grammar:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series(["to be or not", "to be or not", "to be or not to be"]).tadoc.compress()
     >>> grammar = tadoc.column.split(column)[0].grammar
     >>> grammar.vocabulary.to_pylist(), grammar.rule_count, grammar.symbols.tolist()
@@ -158,8 +158,6 @@ class Grammar:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series(["to be or not"] * 4).tadoc.compress()
         >>> grammar = tadoc.column.split(column)[0].grammar
         >>> with tadoc.Config(expansion_limit=2):
@@ -240,8 +238,6 @@ class Grammar:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series(["to be or not to be"]).tadoc.compress()
         >>> tadoc.column.split(column)[0].grammar.to_arrow().field("tokenizer").to_pylist()
         ['words']
@@ -282,8 +278,6 @@ class Grammar:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
         >>> grammar = tadoc.column.split(column)[0].grammar
         >>> tadoc.Grammar.from_arrow(grammar.to_arrow()).vocabulary.to_pylist()
@@ -329,8 +323,6 @@ class Grammar:
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> tadoc.column.split(pl.Series(["to be or not to be"]).tadoc.compress())[0].grammar.check()
 
         """

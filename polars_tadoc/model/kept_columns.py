@@ -9,9 +9,11 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import count
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -62,7 +64,7 @@ def split_and_keep(column: pl.Series, owner: object) -> list[Corpus]:
     """
     grammar, symbols, _ = require_tadoc(column, "split").struct.unnest()
     held: list[Any] = [part.to_arrow() for part in [*grammar.to_physical().get_chunks(), *symbols.get_chunks()]]
-    key = " ".join(_place(array) for array in held)
+    key = " ".join(place(array) for array in held)
     kept = columns.get(key)
     if kept is not None:
         for corpus in kept.corpora:
@@ -74,8 +76,16 @@ def split_and_keep(column: pl.Series, owner: object) -> list[Corpus]:
     return named
 
 
-def _place(array: Any) -> str:
-    """Name the memory of an Arrow array."""
-    addresses = [0 if buffer is None else buffer.address for buffer in array.buffers()]
-    inside = _place(array.values) if isinstance(array, pa.LargeListArray) else ""
+def place(array: Any) -> str:
+    """Name the memory of an Arrow array, which is equal while the memory is held; of nulls, which are which.
+
+    Polars copies bitmaps of nulls that begin inside a byte, in each call.
+    """
+    validity, *others = array.buffers()
+    addresses = [0 if buffer is None else buffer.address for buffer in others]
+    inside = place(array.values) if isinstance(array, pa.LargeListArray) else ""
+    if array.null_count:
+        first, stop = array.offset, array.offset + len(array)
+        bits = np.unpackbits(np.frombuffer(validity, np.uint8)[first // 8 : -(-stop // 8)], bitorder="little")
+        inside += blake2b(np.packbits(bits[first % 8 :][: len(array)]).tobytes(), digest_size=16).hexdigest()
     return f"{array.offset}+{len(array)}@{','.join(map(hex, addresses))}{inside}"

@@ -16,7 +16,7 @@ import polars.selectors as cs
 
 from polars_tadoc.config import settings
 from polars_tadoc.errors import COLUMN_FIELDS, NotCompressedError
-from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.documented import documented_by, with_imports
 
 NAME = "polars_tadoc.text"
 """Name of the type in Polars and Arrow, and in files."""
@@ -33,6 +33,7 @@ Data = TypeVar("Data", pl.Series, pl.DataFrame, pl.LazyFrame)
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
+@with_imports
 class Text(pl.BaseExtension):
     """The type of a compressed column: ``tadoc.STORAGE`` under a name, so that Polars does not treat it as a struct.
 
@@ -41,8 +42,6 @@ class Text(pl.BaseExtension):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> pl.Series("text", ["to be"]).tadoc.compress().dtype
     Text()
 
@@ -82,6 +81,7 @@ DTYPE = Text()
 Any operation keeps it, but it is not a key: equal texts have equal symbols and gaps only within one grammar."""
 
 
+@with_imports
 def is_tadoc(dtype: object) -> bool:
     """Tell whether a data type is that of a compressed column: ``tadoc.Text`` or the struct ``tadoc.STORAGE``.
 
@@ -99,8 +99,6 @@ def is_tadoc(dtype: object) -> bool:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> tadoc.is_tadoc(tadoc.DTYPE), tadoc.is_tadoc(tadoc.STORAGE), tadoc.is_tadoc(pl.String)
     (True, True, False)
 
@@ -134,6 +132,7 @@ def in_form(column: pl.Series, dtype: object) -> pl.Series:
     return text
 
 
+@with_imports
 def as_text(data: Data) -> Data:
     """Convert compressed columns in any form to ``tadoc.Text``, without a copy.
 
@@ -160,8 +159,6 @@ def as_text(data: Data) -> Data:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> old = tadoc.as_storage(pl.DataFrame({"text": ["to be"]}).tadoc.compress("text"))
     >>> new = pl.DataFrame({"text": ["to do"]}).tadoc.compress("text")
     >>> pl.concat([tadoc.as_text(old), new]).tadoc.decompress()["text"].to_list()
@@ -185,8 +182,6 @@ def as_storage(data: Data) -> Data:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
     >>> tadoc.as_storage(column).struct.field("symbols").list.len().to_list()
     [6]

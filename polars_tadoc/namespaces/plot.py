@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from polars_tadoc.model.column import require_tadoc, split
+from polars_tadoc.runtime.documented import with_imports
 
 if TYPE_CHECKING:
     import altair as alt
@@ -23,6 +24,7 @@ SHOWN_WORDS = 12
 """Maximum words of a rule that are shown."""
 
 
+@with_imports
 def words_over_time(counts: pl.DataFrame, time: str, *, top: int = 8) -> alt.Chart:
     """Draw how often the most frequent words occur over time.
 
@@ -50,8 +52,6 @@ def words_over_time(counts: pl.DataFrame, time: str, *, top: int = 8) -> alt.Cha
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> df = pl.DataFrame({"year": [1, 1, 2], "text": ["war and peace", "war", "peace"]})
     >>> words = df.group_by("year").agg(pl.col("text").tadoc.word_count()).explode("text").unnest("text")
     >>> tadoc.plot.words_over_time(words, "year", top=2).to_dict()["mark"]["type"]
@@ -68,6 +68,7 @@ def words_over_time(counts: pl.DataFrame, time: str, *, top: int = 8) -> alt.Cha
     return _lines(altair, shown, time, "count", colour)
 
 
+@with_imports
 def phrase_trend(frame: pl.DataFrame, time: str, group: str, value: str = "count") -> alt.Chart:
     """Draw how often a phrase occurs over time, by group.
 
@@ -95,8 +96,6 @@ def phrase_trend(frame: pl.DataFrame, time: str, group: str, value: str = "count
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> df = pl.DataFrame({"year": [1, 2], "party": ["a", "b"], "count": [3, 4]})
     >>> tadoc.plot.phrase_trend(df, "year", "party").to_dict()["encoding"]["color"]["field"]
     'party'
@@ -107,6 +106,7 @@ def phrase_trend(frame: pl.DataFrame, time: str, group: str, value: str = "count
     return _lines(altair, shown, time, value, altair.Color(f"{_plain(group)}:N", title=group))
 
 
+@with_imports
 def keyness(first: pl.DataFrame, second: pl.DataFrame, names: tuple[str, str], *, top: int = 12) -> alt.Chart:
     """Draw the words that set two groups of texts apart, by their log-likelihood ratio.
 
@@ -134,8 +134,6 @@ def keyness(first: pl.DataFrame, second: pl.DataFrame, names: tuple[str, str], *
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> first, second = pl.Series(["tax tax war"]).tadoc.word_count(), pl.Series(["war war sea"]).tadoc.word_count()
     >>> chart = tadoc.plot.keyness(first, second, ("spring", "autumn"), top=1)
     >>> [row["word"] for row in chart.data.to_dicts()]
@@ -174,6 +172,7 @@ def keyness(first: pl.DataFrame, second: pl.DataFrame, names: tuple[str, str], *
     return chart
 
 
+@with_imports
 def dispersion(positions: pl.DataFrame, *, rows: int = 40) -> alt.Chart:
     """Draw where a word or phrase occurs in each document.
 
@@ -197,8 +196,6 @@ def dispersion(positions: pl.DataFrame, *, rows: int = 40) -> alt.Chart:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> found = pl.Series(["to be or not to be", "not to do"]).tadoc.positions("to")
     >>> tadoc.plot.dispersion(found).data.rows()
     [('0', 0), ('0', 4), ('1', 1)]
@@ -222,6 +219,7 @@ def dispersion(positions: pl.DataFrame, *, rows: int = 40) -> alt.Chart:
     return chart
 
 
+@with_imports
 def zipf(counts: pl.DataFrame) -> alt.Chart:
     """Draw the count of each word by its rank, on logarithmic scales (Zipf's law is a line).
 
@@ -243,8 +241,6 @@ def zipf(counts: pl.DataFrame) -> alt.Chart:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> tadoc.plot.zipf(pl.Series(["a b a c a b"]).tadoc.word_count()).data.rows()
     [(1, 'a', 3), (2, 'b', 2), (3, 'c', 1)]
 
@@ -268,6 +264,7 @@ def zipf(counts: pl.DataFrame) -> alt.Chart:
     return chart
 
 
+@with_imports
 def rules(column: pl.Series, *, top: int = 20) -> alt.Chart:
     """Draw what compresses a column: the rules that save most bytes of text.
 
@@ -298,8 +295,6 @@ def rules(column: pl.Series, *, top: int = 20) -> alt.Chart:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> column = pl.Series(["to be or not", "to be or not", "to be or not to be"]).tadoc.compress()
     >>> tadoc.plot.rules(column).data.rows()
     [('to be or not', 3, 24)]
@@ -328,6 +323,7 @@ def rules(column: pl.Series, *, top: int = 20) -> alt.Chart:
     return _bars(altair, shown, "saved", "text", "bytes saved", ["text:N", "uses:Q", "saved:Q"])
 
 
+@with_imports
 def explanation(explained: pl.DataFrame) -> alt.Chart:
     """Draw what each word of a query adds to a document's score.
 
@@ -348,8 +344,6 @@ def explanation(explained: pl.DataFrame) -> alt.Chart:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> index = tadoc.build_index(pl.Series(["to be or not to be", "to do", "do be do"]))
     >>> tadoc.plot.explanation(index.explain("do not", 0)).data["word"].to_list()
     ['not', 'do']

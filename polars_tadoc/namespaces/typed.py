@@ -10,6 +10,7 @@ from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.namespaces.expr import TadocExpr
 from polars_tadoc.namespaces.lazyframe import TadocLazyFrame
 from polars_tadoc.namespaces.series import TadocSeries
+from polars_tadoc.runtime.documented import with_imports
 
 
 @overload
@@ -20,6 +21,7 @@ def of(held: pl.LazyFrame) -> TadocLazyFrame: ...
 def of(held: pl.Series) -> TadocSeries: ...
 @overload
 def of(held: pl.Expr) -> TadocExpr: ...
+@with_imports
 def of(
     held: pl.DataFrame | pl.LazyFrame | pl.Series | pl.Expr,
 ) -> TadocFrame | TadocLazyFrame | TadocSeries | TadocExpr:
@@ -46,8 +48,6 @@ def of(
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> df = pl.DataFrame({"text": ["to be", "to do"]}).with_columns(tadoc.of(pl.col("text")).compress())
     >>> tadoc.of(df).word_count("text", top=1).rows()
     [('to', 2)]

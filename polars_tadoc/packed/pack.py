@@ -151,6 +151,12 @@ def _packed_rows(rows: pl.DataFrame, column: str, packed: _PackedGrammars) -> It
     )
 
 
+def document_count(column: pl.Series) -> int:
+    """Return the number of documents in a packed column's rows."""
+    offsets = plain(column).struct.field("document_offsets").list.len()
+    return int(offsets.sum()) - len(column)
+
+
 def _most_values(series: pl.Series) -> tuple[int, int]:
     """Return values and bytes of the largest leaf of a series."""
     if isinstance(series.dtype, pl.BaseExtension):

@@ -19,6 +19,7 @@ from polars_tadoc.model.grammar import VERSION, Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.packed import coded
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.plain_name import plain
 
 PACKED_DTYPE = pl.Struct(
@@ -55,6 +56,7 @@ def short_dtype(dtype: pl.DataType | None) -> str:
     return "packed text" if is_packed(dtype) else "compressed text" if is_tadoc(dtype) else str(dtype)
 
 
+@with_imports
 def is_packed(dtype: object) -> bool:
     """Tell whether a data type is that of a packed column.
 
@@ -70,7 +72,6 @@ def is_packed(dtype: object) -> bool:
 
     Examples
     --------
-    >>> import polars_tadoc as tadoc
     >>> tadoc.is_packed(tadoc.PACKED_DTYPE), tadoc.is_packed(tadoc.DTYPE)
     (True, False)
 

@@ -18,12 +18,14 @@ from polars_tadoc.packed.partition import short_dtype
 from polars_tadoc.packed.row_group_pruning import Bounds, RowGroupPruning
 from polars_tadoc.packed.unpack import FAULTS, Documents, unpacked_schema
 from polars_tadoc.runtime.arguments import require_bool
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.io_source import register
 from polars_tadoc.storage.files import File
 from polars_tadoc.storage.find import Source, find
 from polars_tadoc.storage.object_store import Access
 
 
+@with_imports
 def scan_packed(
     source: Source,
     *,
@@ -92,10 +94,6 @@ def scan_packed(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> df = pl.DataFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     df.tadoc.write_packed(Path(folder) / "texts.parquet")

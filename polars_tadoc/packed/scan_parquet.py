@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_tadoc.model.text_type import DTYPE, as_text, is_compressed
+from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.storage.files import File, LocalFile, OpenFile
 from polars_tadoc.storage.find import Found, Source, find
 from polars_tadoc.storage.object_store import Access
@@ -20,6 +21,7 @@ LISTING = ("glob", "hidden_file_prefix", "_expand_paths")
 """Options for listing files; the package lists files itself."""
 
 
+@with_imports
 def scan_parquet(source: Source, **options: Any) -> pl.LazyFrame:
     """Scan Parquet files, some with compressed columns as the bare struct and some as ``tadoc.Text``.
 
@@ -56,10 +58,6 @@ def scan_parquet(source: Source, **options: Any) -> pl.LazyFrame:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import polars as pl
-    >>> import polars_tadoc as tadoc
     >>> df = pl.DataFrame({"day": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     tadoc.as_storage(df).write_parquet(Path(folder) / "1.parquet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,53 @@ FORM = b"tadoc.bits"
 COUNT = "count"
 
 
-class KeysWriter:
+class SealedWriter:
+    """Writes a Parquet file without compression; seals it if no error ends its context.
+
+    Parameters
+    ----------
+    path
+        The file.
+    schema
+        Its columns.
+    encodings
+        Encoding by column.
+    statistics
+        Columns with statistics.
+
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, encodings: dict[str, str], statistics: list[str]) -> None:
+        self._schema, self._path, self._file = schema, path, private_arrow_file(path)
+        self._writer = pq.ParquetWriter(
+            self._file,
+            schema,
+            compression="none",
+            use_dictionary=False,
+            write_statistics=statistics or False,
+            column_encoding=encodings,
+            write_page_checksum=True,
+        )
+        announce(self._writer)
+
+    def _flush(self) -> None:
+        """Write what waits."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            if kind is None:
+                self._flush()
+        finally:
+            with self._file:
+                self._writer.close()
+        if kind is None:
+            seal(self._path)
+
+
+class KeysWriter(SealedWriter):
     """Writes a file of keys and counts.
 
     Keys of a group are close to each other, and so are counts. Their differences take 4 bytes per record of trigrams,
@@ -47,20 +94,9 @@ class KeysWriter:
 
     def __init__(self, path: Path, form: KeyForm, counted: bool, group: int = GROUP) -> None:
         self._group = group
-        self._names = [f"k{limb}" for limb in range(form.limbs)] + [COUNT] * counted
-        metadata = {FORM: ",".join(map(str, form.bits)).encode()}
-        self._schema = pa.schema([(name, pa.int64()) for name in self._names], metadata)
-        self._path, self._file = path, private_arrow_file(path)
-        self._writer = pq.ParquetWriter(
-            self._file,
-            self._schema,
-            compression="none",
-            use_dictionary=False,
-            write_statistics=["k0"],
-            column_encoding=dict.fromkeys(self._names, "DELTA_BINARY_PACKED"),
-            write_page_checksum=True,
-        )
-        announce(self._writer)
+        names = [f"k{limb}" for limb in range(form.limbs)] + [COUNT] * counted
+        schema = pa.schema([(name, pa.int64()) for name in names], {FORM: ",".join(map(str, form.bits)).encode()})
+        super().__init__(path, schema, dict.fromkeys(names, "DELTA_BINARY_PACKED"), ["k0"])
 
     def write(self, keys: UInt64, counts: UInt64 | None) -> None:
         """Append keys and counts."""
@@ -68,15 +104,6 @@ class KeysWriter:
         columns = [lent(np.ascontiguousarray(array).view(np.int64)) for array in arrays]
         if keys.shape[1]:
             self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=self._group)
-
-    def __enter__(self) -> KeysWriter:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        with self._file:
-            self._writer.close()
-        if kind is None:
-            seal(self._path)
 
 
 class KeysFile:

@@ -35,8 +35,8 @@ def parent_folder() -> Path:
 class SpillFolder:
     """A folder for temporary files, created on first use and removed at the end, also after an error.
 
-    It is locked while in use, so folders of killed processes can be recognised; the next creation of a spill folder
-    removes them.
+    It is locked while in use, so folders of killed processes can be recognised. The next call that may spill removes
+    them, even if its own data fits in memory.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ class SpillFolder:
         self._call, self._parent = call, parent
         self._path: Path | None = None
         self._close: weakref.finalize[Any, Any] | None = None
+        with suppress(OSError):  # no folder for temporary files can be written to
+            remove_stale(parent or parent_folder())
 
     @property
     def path(self) -> Path:
@@ -65,7 +67,6 @@ class SpillFolder:
         if self._path is None:
             parent = self._parent or parent_folder()
             with self.writing():
-                remove_stale(parent)
                 while self._path is None:
                     self._make(parent / f"{PREFIX}{secrets.token_hex(8)}")
         return self._path
@@ -116,7 +117,9 @@ def _remove(path: Path, descriptor: int | None, owner: int) -> None:
 def remove_stale(parent: Path) -> None:
     """Remove this user's spill folders whose owners were killed; folders that cannot be removed stay."""
     with suppress(OSError):
-        for left in [one for one in parent.iterdir() if _NAME.fullmatch(one.name)]:
+        with os.scandir(parent) as found:
+            names = [one.name for one in found if _NAME.fullmatch(one.name)]
+        for left in map(parent.joinpath, names):
             with suppress(OSError):
                 status = left.lstat()
                 if stat.S_ISDIR(status.st_mode) and is_owned(status) and (descriptor := lock(left)) is not None:

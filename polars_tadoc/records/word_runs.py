@@ -7,17 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
 from polars_tadoc.kernels.host.records.merge_words import MAX_WORDS, merge_words
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.records.runs import checked
+from polars_tadoc.records.runs import SealedWriter, checked
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.arrow_memory import lent
-from polars_tadoc.runtime.regular_file import arrow_file, private_arrow_file
+from polars_tadoc.runtime.regular_file import arrow_file
 from polars_tadoc.untrusted.parquet_footer import open_parquet
-from polars_tadoc.untrusted.parquet_seal import announce, seal
 
 GROUP = 1 << 16
 """Maximum words of a group."""
@@ -29,7 +27,7 @@ WORD = "word"
 NO_WORDS = pa.nulls(0, pa.large_string())
 
 
-class WordsWriter:
+class WordsWriter(SealedWriter):
     """Writes a file of words, front-coded.
 
     Parameters
@@ -45,18 +43,7 @@ class WordsWriter:
         self.size = 0
         self._waiting: list[pa.LargeStringArray] = []
         self._waiting_words = 0
-        self._schema = pa.schema([(WORD, pa.large_string())])
-        self._path, self._file = path, private_arrow_file(path)
-        self._writer = pq.ParquetWriter(
-            self._file,
-            self._schema,
-            compression="none",
-            use_dictionary=False,
-            write_statistics=False,
-            column_encoding={WORD: "DELTA_BYTE_ARRAY"},
-            write_page_checksum=True,
-        )
-        announce(self._writer)
+        super().__init__(path, pa.schema([(WORD, pa.large_string())]), {WORD: "DELTA_BYTE_ARRAY"}, [])
 
     def write(self, words: pa.LargeStringArray) -> None:
         """Append words, which must sort after all earlier ones."""
@@ -76,19 +63,6 @@ class WordsWriter:
             end = min(max(fitting, at + 1), at + GROUP, len(words))
             self._writer.write_table(pa.Table.from_arrays([words.slice(at, end - at)], schema=self._schema))
             at = end
-
-    def __enter__(self) -> WordsWriter:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        try:
-            if kind is None:
-                self._flush()
-        finally:
-            with self._file:
-                self._writer.close()
-        if kind is None:
-            seal(self._path)
 
 
 class WordsFile:

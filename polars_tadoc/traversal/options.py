@@ -12,7 +12,7 @@ from polars_tadoc.engine.choose import EngineOption, require_engine
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.word_map import Morphism, MorphismOptions
 from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.runtime.option_signature import Default, takes_options
+from polars_tadoc.runtime.option_signature import Default, ProgressOption, takes_options
 
 MAX_COUNT = (1 << 63) - 1
 """Upper bound of all counts (see :func:`polars_tadoc.model.corpus.require_countable`)."""
@@ -60,8 +60,8 @@ class WordFormOption(TypedDict, total=False):
     words: Annotated[WordForm, Default("string")]
 
 
-class WordOptions(MorphismOptions, StrategyOption, total=False):
-    """Normalisation of words, and traversal strategy."""
+class WordOptions(MorphismOptions, StrategyOption, ProgressOption, total=False):
+    """Normalisation of words, traversal strategy, and what is shown."""
 
 
 class TokenizerOption(TypedDict, total=False):
@@ -204,9 +204,9 @@ def require_top(top: object) -> int | None:
     return None if top is None else min(require_integer("top", top, 0), MAX_COUNT)
 
 
-def require_min_count(min_count: object) -> int:
+def require_min_count(min_count: object, least: int | None = None) -> int:
     """Check ``min_count=`` and return it as kernels take it, at least 1: results only have words that occur."""
-    return min(max(require_integer("min_count", min_count), 1), MAX_COUNT)
+    return min(max(require_integer("min_count", min_count, least), 1), MAX_COUNT)
 
 
 def require_memory_limit(limit: object) -> int | None:

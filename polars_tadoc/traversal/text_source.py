@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -20,8 +20,24 @@ from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.arrow_arrays import lent
 from polars_tadoc.traversal.source import PreparedRows
 
-if TYPE_CHECKING:
-    from polars_tadoc.dictionary.dictionary import Dictionary
+
+class KnownWords(Protocol):
+    """A dictionary."""
+
+    @property
+    def unknown(self) -> int:
+        """Id of other words."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def ids(self, words: pl.Series, *, engine: str | None = None) -> pl.Series:
+        """Return the words' ids."""
+        ...
+
+    def on(self, engine: Engine) -> Any:
+        """Return the dictionary's trie on an engine."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +57,7 @@ def prepare_text(
     tokenizer: Tokenizer,
     engine: Engine,
     morphism: Morphism | None = None,
-    dictionary: Dictionary | None = None,
+    dictionary: KnownWords | None = None,
 ) -> TextSource:
     """Cut a String series into words and number them.
 
@@ -78,7 +94,7 @@ def prepare_text(
     return TextSource(engine, numbered.words, rules, offsets, numbered.ids, rows, lengths)
 
 
-def _choice(engine: Engine, morphism: Morphism | None, dictionary: Dictionary | None) -> Choice:
+def _choice(engine: Engine, morphism: Morphism | None, dictionary: KnownWords | None) -> Choice:
     """Combine a morphism of words with a dictionary."""
 
     def choose(strings: pa.LargeStringArray) -> tuple[Vocabulary, UInt32 | None]:

@@ -13,7 +13,7 @@ import numpy as np
 from polars_tadoc.errors import InvalidTwigSetError, TwigMissingError
 from polars_tadoc.runtime.arguments import require_path, require_text
 from polars_tadoc.runtime.array_types import Bools, UInt32
-from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.twig import file, prefixes
 from polars_tadoc.twig.compiled import CompiledTwigs
@@ -77,6 +77,7 @@ class _Places:
         return roots[held], np.array(self._texts, np.bool_)[held]
 
 
+@with_imports
 class TwigSet(Mapping[str, str]):
     """Twig patterns (subscriptions) by name, compiled together, for :func:`polars_tadoc.twig_filter`.
 
@@ -117,7 +118,6 @@ class TwigSet(Mapping[str, str]):
 
     Examples
     --------
-    >>> import polars_tadoc as tadoc
     >>> twigs = tadoc.TwigSet({"titled": "//article[author]/title"})
     >>> twigs.add("german", '//article[@lang="de"]')
     >>> twigs
@@ -171,8 +171,6 @@ class TwigSet(Mapping[str, str]):
 
         Examples
         --------
-        >>> import polars_tadoc as tadoc
-        >>> import tempfile
         >>> twigs = tadoc.TwigSet({"titled": "//article[author]/title"})
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     twigs.save(f"{folder}/subscriptions.json")
@@ -201,8 +199,6 @@ class TwigSet(Mapping[str, str]):
 
         Examples
         --------
-        >>> import polars_tadoc as tadoc
-        >>> import tempfile
         >>> twigs = tadoc.TwigSet({"titled": "//article[author]/title"})
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     twigs.save(f"{folder}/subscriptions.json")
@@ -223,7 +219,6 @@ class TwigSet(Mapping[str, str]):
 
         Examples
         --------
-        >>> import polars_tadoc as tadoc
         >>> tadoc.TwigSet({"any": "//a:entry"}, namespaces={"a": "http://www.w3.org/2005/Atom"}).namespaces["a"]
         'http://www.w3.org/2005/Atom'
 
@@ -251,7 +246,6 @@ class TwigSet(Mapping[str, str]):
 
         Examples
         --------
-        >>> import polars_tadoc as tadoc
         >>> twigs = tadoc.TwigSet()
         >>> twigs.add("recent", '//article[@year="2024"]')
         >>> twigs.add("first", "//article[1]")
@@ -290,7 +284,6 @@ class TwigSet(Mapping[str, str]):
 
         Examples
         --------
-        >>> import polars_tadoc as tadoc
         >>> twigs = tadoc.TwigSet({"titled": "//article/title", "cited": "//cite"})
         >>> twigs.update({"titled": "//book/title", "priced": "//book[price]"})
         >>> twigs
@@ -317,7 +310,6 @@ class TwigSet(Mapping[str, str]):
 
         Examples
         --------
-        >>> import polars_tadoc as tadoc
         >>> twigs = tadoc.TwigSet({"titled": "//article/title", "cited": "//cite"})
         >>> twigs.remove("titled")
         >>> list(twigs)
@@ -377,7 +369,6 @@ class TwigSet(Mapping[str, str]):
 
         Examples
         --------
-        >>> import polars_tadoc as tadoc
         >>> twigs = tadoc.TwigSet({"titled": "//article/title"})
         >>> twigs.get("titled"), twigs.get("dated"), twigs.get("dated", "//article/@year")
         ('//article/title', None, '//article/@year')

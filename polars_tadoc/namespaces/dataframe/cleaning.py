@@ -40,8 +40,6 @@ class FrameCleaning(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["to be or not to be", "whether to be or not"]})
         >>> df.tadoc.repeats("text", id="page", length=3).rows()
         [('a', 0, 4, 2, True), ('b', 1, 4, 2, False)]
@@ -64,8 +62,6 @@ class FrameCleaning(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["to be or not to be", "to be or not to be that"]})
         >>> df.tadoc.near_duplicates("text", id="page", ngram=2).rows()
         [('a', 'b', 0.8)]
@@ -89,8 +85,6 @@ class FrameCleaning(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["to be or not to be", "to be or not to be that"]})
         >>> groups = df.tadoc.duplicate_groups("text", id="page", ngram=2)
         >>> groups.rows()
@@ -114,8 +108,6 @@ class FrameCleaning(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["Use cookies? Yes. Leeks.", "Use cookies? Yes. Sow."]})
         >>> df.tadoc.drop_repeats("text", length=3).rows()
         [('a', 'Use cookies? Yes. Leeks.'), ('b', 'Sow.')]
@@ -149,12 +141,10 @@ class FrameCleaning(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["how many eggs are in a dozen", "eggs"]})
         >>> df.tadoc.overlap("text", pl.Series(["Say: how many eggs"]), id="page", length=3).rows()
         [('a', 0, 3, 0, 1)]
 
         """
-        request, call = OverlapRequest.of(reference, reference_id, options), "overlap"
-        return request.frame(self._text(call, column), self._labels(call, id))
+        text, labels = self._text("overlap", column), self._labels("overlap", id)
+        return OverlapRequest.run(text, labels, reference, reference_id, options)

@@ -14,9 +14,11 @@ from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.execute.columns import compressed_column, each_column, string_column
 from polars_tadoc.namespaces.dataframe.base import FrameBase
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
-from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.documented import documented_by, with_imports
+from polars_tadoc.runtime.option_signature import takes_progress
 
 
+@with_imports
 class FrameColumns(FrameBase):
     """Strip tokenize the compressed form, and what rows hold."""
 
@@ -38,8 +40,6 @@ class FrameColumns(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be", "to do"]}).tadoc.compress("text")
         >>> tadoc.is_tadoc(df.schema["text"])
         True
@@ -60,8 +60,6 @@ class FrameColumns(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.concat([pl.DataFrame({"text": [text]}).tadoc.compress("text") for text in ("to be", "to do")])
         >>> df.tadoc.recompress().tadoc.info()["grammars"].to_list()
         [1]
@@ -70,7 +68,8 @@ class FrameColumns(FrameBase):
         return self._df.with_columns(recompress(self._column("recompress", column), **options))
 
     @documented_by(decompress)
-    def decompress(self, column: str | Sequence[str] | None = None) -> pl.DataFrame:
+    @takes_progress
+    def decompress(self, column: str | Sequence[str] | None = None, *, progress: bool | None = None) -> pl.DataFrame:
         """Replace compressed columns (optional if there is only one) by their text.
 
         Parameters
@@ -85,8 +84,6 @@ class FrameColumns(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.DataFrame({"text": ["to be"]}).tadoc.compress("text").tadoc.decompress().rows()
         [('to be',)]
 
@@ -119,8 +116,6 @@ class FrameColumns(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"day": [1, 2], "text": ["to be, or not to be", "to do"]}).tadoc.compress("text")
         >>> df.tadoc.preview(words=3).rows()
         [(1, 'to be, or'), (2, 'to do')]
@@ -144,8 +139,6 @@ class FrameColumns(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.DataFrame({"text": ["to be"]}).tadoc.compress("text").tadoc.info().select("rows", "words").row(0)
         (1, 2)
 

@@ -17,25 +17,16 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.tfidf import TFIDFRequest, tfidf
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
 from polars_tadoc.execute.analytic import asking_for_frames
+from polars_tadoc.namespaces import frame_options as given
 from polars_tadoc.namespaces.dataframe.base import LABELS, FrameBase
-from polars_tadoc.namespaces.frame_options import (
-    WORD_FORM,
-    BM25WeightsInFrames,
-    CooccurrenceInFrames,
-    CountInFrames,
-    LengthsInFrames,
-    RunInFrames,
-    TFIDFInFrames,
-    TopInFrames,
-)
 from polars_tadoc.runtime.documented import documented_by
 
 
 class FrameCounting(FrameBase):
     """Counts and weights."""
 
-    @documented_by(word_count, words=WORD_FORM)
-    def word_count(self, column: str | None = None, **options: Unpack[TopInFrames]) -> pl.DataFrame:
+    @documented_by(word_count, words=given.WORD_FORM)
+    def word_count(self, column: str | None = None, **options: Unpack[given.TopInFrames]) -> pl.DataFrame:
         """Count the words of a compressed column (optional if there is only one).
 
         Returns
@@ -45,8 +36,6 @@ class FrameCounting(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["the cat", "the dog"]}).tadoc.compress("text")
         >>> df.tadoc.word_count("text", stopwords=["the"]).rows()
         [('cat', 1), ('dog', 1)]
@@ -54,8 +43,8 @@ class FrameCounting(FrameBase):
         """
         return self._answer(asking_for_frames(WordCountRequest.from_arguments, options), column)
 
-    @documented_by(sort, words=WORD_FORM)
-    def sort(self, column: str | None = None, **options: Unpack[CountInFrames]) -> pl.DataFrame:
+    @documented_by(sort, words=given.WORD_FORM)
+    def sort(self, column: str | None = None, **options: Unpack[given.CountInFrames]) -> pl.DataFrame:
         """List the words of a compressed column (optional if there is only one) in code point order.
 
         Returns
@@ -65,8 +54,6 @@ class FrameCounting(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be", "not to be"]}).tadoc.compress("text")
         >>> df.tadoc.sort("text").rows()
         [('be', 2), ('not', 1), ('to', 2)]
@@ -74,9 +61,9 @@ class FrameCounting(FrameBase):
         """
         return self._answer(asking_for_frames(SortRequest.from_arguments, options), column)
 
-    @documented_by(inverted_index, id=LABELS, words=WORD_FORM)
+    @documented_by(inverted_index, id=LABELS, words=given.WORD_FORM)
     def inverted_index(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[CountInFrames]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[given.CountInFrames]
     ) -> pl.DataFrame:
         """List the rows that contain each word of a compressed column (optional if there is only one).
 
@@ -87,8 +74,6 @@ class FrameCounting(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"day": ["mon", "tue"], "text": ["to be", "to do"]}).tadoc.compress("text")
         >>> df.tadoc.inverted_index("text", id="day").rows()
         [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
@@ -96,9 +81,9 @@ class FrameCounting(FrameBase):
         """
         return self._answer(asking_for_frames(InvertedIndexRequest.from_arguments, options), column, id)
 
-    @documented_by(term_vector, id=LABELS, words=WORD_FORM)
+    @documented_by(term_vector, id=LABELS, words=given.WORD_FORM)
     def term_vector(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TopInFrames]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[given.TopInFrames]
     ) -> pl.DataFrame:
         """Count the words of each row of a compressed column (optional if there is only one).
 
@@ -109,8 +94,6 @@ class FrameCounting(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
         >>> df.tadoc.term_vector("text", id="day", top=1).rows()
         [('mon', 'be', 2), ('tue', 'do', 1)]
@@ -118,9 +101,9 @@ class FrameCounting(FrameBase):
         """
         return self._answer(asking_for_frames(TermVectorRequest.from_arguments, options), column, id)
 
-    @documented_by(bm25_weights, id=LABELS, words=WORD_FORM)
+    @documented_by(bm25_weights, id=LABELS, words=given.WORD_FORM)
     def bm25_weights(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[BM25WeightsInFrames]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[given.BM25WeightsInFrames]
     ) -> pl.DataFrame:
         """Weigh each row's words by BM25, compressed or String (optional if only one is compressed).
 
@@ -132,8 +115,6 @@ class FrameCounting(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
         >>> df.tadoc.bm25_weights("text", id="day", top=1).with_columns(pl.col("weight").round(4)).rows()
         [('mon', 'be', 0.3412), ('tue', 'do', 0.3578)]
@@ -141,9 +122,9 @@ class FrameCounting(FrameBase):
         """
         return self._answer(asking_for_frames(BM25WeightsRequest.from_arguments, options), column, id)
 
-    @documented_by(tfidf, id=LABELS, words=WORD_FORM)
+    @documented_by(tfidf, id=LABELS, words=given.WORD_FORM)
     def tfidf(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[TFIDFInFrames]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[given.TFIDFInFrames]
     ) -> pl.DataFrame:
         """Weigh each row's words by TF-IDF, compressed or String (optional if only one is compressed).
 
@@ -155,8 +136,6 @@ class FrameCounting(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
         >>> df.tadoc.tfidf("text", id="day", top=1).with_columns(pl.col("weight").round(4)).rows()
         [('mon', 'be', 0.706), ('tue', 'do', 0.8148)]
@@ -178,8 +157,6 @@ class FrameCounting(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be", "to do, to be"]}).tadoc.compress("text")
         >>> counts, words = df.tadoc.to_csr("text", stopwords=["be"])
         >>> words.to_list(), counts.toarray().tolist()
@@ -188,8 +165,8 @@ class FrameCounting(FrameBase):
         """
         return to_csr_analytic.to_csr(self._text("to_csr", column), **options)
 
-    @documented_by(sequence_count, words=WORD_FORM)
-    def sequence_count(self, column: str | None = None, **options: Unpack[LengthsInFrames]) -> pl.DataFrame:
+    @documented_by(sequence_count, words=given.WORD_FORM)
+    def sequence_count(self, column: str | None = None, **options: Unpack[given.LengthsInFrames]) -> pl.DataFrame:
         """Count the sequences of n words in a compressed column (optional if there is only one).
 
         Returns
@@ -199,8 +176,6 @@ class FrameCounting(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be or not to be", "to do"]}).tadoc.compress("text")
         >>> df.tadoc.sequence_count("text", n=2, top=2).rows()
         [(['to', 'be'], 2), (['be', 'or'], 1)]
@@ -210,9 +185,9 @@ class FrameCounting(FrameBase):
             options, lambda own: self._answer(asking_for_frames(SequenceCountRequest.from_arguments, own), column)
         )
 
-    @documented_by(ranked_inverted_index, id=LABELS, words=WORD_FORM)
+    @documented_by(ranked_inverted_index, id=LABELS, words=given.WORD_FORM)
     def ranked_inverted_index(
-        self, column: str | None = None, *, id: str | None = None, **options: Unpack[RunInFrames]
+        self, column: str | None = None, *, id: str | None = None, **options: Unpack[given.RunInFrames]
     ) -> pl.DataFrame:
         """List the rows that contain each sequence of n words of a compressed column, by descending count.
 
@@ -224,8 +199,6 @@ class FrameCounting(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"day": ["mon", "tue"], "text": ["to be", "to be or not to be"]}).tadoc.compress("text")
         >>> df.tadoc.ranked_inverted_index("text", id="day", n=2, min_count=2).rows()
         [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
@@ -233,8 +206,8 @@ class FrameCounting(FrameBase):
         """
         return self._answer(asking_for_frames(RankedInvertedIndexRequest.from_arguments, options), column, id)
 
-    @documented_by(cooccurrence, words=WORD_FORM)
-    def cooccurrence(self, column: str | None = None, **options: Unpack[CooccurrenceInFrames]) -> pl.DataFrame:
+    @documented_by(cooccurrence, words=given.WORD_FORM)
+    def cooccurrence(self, column: str | None = None, **options: Unpack[given.CooccurrenceInFrames]) -> pl.DataFrame:
         """Count the pairs of words within a window in a compressed column.
 
         Returns
@@ -244,8 +217,6 @@ class FrameCounting(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be or not to be"]}).tadoc.compress("text")
         >>> df.tadoc.cooccurrence("text", window=1, top=1).rows()
         [('be', 'to', 2)]

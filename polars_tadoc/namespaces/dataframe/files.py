@@ -8,16 +8,20 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
+from polars_tadoc.engine.progress import bar_of, counted
 from polars_tadoc.execute.columns import compressed_column, packed_column
 from polars_tadoc.namespaces.dataframe.base import FrameBase
-from polars_tadoc.packed.pack import pack, pack_stream, packed_schema
+from polars_tadoc.packed.pack import document_count, pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
 from polars_tadoc.packed.write import write_packed
+from polars_tadoc.runtime.documented import with_imports
+from polars_tadoc.runtime.option_signature import takes_progress
 from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import writable_place
 
 
+@with_imports
 class FrameFiles(FrameBase):
     """Packed rows and files."""
 
@@ -53,8 +57,6 @@ class FrameFiles(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
         >>> packed = df.tadoc.pack("text")
         >>> packed.height, packed["year"].to_list(), packed["text"].struct.field("vocabulary").to_list()
@@ -88,8 +90,6 @@ class FrameFiles(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
         >>> df.tadoc.pack().tadoc.unpack().equals(df)
         True
@@ -98,6 +98,7 @@ class FrameFiles(FrameBase):
         df = self._df
         return unpack(df, packed_column(df.schema, column, "unpack"))
 
+    @takes_progress
     @apart
     def write_packed(
         self,
@@ -105,6 +106,7 @@ class FrameFiles(FrameBase):
         column: str | None = None,
         *,
         effort: str = "default",
+        progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
         credential_provider: Any = "auto",
     ) -> None:
@@ -122,6 +124,8 @@ class FrameFiles(FrameBase):
         effort
             ``"default"``, or ``"small"``: entropy-coded, for files that are rarely read. These are 9 to 27 % smaller,
             are written at 3 to 80 MB of text a second, and read at a third to two thirds of the speed.
+        progress
+            Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
         storage_options
             Access to the object store, as for :func:`polars_tadoc.scan_packed`.
         credential_provider
@@ -143,10 +147,6 @@ class FrameFiles(FrameBase):
 
         Examples
         --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     df.tadoc.write_packed(Path(folder) / "texts.parquet")
@@ -158,8 +158,9 @@ class FrameFiles(FrameBase):
         name = compressed_column(df.schema, column, "write_packed")
         access = Access(storage_options, credential_provider)
         place = writable_place(path, "write_packed", access)
-        rows = pack_stream([df], name)
-        write_packed(rows, packed_schema(df.schema, name), name, place, "write_packed", access, effort)
+        with bar_of(df.height, "write_packed"):
+            rows = counted(pack_stream([df], name), "write_packed", lambda row: document_count(row[name]))
+            write_packed(rows, packed_schema(df.schema, name), name, place, "write_packed", access, effort)
 
     def write_parquet(
         self,
@@ -187,10 +188,6 @@ class FrameFiles(FrameBase):
 
         Examples
         --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"system": ["sshd", "cron"], "text": ["to be", "to do"]}).tadoc.compress("text")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     df.tadoc.write_parquet(Path(folder) / "logs", partition_by="system")

@@ -21,10 +21,11 @@ from polars_tadoc.index.construct.build import IndexColumnOptions, build_fields,
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.dataframe.base import LABELS, FrameBase
 from polars_tadoc.rows.phrases import PhraseOptions
-from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.twig.twig_set import TwigSet
 
 
+@with_imports
 class FrameSearch(FrameBase):
     """Indexes, phrases and XPath queries."""
 
@@ -54,8 +55,6 @@ class FrameSearch(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 2, 3], "text": ["to be", "to do", "do be"]}).tadoc.compress("text")
         >>> index = df.tadoc.build_index("text", id="year", metadata=["year"])
         >>> index.search("do", filter=pl.col("year") > 2)["id"].to_list()
@@ -82,6 +81,7 @@ class FrameSearch(FrameBase):
         upsert: bool = False,
         strategy: str = "auto",
         engine: str | None = None,
+        progress: bool | None = None,
     ) -> Index:
         """Return an index with the documents of this frame appended, as :meth:`polars_tadoc.Index.append`.
 
@@ -101,6 +101,8 @@ class FrameSearch(FrameBase):
             "auto", "top_down" or "bottom_up": direction in which the rules are traversed; the index is the same.
         engine
             "auto", "cpu" or "gpu": where words are counted; by default the engine of ``tadoc.Config``.
+        progress
+            Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
         Returns
         -------
@@ -121,8 +123,6 @@ class FrameSearch(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 2, 3], "text": ["to be", "to do", "do be"]}).tadoc.compress("text")
         >>> index = df.head(2).tadoc.build_index("text", id="year", metadata=["year"])
         >>> df.tail(1).tadoc.append_to(index, "text", id="year").search("do", filter=pl.col("year") > 2)["id"].to_list()
@@ -140,7 +140,8 @@ class FrameSearch(FrameBase):
         listed = [] if known is None else known.columns
         metadata_columns(self._df.columns, listed, "append_to", "the index's metadata")
         metadata = None if known is None else self._df.select(listed)
-        return index.append(texts, id=ids, metadata=metadata, upsert=upsert, strategy=strategy, engine=engine)
+        how: Any = {"upsert": upsert, "strategy": strategy, "engine": engine, "progress": progress}
+        return index.append(texts, id=ids, metadata=metadata, **how)
 
     @documented_by(twig_filter, id=LABELS)
     def twig_filter(
@@ -163,8 +164,6 @@ class FrameSearch(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"name": ["x", "y"], "xml": ["<a><b/><c/></a>", "<a><c/></a>"]})
         >>> df.tadoc.twig_filter("xml", {"both": "/a[b]/c", "any": "//c"}, id="name").rows()
         [('x', 'both'), ('x', 'any'), ('y', 'any')]
@@ -183,8 +182,6 @@ class FrameSearch(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["New York is big", "is New York on", "is it on"]})
         >>> df.tadoc.collocations("text", min_count=2).rows()
         [('New', 'York', 2, 1.0)]
@@ -212,8 +209,6 @@ class FrameSearch(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["to be or not to be", "be"]}).tadoc.compress("text")
         >>> df.tadoc.positions("text", "to be", id="page").rows()
         [('a', 0, 2), ('a', 4, 2)]
@@ -242,8 +237,6 @@ class FrameSearch(FrameBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["To be, or not to be!", "be"]}).tadoc.compress("text")
         >>> df.tadoc.concordance("text", "not", id="page", window=2).rows()
         [('a', 3, 'be, or', 'not', 'to be')]

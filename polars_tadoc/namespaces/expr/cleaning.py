@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_tadoc.analytics.cleaning.minhash import MinHashRequest, minhash
 from polars_tadoc.analytics.cleaning.options import NoveltyOptions, OverlapOptions, RepeatedShareOptions
-from polars_tadoc.analytics.cleaning.overlap import SharedRequest, overlap_share, overlaps, passage_set_of
+from polars_tadoc.analytics.cleaning.overlap import SharedRequest, overlap_share, overlaps
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.shares import ShareRequest, novelty, repeated_share
 from polars_tadoc.analytics.cleaning.signatures import MinHashOptions
@@ -34,8 +34,6 @@ class ExprCleaning(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"row": [1, 2], "text": ["to be or not to be", "to be or what"]}).tadoc.compress("text")
         >>> df.filter(pl.col("text").tadoc.repeated_share(length=3) > 0.5)["row"].to_list()
         [2]
@@ -57,8 +55,6 @@ class ExprCleaning(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"site": ["a", "b", "a"], "text": ["to be or not", "to be or what", "to be or that"]})
         >>> df.select(pl.col("text").tadoc.novelty(length=3).over("site")).to_series().to_list()
         [1.0, 1.0, 0.25]
@@ -77,8 +73,6 @@ class ExprCleaning(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be or not", "to be, or not", "to do"]}).tadoc.compress("text")
         >>> df.unique(pl.col("text").tadoc.minhash(ngram=2)).height
         2
@@ -98,15 +92,13 @@ class ExprCleaning(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"row": [1, 2], "text": ["how many eggs are there", "eggs"]}).tadoc.compress("text")
         >>> questions = tadoc.PassageSet(pl.Series(["Say: how many eggs"]), length=3)
         >>> df.select("row", pl.col("text").tadoc.overlap_share(questions)).rows()
         [(1, 0.6), (2, 0.0)]
 
         """
-        return self._shared(SharedRequest("overlap_share", passage_set_of(reference, "overlap_share", options)))
+        return self._shared(SharedRequest.of("overlap_share", reference, options))
 
     @documented_by(overlaps)
     def overlaps(self, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Expr:
@@ -119,15 +111,13 @@ class ExprCleaning(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"row": [1, 2], "text": ["how many eggs are there", "eggs"]})
         >>> questions = tadoc.PassageSet(pl.Series(["Say: how many eggs"]), length=3)
         >>> df.filter(~pl.col("text").tadoc.overlaps(questions))["row"].to_list()
         [2]
 
         """
-        return self._shared(SharedRequest("overlaps", passage_set_of(reference, "overlaps", options)))
+        return self._shared(SharedRequest.of("overlaps", reference, options))
 
     def _shared(self, request: SharedRequest) -> pl.Expr:
         return elementwise(request.run, request.dtype, self._expr)

@@ -44,8 +44,6 @@ class ExprColumns(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be", "or not"]})
         >>> tadoc.is_tadoc(df.with_columns(pl.col("text").tadoc.compress()).schema["text"])
         True
@@ -65,8 +63,6 @@ class ExprColumns(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be", "or not"]}).tadoc.compress("text", rows_per_grammar=1)
         >>> df.with_columns(pl.col("text").tadoc.recompress()).tadoc.info()["grammars"].to_list()
         [1]
@@ -86,8 +82,6 @@ class ExprColumns(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be"]}).with_columns(pl.col("text").tadoc.compress())
         >>> df.with_columns(pl.col("text").tadoc.decompress())["text"].to_list()
         ['to be']
@@ -106,8 +100,6 @@ class ExprColumns(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be or not to be", None]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.token_count()).to_series().to_list()
         [6, None]
@@ -127,8 +119,6 @@ class ExprColumns(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"row": [1, 2, 3], "text": ["to be", "or not", "to be"]}).tadoc.compress("text")
         >>> df.group_by(key=pl.col("text").tadoc.content_hash(), maintain_order=True).agg("row")["row"].to_list()
         [[1, 3], [2]]
@@ -149,8 +139,6 @@ class ExprColumns(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be", "or not"], "other": ["to be", "or"]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.eq("or not"), other=pl.col("text").tadoc.eq(pl.col("other"))).rows()
         [(False, True), (True, False)]
@@ -180,8 +168,6 @@ class ExprColumns(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["To be, or not to be!", "To do."], "at": [-2, 0]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.extract("at", 2)).to_series().to_list()
         ['to be', 'To do']
@@ -201,8 +187,6 @@ class ExprColumns(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["To be, or not to be!", "To do."]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.head(3)).to_series().to_list()
         ['To be, or', 'To do']
@@ -221,8 +205,6 @@ class ExprColumns(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["To be, or not to be!", "To do."]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.tail(3)).to_series().to_list()
         ['not to be', 'To do']
@@ -243,8 +225,6 @@ class ExprColumns(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 2, 1], "text": ["to be", "to do", "not to be"]}).tadoc.compress("text")
         >>> described = df.group_by("year", maintain_order=True).agg(pl.col("text").tadoc.info()).unnest("text")
         >>> described.select("year", "rows", "words").rows()

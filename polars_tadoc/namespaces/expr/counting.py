@@ -35,8 +35,6 @@ class ExprCounting(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 2, 1], "text": ["to be", "to do", "not to be"]}).tadoc.compress("text")
         >>> counts = df.group_by("year", maintain_order=True).agg(pl.col("text").tadoc.word_count(top=2))
         >>> counts.explode("text").unnest("text").rows()
@@ -56,8 +54,6 @@ class ExprCounting(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 1], "text": ["to be", "not to be"]}).tadoc.compress("text")
         >>> df.group_by("year").agg(pl.col("text").tadoc.sort()).explode("text").unnest("text").rows()
         [(1, 'be', 2), (1, 'not', 1), (1, 'to', 2)]
@@ -77,8 +73,6 @@ class ExprCounting(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 2, 1], "day": ["a", "b", "c"], "text": ["to be", "to do", "not to be"]})
         >>> df = df.tadoc.compress("text")
         >>> index = df.group_by("year", maintain_order=True).agg(pl.col("text").tadoc.inverted_index(id="day"))
@@ -101,8 +95,6 @@ class ExprCounting(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 1], "text": ["to be", "to be or not to be"]}).tadoc.compress("text")
         >>> index = df.group_by("year").agg(pl.col("text").tadoc.ranked_inverted_index(n=2, min_count=2))
         >>> index.explode("text").unnest("text").rows()
@@ -123,8 +115,6 @@ class ExprCounting(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be or not to be", None]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.term_vector(top=1)).to_series().to_list()
         [[{'word': 'be', 'count': 2}], None]
@@ -145,8 +135,6 @@ class ExprCounting(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 1, 2], "text": ["to be", "not to be", "to do"]}).tadoc.compress("text")
         >>> counts = df.group_by("year", maintain_order=True).agg(pl.col("text").tadoc.sequence_count(n=2, top=1))
         >>> counts.explode("text").unnest("text").rows()
@@ -166,8 +154,6 @@ class ExprCounting(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 1, 2], "text": ["to be", "be to", "to do"]}).tadoc.compress("text")
         >>> counts = df.group_by("year", maintain_order=True).agg(pl.col("text").tadoc.cooccurrence(window=1))
         >>> counts.explode("text").unnest("text").rows()

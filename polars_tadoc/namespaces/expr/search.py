@@ -34,8 +34,6 @@ class ExprSearch(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"row": [1, 2], "text": ["GET /a/b.html", "POST /a"]}).tadoc.compress("text")
         >>> df.filter(pl.col("text").tadoc.contains("/a/b", literal=True))["row"].to_list()
         [1]
@@ -54,8 +52,6 @@ class ExprSearch(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["a.b.c", "a b", None]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.count_matches("[ab]")).to_series().to_list()
         [2, 2, None]
@@ -74,8 +70,6 @@ class ExprSearch(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be", "be", "or not"]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.find("be", literal=True)).to_series().to_list()
         [3, 0, None]
@@ -94,8 +88,6 @@ class ExprSearch(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["id=17, id=4", "none"]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.extract_all("[0-9]+")).to_series().to_list()
         [['17', '4'], []]
@@ -114,8 +106,6 @@ class ExprSearch(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be, or not to be", "be", None]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.count_phrase("to be")).to_series().to_list()
         [2, 0, None]
@@ -140,8 +130,6 @@ class ExprSearch(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"row": [1, 2], "text": ["to be", "or not"]}).tadoc.compress("text")
         >>> df.filter(pl.col("text").tadoc.contains_phrase("To be", lowercase=True))["row"].to_list()
         [1]
@@ -160,8 +148,6 @@ class ExprSearch(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"row": [1, 2], "text": ["to be", "or not"]}).tadoc.compress("text")
         >>> df.filter(pl.col("text").tadoc.contains_any(["be or", "not"]))["row"].to_list()
         [2]
@@ -187,8 +173,6 @@ class ExprSearch(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"row": [1, 2], "text": ["to be", "to do or not to do"]}).tadoc.compress("text")
         >>> df.sort(pl.col("text").tadoc.bm25("do"), descending=True)["row"].to_list()
         [2, 1]
@@ -212,8 +196,6 @@ class ExprSearch(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be or not to be", "be"]}).tadoc.compress("text")
         >>> df.select(pl.col("text").tadoc.positions("to be")).to_series().to_list()
         [[0, 4], []]
@@ -237,8 +219,6 @@ class ExprSearch(ExprBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"row": [1, 2], "xml": ["<a><b/><c/></a>", "<a><c/></a>"]})
         >>> twigs = pl.col("xml").tadoc.twig_filter({"both": "/a[b]/c", "any": "//c"})
         >>> df.with_columns(twigs).rows()

@@ -22,15 +22,7 @@ from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequ
 from polars_tadoc.execute.analytic import Analytic, asking_for_frames
 from polars_tadoc.execute.columns import label_column, text_column
 from polars_tadoc.execute.plan import WITHOUT_LIMIT, ask, read_columns
-from polars_tadoc.namespaces.frame_options import (
-    BM25WeightsInFrames,
-    CooccurrenceInFrames,
-    CountInFrames,
-    LengthsInFrames,
-    RunInFrames,
-    TFIDFInFrames,
-    TopInFrames,
-)
+from polars_tadoc.namespaces import frame_options as given
 from polars_tadoc.runtime.arguments import require_path
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.option_signature import Default
@@ -57,31 +49,31 @@ class PlanOptions(TypedDict, total=False):
     checkpoint: Annotated[str | os.PathLike[str] | None, Default(None)]
 
 
-class CountInPlans(CountInFrames, PlanOptions, total=False):
+class CountInPlans(given.CountInFrames, PlanOptions, total=False):
     """Options of calls in a lazy plan."""
 
 
-class TopInPlans(TopInFrames, PlanOptions, total=False):
+class TopInPlans(given.TopInFrames, PlanOptions, total=False):
     """Options of calls in a lazy plan."""
 
 
-class LengthsInPlans(LengthsInFrames, PlanOptions, total=False):
+class LengthsInPlans(given.LengthsInFrames, PlanOptions, total=False):
     """Options of calls on lazy frames."""
 
 
-class RunInPlans(RunInFrames, PlanOptions, total=False):
+class RunInPlans(given.RunInFrames, PlanOptions, total=False):
     """Options of calls in a lazy plan."""
 
 
-class CooccurrenceInPlans(CooccurrenceInFrames, PlanOptions, total=False):
+class CooccurrenceInPlans(given.CooccurrenceInFrames, PlanOptions, total=False):
     """Options of the call in a lazy plan."""
 
 
-class BM25WeightsInPlans(BM25WeightsInFrames, PlanOptions, total=False):
+class BM25WeightsInPlans(given.BM25WeightsInFrames, PlanOptions, total=False):
     """Options of the call in a lazy plan."""
 
 
-class TFIDFInPlans(TFIDFInFrames, PlanOptions, total=False):
+class TFIDFInPlans(given.TFIDFInFrames, PlanOptions, total=False):
     """Options of the call in a lazy plan."""
 
 
@@ -120,6 +112,8 @@ def plan_options(options: Any, call: str) -> tuple[int | None, Path | None, Any]
     """
     own = dict(options)
     limit, checkpoint = require_memory_limit(own.pop("memory_limit")), own.pop("checkpoint", None)
+    if limit is not None and own.get("engine") == "gpu":
+        raise ValueError(f'{call}: engine="gpu" holds the column in memory; leave out memory_limit, or the engine')
     if checkpoint is None:
         return limit, None, own
     if limit is None:

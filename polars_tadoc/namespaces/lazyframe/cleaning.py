@@ -32,7 +32,7 @@ from polars_tadoc.namespaces.lazyframe.base import (
     documented,
     plan_options,
 )
-from polars_tadoc.runtime.io_source import at_work
+from polars_tadoc.runtime.io_source import as_asked, at_work
 
 
 class PlanCleaning(PlanBase):
@@ -49,8 +49,6 @@ class PlanCleaning(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["to be or not to be", "whether to be or not"]})
         >>> lf.tadoc.repeats("text", length=3).collect().rows()
         [(0, 0, 4, 2, True), (1, 1, 4, 2, False)]
@@ -79,8 +77,6 @@ class PlanCleaning(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["to be or not to be", "to be or not to be that"]})
         >>> lf.tadoc.near_duplicates("text", ngram=2).collect().rows()
         [(0, 1, 0.8)]
@@ -100,8 +96,6 @@ class PlanCleaning(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["to be or not to be", "to be or not to be that"]})
         >>> lf.tadoc.duplicate_groups("text", ngram=2).collect().rows()
         [(0, 0, True), (1, 0, False)]
@@ -136,8 +130,6 @@ class PlanCleaning(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["Use cookies? Yes. Leeks.", "Use cookies? Yes. Sow."]})
         >>> lf.tadoc.drop_repeats("text", length=3).collect().rows()
         [('Use cookies? Yes. Leeks.',), ('Sow.',)]
@@ -151,8 +143,8 @@ class PlanCleaning(PlanBase):
             return limited.drop_repeats(request, LimitedPlan(lf, name, None, limit, folder), schema)
         rows = cs.by_name(name).as_expr()
         if request.unit == "row":
-            return lf.filter(rows.map_batches(at_work()(request.kept_rows), return_dtype=pl.Boolean))
-        return lf.with_columns(rows.map_batches(at_work()(request.cut), return_dtype=pl.self_dtype()))
+            return lf.filter(rows.map_batches(at_work()(as_asked(request.kept_rows)), return_dtype=pl.Boolean))
+        return lf.with_columns(rows.map_batches(at_work()(as_asked(request.cut)), return_dtype=pl.self_dtype()))
 
     @documented(TadocFrame.overlap)
     def overlap(
@@ -171,8 +163,6 @@ class PlanCleaning(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["how many eggs are in a dozen", "eggs"]})
         >>> lf.tadoc.overlap("text", pl.Series(["Say: how many eggs"]), length=3).collect().rows()
         [(0, 0, 3, 0, 1)]

@@ -44,8 +44,6 @@ class PlanColumns(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["to be", "to do"]}).tadoc.compress("text")
         >>> tadoc.is_tadoc(lf.collect_schema()["text"])
         True
@@ -71,8 +69,6 @@ class PlanColumns(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.concat([pl.LazyFrame({"text": [text]}).tadoc.compress("text") for text in ("to be", "to do")])
         >>> lf.tadoc.recompress().tadoc.info().collect()["grammars"].to_list()
         [1]
@@ -87,8 +83,6 @@ class PlanColumns(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.LazyFrame({"text": ["to be"]}).tadoc.compress("text").tadoc.decompress().collect().rows()
         [('to be',)]
 
@@ -103,8 +97,6 @@ class PlanColumns(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["to be"]}).tadoc.compress("text")
         >>> lf.tadoc.info().select("rows", "words").collect().row(0)
         (1, 2)

@@ -38,8 +38,6 @@ class PlanCounting(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["the cat", "the dog"]}).tadoc.compress("text")
         >>> lf.tadoc.word_count(top=1).collect().rows()
         [('the', 2)]
@@ -53,8 +51,6 @@ class PlanCounting(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["to be", "not to be"]}).tadoc.compress("text")
         >>> lf.tadoc.sort("text").collect().rows()
         [('be', 2), ('not', 1), ('to', 2)]
@@ -70,8 +66,6 @@ class PlanCounting(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"day": ["mon", "tue"], "text": ["to be", "to do"]}).tadoc.compress("text")
         >>> lf.tadoc.inverted_index("text", id="day").collect().rows()
         [('be', ['mon']), ('do', ['tue']), ('to', ['mon', 'tue'])]
@@ -87,8 +81,6 @@ class PlanCounting(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
         >>> lf.tadoc.term_vector("text", id="day", top=1).collect().rows()
         [('mon', 'be', 2), ('tue', 'do', 1)]
@@ -104,8 +96,6 @@ class PlanCounting(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
         >>> lf.tadoc.bm25_weights("text", id="day", top=1).select("id", "word").collect().rows()
         [('mon', 'be'), ('tue', 'do')]
@@ -121,8 +111,6 @@ class PlanCounting(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"day": ["mon", "tue"], "text": ["to be or not to be", "to do"]}).tadoc.compress("text")
         >>> lf.tadoc.tfidf("text", id="day", top=1).select("id", "word").collect().rows()
         [('mon', 'be'), ('tue', 'do')]
@@ -136,8 +124,6 @@ class PlanCounting(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["to be or not to be", "to do"]}).tadoc.compress("text")
         >>> lf.tadoc.sequence_count("text", n=2, top=2).collect().rows()
         [(['to', 'be'], 2), (['be', 'or'], 1)]
@@ -153,8 +139,6 @@ class PlanCounting(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"day": ["mon", "tue"], "text": ["to be", "to be or not to be"]}).tadoc.compress("text")
         >>> lf.tadoc.ranked_inverted_index("text", id="day", n=2, min_count=2).collect().rows()
         [(['to', 'be'], [{'id': 'tue', 'count': 2}, {'id': 'mon', 'count': 1}])]
@@ -168,8 +152,6 @@ class PlanCounting(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["to be or not to be"]}).tadoc.compress("text")
         >>> lf.tadoc.cooccurrence("text", window=1, top=1).collect().rows()
         [('be', 'to', 2)]

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
+from polars_tadoc.engine.progress import bar_of, counted
 from polars_tadoc.execute.columns import compressed_column, packed_column
 from polars_tadoc.execute.limited import row_groups
 from polars_tadoc.execute.partitioned_sink import (
@@ -19,12 +20,13 @@ from polars_tadoc.execute.partitioned_sink import (
 )
 from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.namespaces.lazyframe.base import PlanBase
-from polars_tadoc.packed.pack import pack_stream, packed_schema
+from polars_tadoc.packed.pack import document_count, pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
 from polars_tadoc.packed.write import write_packed
 from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.io_source import batches
+from polars_tadoc.runtime.option_signature import takes_progress
 from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.storage.addresses import Address, require_utf8
 from polars_tadoc.storage.find import one_file
@@ -33,6 +35,7 @@ from polars_tadoc.storage.writing import writable_place, writing
 from polars_tadoc.traversal.options import require_memory_limit
 
 
+@with_imports
 class PlanFiles(PlanBase):
     """Packed rows and files."""
 
@@ -44,8 +47,6 @@ class PlanFiles(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
         >>> lf.tadoc.pack().collect().shape
         (1, 2)
@@ -61,8 +62,6 @@ class PlanFiles(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text").tadoc.pack()
         >>> lf.tadoc.unpack().filter(pl.col("year") == 2).tadoc.decompress().collect().rows()
         [(2, 'to do')]
@@ -73,6 +72,7 @@ class PlanFiles(PlanBase):
         return unpack_plan(lf, schema, packed_column(schema, column, "unpack"))
 
     @documented_by(TadocFrame.write_packed)
+    @takes_progress
     @apart
     def sink_packed(
         self,
@@ -80,6 +80,7 @@ class PlanFiles(PlanBase):
         column: str | None = None,
         *,
         effort: str = "default",
+        progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
         credential_provider: Any = "auto",
     ) -> None:
@@ -91,10 +92,6 @@ class PlanFiles(PlanBase):
 
         Examples
         --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["to be", "to do"]})
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     lf.tadoc.compress("text").tadoc.sink_packed(Path(folder) / "texts.parquet")
@@ -107,9 +104,11 @@ class PlanFiles(PlanBase):
         name = compressed_column(schema, column, "sink_packed")
         access = Access(storage_options, credential_provider)
         place = writable_place(path, "sink_packed", access)
-        rows = pack_stream(batches(lf), name, passing=True)
+        packed = pack_stream(batches(lf), name, passing=True)
+        rows = counted(packed, "sink_packed", lambda row: document_count(row[name]))
         write_packed(rows, packed_schema(schema, name), name, place, "sink_packed", access, effort)
 
+    @takes_progress
     @apart
     def sink_parquet(
         self,
@@ -118,6 +117,7 @@ class PlanFiles(PlanBase):
         partition_by: str | Sequence[str] | None = None,
         max_partitions: int = MAX_PARTITIONS,
         memory_limit: int | str = HELD_BYTES,
+        progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
         credential_provider: Any = "auto",
         **options: Any,
@@ -145,6 +145,9 @@ class PlanFiles(PlanBase):
         memory_limit
             Maximum bytes of compressed rows in memory while they are grouped by partition, or a number with a unit
             ("2GB"); more rows are spilled to disk, beside the folder. Compressing one row group is extra.
+        progress
+            Whether to show a progress bar (tqdm) on standard error, of rows that calls of this package in the plan have
+            read; by default as ``tadoc.Config`` says.
         storage_options
             Access to the object store, as for :func:`polars_tadoc.scan_packed`.
         credential_provider
@@ -170,10 +173,6 @@ class PlanFiles(PlanBase):
 
         Examples
         --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"text": ["to be", "to do"]}).tadoc.compress("text")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     df.tadoc.write_packed(Path(folder) / "texts.parquet")
@@ -201,9 +200,10 @@ class PlanFiles(PlanBase):
             place = partition_target(folder, keys, call)
             most = require_integer("max_partitions", max_partitions, 1)
             limit = require_memory_limit(memory_limit) or HELD_BYTES
-            sink_partitions(self._lf, schema, keys, place, call, most=most, limit=limit, options=options)
+            with bar_of(None, call):
+                sink_partitions(self._lf, schema, keys, place, call, most=most, limit=limit, options=options)
             return
         elsewhere = "; partition_by= takes key columns, and Polars' own lf.sink_parquet has more kinds of targets"
         place_of_file = writable_place(path, call, access, elsewhere)
-        with writing(place_of_file, call, access, late=True) as temporary:
+        with bar_of(None, call), writing(place_of_file, call, access, late=True) as temporary:
             self._lf.sink_parquet(temporary, **{"engine": "streaming", **row_groups(self._lf), **options})

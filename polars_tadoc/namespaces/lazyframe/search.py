@@ -45,8 +45,6 @@ class PlanSearch(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"name": ["x", "y"], "xml": ["<a><b/><c/></a>", "<a><c/></a>"]})
         >>> lf.tadoc.twig_filter("xml", {"both": "/a[b]/c", "any": "//c"}, id="name").collect().rows()
         [('x', 'both'), ('x', 'any'), ('y', 'any')]
@@ -63,8 +61,6 @@ class PlanSearch(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["New York is big", "is New York on", "is it on"]})
         >>> lf.tadoc.collocations("text", min_count=2).collect().rows()
         [('New', 'York', 2, 1.0)]
@@ -89,8 +85,6 @@ class PlanSearch(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["to be or not to be", "be"]})
         >>> lf.tadoc.positions("text", "to be").collect().rows()
         [(0, 0, 2), (0, 4, 2)]
@@ -113,8 +107,6 @@ class PlanSearch(PlanBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> lf = pl.LazyFrame({"text": ["To be, or not to be!", "be"]})
         >>> lf.tadoc.concordance("text", "not", window=2).collect().rows()
         [(0, 3, 'be, or', 'not', 'to be')]
@@ -163,10 +155,6 @@ class PlanSearch(PlanBase):
 
         Examples
         --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> df = pl.DataFrame({"year": [1, 2], "text": ["to be", "to do"]}).tadoc.compress("text")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     df.tadoc.write_packed(Path(folder) / "texts.parquet")

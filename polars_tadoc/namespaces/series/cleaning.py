@@ -39,8 +39,6 @@ class SeriesCleaning(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series("text", ["to be or not to be", "whether to be or not"]).tadoc.repeats(length=3).rows()
         [(0, 0, 4, 2, True), (1, 1, 4, 2, False)]
 
@@ -53,8 +51,6 @@ class SeriesCleaning(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be or not to be", "to be or not to be that"]).tadoc.near_duplicates(ngram=2).rows()
         [(0, 1, 0.8)]
 
@@ -70,8 +66,6 @@ class SeriesCleaning(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be or not to be", "to be or not to be that"]).tadoc.duplicate_groups(ngram=2).rows()
         [(0, 0, True), (1, 0, False)]
 
@@ -85,8 +79,6 @@ class SeriesCleaning(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> text = pl.Series("text", ["Use cookies? Yes. Leeks.", "Use cookies? Yes. Sow."])
         >>> text.tadoc.drop_repeats(length=3).to_list()
         ['Use cookies? Yes. Leeks.', 'Sow.']
@@ -100,8 +92,6 @@ class SeriesCleaning(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series("text", ["to be or not to be", "to be or what"]).tadoc.repeated_share(length=3).to_list()
         [0.5, 0.75]
 
@@ -114,8 +104,6 @@ class SeriesCleaning(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series("text", ["to be or not to be", "to be or what"]).tadoc.novelty(length=3).to_list()
         [1.0, 0.25]
 
@@ -128,8 +116,6 @@ class SeriesCleaning(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> one, other = pl.Series("text", ["to be or not", "to be, or not"]).tadoc.minhash(permutations=4, ngram=2)
         >>> one.equals(other)
         True
@@ -150,14 +136,12 @@ class SeriesCleaning(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> text = pl.Series("text", ["how many eggs are in a dozen", "eggs"])
         >>> text.tadoc.overlap(pl.Series(["Say: how many eggs"]), length=3).rows()
         [(0, 0, 3, 0, 1)]
 
         """
-        return OverlapRequest.of(reference, reference_id, options).frame(self._series, id)
+        return OverlapRequest.run(self._series, id, reference, reference_id, options)
 
     @documented_by(overlap_share)
     def overlap_share(self, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Series:
@@ -165,8 +149,6 @@ class SeriesCleaning(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> text = pl.Series("text", ["how many eggs are there", "eggs"])
         >>> text.tadoc.overlap_share(pl.Series(["Say: how many eggs"]), length=3).to_list()
         [0.6, 0.0]
@@ -180,8 +162,6 @@ class SeriesCleaning(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> text = pl.Series("text", ["how many eggs are there", "eggs"])
         >>> text.tadoc.overlaps(pl.Series(["Say: how many eggs"]), length=3).to_list()
         [True, False]

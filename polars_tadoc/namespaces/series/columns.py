@@ -19,6 +19,7 @@ from polars_tadoc.rows.extract import extract, head, tail
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.rows.token_count import token_count
 from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.option_signature import takes_progress
 from polars_tadoc.traversal.options import TokenizerOption
 
 
@@ -31,8 +32,6 @@ class SeriesColumns(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> tadoc.is_tadoc(pl.Series(["to be"]).tadoc.compress().dtype)
         True
 
@@ -45,8 +44,6 @@ class SeriesColumns(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.concat([pl.Series(["to be"]).tadoc.compress(), pl.Series(["to do"]).tadoc.compress()])
         >>> column.tadoc.recompress().tadoc.info()["grammars"].to_list()
         [1]
@@ -55,13 +52,12 @@ class SeriesColumns(SeriesBase):
         return recompress(self._series, **options)
 
     @documented_by(decompress)
-    def decompress(self) -> pl.Series:
+    @takes_progress
+    def decompress(self, *, progress: bool | None = None) -> pl.Series:
         """Return the text, byte for byte.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be", None]).tadoc.compress().tadoc.decompress().to_list()
         ['to be', None]
 
@@ -74,8 +70,6 @@ class SeriesColumns(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be or not to be", None]).tadoc.compress().tadoc.token_count().to_list()
         [6, None]
 
@@ -95,8 +89,6 @@ class SeriesColumns(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be, or not to be", "to do"]).tadoc.compress()
         >>> column.tadoc.preview(words=3).to_list()
         ['to be, or', 'to do']
@@ -105,13 +97,12 @@ class SeriesColumns(SeriesBase):
         return preview(self._series, rows, words)
 
     @documented_by(content_hash)
-    def content_hash(self) -> pl.Series:
+    @takes_progress
+    def content_hash(self, *, progress: bool | None = None) -> pl.Series:
         """Hash the text of each row, a key equal for all forms of the text; as :func:`polars_tadoc.content_hash`.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> text = pl.Series(["to be", "or not", "to be"])
         >>> text.tadoc.compress().tadoc.content_hash().equals(text.tadoc.content_hash())
         True
@@ -130,8 +121,6 @@ class SeriesColumns(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be", "or not", None]).tadoc.compress().tadoc.eq("to be").to_list()
         [True, False, None]
 
@@ -146,8 +135,6 @@ class SeriesColumns(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["To be, or not to be!", "To do."]).tadoc.compress().tadoc.extract(1, 3).to_list()
         ['be, or not', 'do']
 
@@ -160,8 +147,6 @@ class SeriesColumns(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["To be, or not to be!", "To do."]).tadoc.compress().tadoc.head(3).to_list()
         ['To be, or', 'To do']
 
@@ -174,8 +159,6 @@ class SeriesColumns(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["To be, or not to be!", "To do."]).tadoc.compress().tadoc.tail(3).to_list()
         ['not to be', 'To do']
 
@@ -188,8 +171,6 @@ class SeriesColumns(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be", "to do"]).tadoc.compress().tadoc.info().select("rows", "words", "vocabulary").row(0)
         (2, 4, 3)
 

@@ -17,16 +17,8 @@ from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.execute.analytic import asking_for_frames
+from polars_tadoc.namespaces import frame_options as given
 from polars_tadoc.namespaces.dataframe import TadocFrame
-from polars_tadoc.namespaces.frame_options import (
-    BM25WeightsInFrames,
-    CooccurrenceInFrames,
-    CountInFrames,
-    LengthsInFrames,
-    RunInFrames,
-    TFIDFInFrames,
-    TopInFrames,
-)
 from polars_tadoc.namespaces.series.base import SeriesBase, documented
 from polars_tadoc.runtime.documented import documented_by
 
@@ -35,13 +27,11 @@ class SeriesCounting(SeriesBase):
     """Counts and weights."""
 
     @documented(TadocFrame.word_count)
-    def word_count(self, **options: Unpack[TopInFrames]) -> pl.DataFrame:
+    def word_count(self, **options: Unpack[given.TopInFrames]) -> pl.DataFrame:
         """Count words.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be", "To do"]).tadoc.compress().tadoc.word_count(lowercase=True).rows()
         [('to', 2), ('be', 1), ('do', 1)]
 
@@ -49,13 +39,11 @@ class SeriesCounting(SeriesBase):
         return asking_for_frames(WordCountRequest.from_arguments, options).frame(self._series)
 
     @documented(TadocFrame.sort)
-    def sort(self, **options: Unpack[CountInFrames]) -> pl.DataFrame:
+    def sort(self, **options: Unpack[given.CountInFrames]) -> pl.DataFrame:
         """List words in code point order.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be", "not to be"]).tadoc.compress()
         >>> column.tadoc.sort().rows()
         [('be', 2), ('not', 1), ('to', 2)]
@@ -64,13 +52,11 @@ class SeriesCounting(SeriesBase):
         return asking_for_frames(SortRequest.from_arguments, options).frame(self._series)
 
     @documented(TadocFrame.inverted_index)
-    def inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[CountInFrames]) -> pl.DataFrame:
+    def inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[given.CountInFrames]) -> pl.DataFrame:
         """List the rows that contain each word.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be", "to do"]).tadoc.compress()
         >>> column.tadoc.inverted_index().rows()
         [('be', [0]), ('do', [1]), ('to', [0, 1])]
@@ -79,13 +65,11 @@ class SeriesCounting(SeriesBase):
         return asking_for_frames(InvertedIndexRequest.from_arguments, options).frame(self._series, id)
 
     @documented(TadocFrame.term_vector)
-    def term_vector(self, *, id: pl.Series | None = None, **options: Unpack[TopInFrames]) -> pl.DataFrame:
+    def term_vector(self, *, id: pl.Series | None = None, **options: Unpack[given.TopInFrames]) -> pl.DataFrame:
         """Count the words of each row.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
         >>> column.tadoc.term_vector(top=1).rows()
         [(0, 'be', 2), (1, 'do', 1)]
@@ -94,13 +78,13 @@ class SeriesCounting(SeriesBase):
         return asking_for_frames(TermVectorRequest.from_arguments, options).frame(self._series, id)
 
     @documented(TadocFrame.bm25_weights)
-    def bm25_weights(self, *, id: pl.Series | None = None, **options: Unpack[BM25WeightsInFrames]) -> pl.DataFrame:
+    def bm25_weights(
+        self, *, id: pl.Series | None = None, **options: Unpack[given.BM25WeightsInFrames]
+    ) -> pl.DataFrame:
         """Weigh each row's words by BM25.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be or not to be", "to do"])
         >>> column.tadoc.bm25_weights(top=1).equals(column.tadoc.compress().tadoc.bm25_weights(top=1))
         True
@@ -109,13 +93,11 @@ class SeriesCounting(SeriesBase):
         return asking_for_frames(BM25WeightsRequest.from_arguments, options).frame(self._series, id)
 
     @documented(TadocFrame.tfidf)
-    def tfidf(self, *, id: pl.Series | None = None, **options: Unpack[TFIDFInFrames]) -> pl.DataFrame:
+    def tfidf(self, *, id: pl.Series | None = None, **options: Unpack[given.TFIDFInFrames]) -> pl.DataFrame:
         """Weigh each row's words by TF-IDF.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be or not to be", "to do"])
         >>> column.tadoc.tfidf(top=1).equals(column.tadoc.compress().tadoc.tfidf(top=1))
         True
@@ -129,8 +111,6 @@ class SeriesCounting(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> counts, words = pl.Series("text", ["to be", "to do"]).tadoc.compress().tadoc.to_csr()
         >>> counts.shape, words.to_list()
         ((2, 3), ['be', 'do', 'to'])
@@ -139,13 +119,11 @@ class SeriesCounting(SeriesBase):
         return to_csr_analytic.to_csr(self._series, **options)
 
     @documented(TadocFrame.sequence_count)
-    def sequence_count(self, **options: Unpack[LengthsInFrames]) -> pl.DataFrame:
+    def sequence_count(self, **options: Unpack[given.LengthsInFrames]) -> pl.DataFrame:
         """Count the sequences of n words.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be or not to be", "to do"]).tadoc.compress()
         >>> column.tadoc.sequence_count(n=2, top=2).rows()
         [(['to', 'be'], 2), (['be', 'or'], 1)]
@@ -156,13 +134,13 @@ class SeriesCounting(SeriesBase):
         )
 
     @documented(TadocFrame.ranked_inverted_index)
-    def ranked_inverted_index(self, *, id: pl.Series | None = None, **options: Unpack[RunInFrames]) -> pl.DataFrame:
+    def ranked_inverted_index(
+        self, *, id: pl.Series | None = None, **options: Unpack[given.RunInFrames]
+    ) -> pl.DataFrame:
         """List the rows that contain each sequence of n words, by descending count.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be", "to be or not to be"]).tadoc.compress()
         >>> column.tadoc.ranked_inverted_index(n=2, min_count=2).rows()
         [(['to', 'be'], [{'id': 1, 'count': 2}, {'id': 0, 'count': 1}])]
@@ -171,13 +149,11 @@ class SeriesCounting(SeriesBase):
         return asking_for_frames(RankedInvertedIndexRequest.from_arguments, options).frame(self._series, id)
 
     @documented(TadocFrame.cooccurrence)
-    def cooccurrence(self, **options: Unpack[CooccurrenceInFrames]) -> pl.DataFrame:
+    def cooccurrence(self, **options: Unpack[given.CooccurrenceInFrames]) -> pl.DataFrame:
         """Count the pairs of words within a window.
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> column = pl.Series("text", ["to be or not to be"]).tadoc.compress()
         >>> column.tadoc.cooccurrence(window=1, top=1).rows()
         [('be', 'to', 2)]

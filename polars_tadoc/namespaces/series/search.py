@@ -31,8 +31,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["GET /a/b.html", "POST /a", None]).tadoc.compress().tadoc.contains("/a/|^P").to_list()
         [True, True, None]
 
@@ -45,8 +43,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["a.b.c", "a b", None]).tadoc.compress().tadoc.count_matches(".", literal=True).to_list()
         [2, 0, None]
 
@@ -59,8 +55,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be", "be", "or not"]).tadoc.compress().tadoc.find("be", literal=True).to_list()
         [3, 0, None]
 
@@ -73,8 +67,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["id=17, id=4", "none"]).tadoc.compress().tadoc.extract_all("[0-9]+").to_list()
         [['17', '4'], []]
 
@@ -87,8 +79,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be, or not to be", "be", None]).tadoc.compress().tadoc.count_phrase("to be").to_list()
         [2, 0, None]
 
@@ -101,8 +91,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be", "To Be", None]).tadoc.compress().tadoc.contains_phrase("to be").to_list()
         [True, False, None]
 
@@ -115,8 +103,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be", "or not"]).tadoc.compress().tadoc.contains_any(["be or", "not"]).to_list()
         [False, True]
 
@@ -129,8 +115,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> [round(score, 2) for score in pl.Series(["to be", "or not"]).tadoc.compress().tadoc.bm25("to")]
         [0.28, 0.0]
 
@@ -149,8 +133,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> series = pl.Series(["<a><b/><c/></a>", "<a><c/></a>"])
         >>> series.tadoc.twig_filter({"both": "/a[b]/c", "any": "//c"}).to_list()
         [['both', 'any'], ['any']]
@@ -164,8 +146,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> index = pl.Series(["to be", "to do", "or not"]).tadoc.compress().tadoc.build_index()
         >>> index.search("not to be", k=2)["id"].to_list()
         [0, 2]
@@ -179,8 +159,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> text = pl.Series(["New York is big", "is New York on", "is it on"]).tadoc.compress()
         >>> text.tadoc.collocations(min_count=2).rows()
         [('New', 'York', 2, 1.0)]
@@ -194,8 +172,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["to be or not to be", "be"]).tadoc.compress().tadoc.positions("to be").rows()
         [(0, 0, 2), (0, 4, 2)]
 
@@ -210,8 +186,6 @@ class SeriesSearch(SeriesBase):
 
         Examples
         --------
-        >>> import polars as pl
-        >>> import polars_tadoc as tadoc
         >>> pl.Series(["To be, or not to be!", "be"]).tadoc.concordance("not", window=2).rows()
         [(0, 3, 'be, or', 'not', 'to be')]
 
