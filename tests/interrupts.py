@@ -1,10 +1,11 @@
 """Interrupts and kills every call that writes or runs long at random moments, and looks at what is left.
 
 ``python -m tests.interrupts --moments 50`` prints a table: call, moments, how often the target was the old or the new
-one, violations, and how long after an interrupt it was told and the process had ended. Each moment is a process of its
-own, forked from one that has imported everything and loaded the machine code of the call, and has computed nothing. It
-reads its input, makes a small call, says so and makes the call; the moment is drawn over the time that an undisturbed
-call took. ``--calls`` and ``--moments`` bound the run.
+one, violations, how long after an interrupt it was told and the process had ended, and the processor time until then.
+A process that has not ended in time shows the stacks of its threads. Each moment is a process of its own, forked from
+one that has imported everything and loaded the machine code of the call, and has computed nothing. It reads its input,
+makes a small call, says so and makes the call; the moment is drawn over the time that an undisturbed call took.
+``--calls`` and ``--moments`` bound the run.
 
 What has to hold: the target is the old or the new one, whole; an interrupt is told as ``KeyboardInterrupt``, once and
 within a second; no temporary file, spill folder or process is left over. After a kill the next call on the target
@@ -32,7 +33,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -181,6 +182,11 @@ def _searches(made: Any, _: Path) -> None:
     _again(lambda: made[0].search(queries), 1000)
 
 
+def _searches_with_syntax(made: Any, _: Path) -> None:
+    queries = pl.Series([f'("{one} the" OR fil*) AND -{one}' for one in ("how", "to", "the", "list")] * 50)
+    _again(lambda: made[0].search(queries), 20)
+
+
 def _twigs() -> tadoc.TwigSet:
     return tadoc.TwigSet({f"t{n}": f'//SPEECH[SPEAKER]//LINE[@n="{n}"]' for n in range(2000)})
 
@@ -250,6 +256,7 @@ CALLS: dict[str, Kind] = {
     "compact, save": Kind(_index, _compact, 200_000, _of_index),
     "load_index": Kind(_saved, lambda path, _: _again(lambda: tadoc.load_index(path), 40), 50_000),
     "search": Kind(_index, _searches, 50_000),
+    "search(syntax)": Kind(_index, _searches_with_syntax, 50_000),
     "word_count(memory_limit)": Kind(
         _scan, lambda lf, path: lf.tadoc.word_count(memory_limit="300MB").tadoc.sink_parquet(path), 200_000, _of_parquet
     ),
@@ -380,6 +387,12 @@ CALLS: dict[str, Kind] = {
     "repeats of text, sink": _sunk(
         _lazy_plain, lambda lf: lf.tadoc.repeats("text", length=10, memory_limit="300MB"), 60_000
     ),
+    "near_duplicates of text, sink": _sunk(
+        _lazy_plain, lambda lf: lf.tadoc.near_duplicates("text", threshold=0.5, memory_limit="300MB"), 50_000
+    ),
+    "duplicate_groups, sink": _sunk(
+        _scan, lambda lf: lf.tadoc.duplicate_groups("text", threshold=0.5, memory_limit="300MB"), 50_000
+    ),
     "drop_repeats, sink": Kind(
         _scan,
         lambda lf, path: lf.tadoc.drop_repeats(length=10, memory_limit="300MB").tadoc.sink_packed(path),
@@ -424,6 +437,8 @@ def child(name: str, folder: Path, rows: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this may have it ignored
     faulthandler.enable()
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # which it is again while the interpreter ends
+    faulthandler.register(signal.SIGUSR1)
     kind, target = CALLS[name], folder / "targets" / "target"
     tadoc.Config.set(spill_folder=str(folder / "spill"))
     shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # of other rows
@@ -474,6 +489,8 @@ class Found:
     new: int = 0
     told: list[float] = field(default_factory=list)
     ended: list[float] = field(default_factory=list)
+    worked: list[float] = field(default_factory=list)
+    """Seconds of processor time between an interrupt and the end: on a busy machine the others say little."""
     violations: list[str] = field(default_factory=list)
 
     def add(self, other: Found) -> None:
@@ -483,6 +500,7 @@ class Found:
         self.new += other.new
         self.told += other.told
         self.ended += other.ended
+        self.worked += other.worked
         self.violations += other.violations
 
 
@@ -531,6 +549,17 @@ class Warm:
             self._process.kill()
 
 
+class Ended(NamedTuple):
+    """How a call's process ended."""
+
+    status: int
+    at: float
+    worked: float
+    """Seconds of processor time of its whole life."""
+    said: str
+    problem: str
+
+
 @dataclass
 class Child:
     """A call's process."""
@@ -538,8 +567,18 @@ class Child:
     warm: Warm
     pid: int
 
-    def end(self, seconds: float) -> tuple[int, float, str, str] | None:
-        """Wait; returns the exit status, when it ended, and what it said in two streams. None: it was killed."""
+    @property
+    def worked(self) -> float:
+        """Its processor time so far, in seconds."""
+        return time.clock_gettime((~self.pid << 3) | 2)  # Linux's clock of another process
+
+    def show(self) -> None:
+        """Let it write the stacks of its threads, if it has not ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGUSR1)
+
+    def end(self, seconds: float, late: float) -> Ended | None:
+        """Wait; returns how it ended. None: it was killed. After ``late`` seconds it shows what it still does."""
         said, is_killed = "", threading.Event()
 
         def kill() -> None:
@@ -549,15 +588,17 @@ class Child:
                 time.sleep(1)
                 os.killpg(self.pid, signal.SIGKILL)
 
-        timer = threading.Timer(seconds, kill)
-        timer.start()
+        timers = threading.Timer(seconds, kill), threading.Timer(late, self.show)
+        for timer in timers:
+            timer.start()
         while not (line := self.warm.line()).startswith("ended "):
             if not line:
                 raise RuntimeError(self.warm.problems())
             said += line
-        timer.cancel()
-        status, at = line.split()[1:]
-        return None if is_killed.is_set() else (int(status), float(at), said, self.warm.problems())
+        for timer in timers:
+            timer.cancel()
+        status, at, worked = line.split()[1:]
+        return None if is_killed.is_set() else Ended(int(status), float(at), float(worked), said, self.warm.problems())
 
 
 def warm() -> None:
@@ -569,10 +610,10 @@ def warm() -> None:
             loaded.add(name)
             _load(json.loads(path.read_text("utf-8")))
         if pid := os.fork():
-            _, status = os.waitpid(pid, 0)
-            at = time.monotonic()
+            _, status, used = os.wait4(pid, 0)
+            at, worked = time.monotonic(), used.ru_utime + used.ru_stime
             # a call's process that was killed in the middle of a line leaves it without an end
-            print(f"\nended {os.waitstatus_to_exitcode(status)} {at}", flush=True)
+            print(f"\nended {os.waitstatus_to_exitcode(status)} {at} {worked}", flush=True)
             continue
         os.setsid()
         print("pid", os.getpid(), flush=True)
@@ -582,10 +623,10 @@ def warm() -> None:
 
 def _whole(warm: Warm, name: str, folder: Path, rows: int) -> float:
     """Make the call undisturbed; returns its seconds."""
-    ended = warm.start(name, folder, rows).end(600)
-    if ended is None or "done " not in ended[2]:
+    ended = warm.start(name, folder, rows).end(600, 600)
+    if ended is None or "done " not in ended.said:
         raise RuntimeError(f"{name}: {ended}")
-    return float(ended[2].split("done ")[1].split()[0])
+    return float(ended.said.split("done ")[1].split()[0])
 
 
 def _left(folder: Path) -> list[str]:
@@ -626,25 +667,30 @@ def _moment(
     process = warm.start(name, folder, kind.rows)
     at = random.uniform(0, until)
     time.sleep(at)
-    sent = time.monotonic()
-    with contextlib.suppress(ProcessLookupError):  # it was faster than the undisturbed call
+    sent, worked = time.monotonic(), 0.0
+    with contextlib.suppress(OSError):  # it was faster than the undisturbed call
+        worked = process.worked
+    with contextlib.suppress(ProcessLookupError):
         os.kill(process.pid, how)
     where = f"{name}, {signal.Signals(how).name} after {at:.3f} s"
-    end = process.end(ENDED)
+    end = process.end(ENDED, TOLD)
     if end is None:
         found.violations.append(f"{where}: it had not ended after {ENDED} s: {warm.problems()}")
         return
-    status, ended, said, problem = end
+    status, ended, all_worked, said, problem = end
     found.moments += 1
     if _others(process.pid):
         found.violations.append(f"{where}: processes are left")
     is_done = "done " in said
     if how == signal.SIGINT and not is_done:
         found.ended.append(ended - sent)
+        found.worked.append(all_worked - worked)
         if ended - sent > TOLD:
-            found.violations.append(f"{where}: its process ended after {ended - sent:.2f} s")
-        last = problem.strip().splitlines()[-1:]
-        is_named = "\nKeyboardInterrupt: " in problem if kind.is_by_polars else last == ["KeyboardInterrupt"]
+            after = f"{ended - sent:.2f} s, {all_worked - worked:.2f} s of processor time"
+            found.violations.append(f"{where}: its process ended after {after}; at {TOLD} s: {_shown(problem)}")
+        lines = problem.strip().splitlines()
+        own = "KeyboardInterrupt" in (lines if ended - sent > TOLD else lines[-1:])  # stacks may come later
+        is_named = "\nKeyboardInterrupt: " in problem if kind.is_by_polars else own
         if "told " not in said or not is_named or status not in (-signal.SIGINT, 130):
             found.violations.append(f"{where}: it ended with {status}, {_shown(problem)}")
         else:
@@ -747,18 +793,17 @@ def main() -> None:
     parser.add_argument("--jobs", "-j", type=int, default=1, help="calls at once; two cores or more for each are best")
     options = parser.parse_args()
     random.seed(options.seed)
-    print(
-        f"{'call':36} {'seconds':>7} {'moments':>7} {'old':>4} {'new':>4} {'violations':>10} {'told':>6} {'ended':>6}"
-    )
+    counts = f"{'moments':>7} {'old':>4} {'new':>4} {'violations':>10}"
+    print(f"{'call':36} {'seconds':>7} {counts} {'told':>6} {'ended':>6} {'worked':>6}")
     problems = 0
     for name, seconds, found in run_all(options.calls, options.moments, options.jobs, options.within):
         if isinstance(found, Exception):
             print(f"{name:36} {found!r}", flush=True)
             problems += 1
             continue
-        told, ended = (f"{max(times, default=0):.2f}" for times in (found.told, found.ended))
+        took = " ".join(f"{max(times, default=0):6.2f}" for times in (found.told, found.ended, found.worked))
         counts = f"{found.moments:7} {found.old:4} {found.new:4} {len(found.violations):10}"
-        print(f"{name:36} {seconds:7.2f} {counts} {told:>6} {ended:>6}", flush=True)
+        print(f"{name:36} {seconds:7.2f} {counts} {took}", flush=True)
         for violation in found.violations:
             print(f"    {violation}", flush=True)
         problems += len(found.violations)

@@ -77,6 +77,7 @@ def test_scores(rows: list[str | None], window: int, min_count: int, measure: st
         ({"measure": "chi"}, ValueError, "collocations: measure='chi': use one of npmi, pmi, llr, t"),
         ({"window": 0}, ValueError, "window=0 must be at least 1"),
         ({"min_count": 1.5}, TypeError, "must be an integer"),
+        ({"min_count": -1}, ValueError, "min_count=-1 must be at least 0"),
         ({"top": -1}, ValueError, "top=-1"),
     ],
 )

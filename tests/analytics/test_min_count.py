@@ -1,4 +1,4 @@
-"""Which analytics take which common arguments, as the tour says, and what ``min_count`` drops, on every surface."""
+"""Which analytics take which common arguments, as the docs say, and what ``min_count`` drops, on every surface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polars_tadoc.namespaces import TadocExpr, TadocFrame, TadocLazyFrame, Tadoc
 from tests import ROOT, oracle
 from tests.analytic_cases import COLUMN
 
-TOUR = ROOT / "docs" / "tour.md"
+PAGE = ROOT / "docs" / "calls.md"
 SENTENCE = re.compile(
     r"The counts \((.*?)\) also take (.*?)\. They and the weights \((.*?)\) take (.*?);"
     r" in lazy plans all analytics take (.*?)\. "
@@ -35,7 +35,7 @@ OF_WORKERS = {"engine"}
 
 def promised() -> tuple[list[str], list[str], list[str], list[str], list[str]]:
     """Counts, what they take, weights, what both take, what lazy plans add."""
-    text = " ".join(TOUR.read_text().split())
+    text = " ".join(PAGE.read_text().split())
     found = SENTENCE.search(text)
     assert found is not None
     counts, own, weights, both, lazy = (re.findall(r"`(\w+)=?`", part) for part in found.groups())

@@ -220,6 +220,12 @@ def test_errors_are_one_message_and_exit_code_2(shell: Shell, arguments: list[st
     assert "Traceback" not in shell.error
 
 
+def test_other_bytes_than_utf_8(shell: Shell) -> None:
+    Path("latin.log").write_bytes(b"caf\xe9\n")
+    assert shell("count", "latin.log", code=2) == ""
+    assert "not valid UTF-8; convert it" in shell.error
+
+
 def test_an_interrupt_and_a_closed_pipe(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

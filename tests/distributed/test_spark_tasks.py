@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import polars as pl
 import pyarrow as pa
@@ -13,12 +14,14 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest
+from polars_tadoc.analytics.cleaning.near_duplicates import DuplicateGroupsRequest, NearDuplicatesRequest
 from polars_tadoc.analytics.cleaning.options import OverlapOptions
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
 from polars_tadoc.compress.compress import Compression
-from polars_tadoc.distributed import spark_tasks
+from polars_tadoc.distributed import spark_passages, spark_tasks
 from polars_tadoc.distributed.binary_cells import unpack
+from polars_tadoc.distributed.spark_near import AskedNear
 from polars_tadoc.distributed.spark_passages import AskedPassages
 from polars_tadoc.distributed.spark_tasks import Asked, Compressing, Rows
 from polars_tadoc.errors import ColumnMissingError, DeviceMemoryWarning, InvalidGrammarError, NotPackedError
@@ -149,6 +152,41 @@ def test_passages_are_those_of_one_process(text: list[str | None], data: st.Data
     request = OverlapRequest.of(reference, None, OverlapOptions(**options))
     shared = passages(request, parts, packed is not None, schema)
     assert sorted(shared.rows()) == sorted(ordered.tadoc.overlap("text", reference, id="id", **options).rows())
+
+
+def near(request: Any, parts: list[list[pa.RecordBatch]], packed: bool) -> pl.DataFrame:
+    """The rows of a call about near duplicates, in any order."""
+    last = {"similarity": pa.float64()} if request.name == "near_duplicates" else {"keep": pa.bool_()}
+    schema = pa.schema({"id": pa.int64(), **{"other" if "similarity" in last else "group": pa.int64()}, **last})
+    asked = AskedNear(request, "text", 0, 1, packed, 3, schema, 1)
+    signed = [batch for part in parts for batch in asked.sign(iter(part))]
+    joined = [batch for group in by(signed, "shard") for batch in asked.join(group).to_batches()]
+    given = [batch for group in by(joined, "shard") for batch in asked.assign(group).to_batches()]
+    given += [batch for part in parts for batch in asked.send(iter(part))]
+    routed = [batch for group in by(given, "shard") for batch in asked.route(group).to_batches()]
+    made = [batch for group in by(routed, "shard") for batch in asked.compare(group).to_batches()]
+    table: Any = pl.from_arrow(pa.Table.from_batches(made, schema))
+    return table
+
+
+WORDS = st.sampled_from(["a", "b", "c", "d"])
+
+
+@given(st.lists(st.none() | st.lists(WORDS, max_size=7).map(" ".join), max_size=14), st.data())
+@settings(max_examples=10)
+def test_near_duplicates_are_those_of_one_process(text: list[str | None], data: st.DataObject) -> None:
+    """Copies within a task and in several, rows that nothing is like, and those without words."""
+    ids, several = data.draw(st.permutations(range(len(text)))), data.draw(st.booleans())
+    frame = pl.DataFrame({"text": pl.Series(text, dtype=pl.String), "id": pl.Series(ids, dtype=pl.Int64)})
+    packed = data.draw(st.sampled_from([None, compression(place=0), compression(rows_per_grammar=2, place=0)]))
+    parts = partitions(frame, 3 if several else 1, data.draw(st.integers(1, 4)), packed)
+    options: Any = {"ngram": 2, "threshold": data.draw(st.sampled_from([0.3, 0.8, 1.0])), "permutations": 16}
+    for kind in (NearDuplicatesRequest, DuplicateGroupsRequest):
+        request: Any = kind.from_arguments(**options)
+        with patch.object(spark_passages, "TEXT_BYTES", data.draw(st.sampled_from([1, 1 << 25]))):
+            found = near(request, parts, packed is not None)
+        expected = getattr(frame.sort("id").tadoc, request.name)("text", id="id", **options)
+        assert sorted(found.rows()) == sorted(expected.rows())
 
 
 @pytest.mark.parametrize("name", ["sequence_count", "ranked_inverted_index", "tfidf"])

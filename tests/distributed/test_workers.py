@@ -34,6 +34,7 @@ from polars_tadoc.distributed.process import WorkerProcess
 from polars_tadoc.errors import (
     ColumnMissingError,
     InvalidGrammarError,
+    LimitExceededError,
     NotCompressedError,
     WorkerLostError,
 )
@@ -189,6 +190,20 @@ class TestResults:
         assert_frame_equal(matches, df.tadoc.overlap("text", reference, **known, **labels))  # type: ignore[attr-defined]
         assert set(matches["reference"]) == {"x", "y"}
 
+    @pytest.mark.parametrize("kind", ["packed", "text"])
+    def test_near_duplicates(self, two: Workers, folder: Path, kind: str) -> None:
+        """Copies and similar rows in one split and in several; the same as of all rows in one process."""
+        df, labels = texts(), {"id": "name"} if kind == "text" else {}
+        options = {"ngram": 2, "lowercase": True, "normalize": pl.element().str.replace(r"\d\d+$", ""), **labels}
+        found = two.near_duplicates(folder / kind, "text", threshold=0.4, **options).collect()
+        assert_frame_equal(found, df.tadoc.near_duplicates("text", threshold=0.4, **options))  # type: ignore[attr-defined]
+        groups = two.duplicate_groups(folder / kind, "text", threshold=0.4, **options).collect()
+        assert_frame_equal(groups, df.tadoc.duplicate_groups("text", threshold=0.4, **options))  # type: ignore[attr-defined]
+        assert 0 < groups["keep"].sum() < len(df)
+        assert found["similarity"].min() < 1
+        with pytest.raises(LimitExceededError, match="near_duplicates: signatures propose more than max_cand"):
+            two.near_duplicates(folder / kind, "text", max_candidates=5, ngram=1).collect()
+
     def test_passages_of_no_rows(self, two: Workers, tmp_path: Path) -> None:
         texts(0).write_parquet(tmp_path / "none.parquet")
         assert_frame_equal(two.drop_repeats(tmp_path, "text").collect(), texts(0))
@@ -296,6 +311,7 @@ class TestLostWorkers:
             *(("word_count", after) for after in (0, 1, 3)),
             pytest.param("sequence_count", 1, marks=pytest.mark.slow),
             pytest.param("term_vector", 3, marks=pytest.mark.slow),
+            pytest.param("near_duplicates", 6, marks=pytest.mark.slow),  # rows are signed, and are sent
         ],
     )
     def test_a_killed_worker_changes_nothing(

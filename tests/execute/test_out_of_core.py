@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,8 @@ import polars_tadoc as tadoc
 from polars_tadoc.execute import labels as kept_labels
 from polars_tadoc.execute import stream, windows
 from polars_tadoc.execute.labels import KeptLabels
+from polars_tadoc.records.spill_folder import PREFIX
+from polars_tadoc.storage.atomic_write import lock
 from tests.analytic_cases import LABELS
 from tests.execute.test_memory_limit import (
     CALLS,
@@ -99,6 +102,26 @@ def test_packed(call: str, tmp_path: Path) -> None:
 def test_small_results_stay_in_memory(folder: Path) -> None:
     with patch.object(tempfile, "gettempdir", side_effect=AssertionError), tadoc.Config(spill_folder="/nowhere"):
         COLUMN.to_frame().lazy().tadoc.sequence_count("text", memory_limit=LIMIT).collect()
+
+
+@pytest.mark.parametrize("call", ["word_count", "ranked_inverted_index", "tfidf", "duplicate_groups", "sink_index"])
+def test_small_results_remove_what_killed_calls_left(call: str, folder: Path, tmp_path: Path) -> None:
+    left, own, fifo = (folder / f"{PREFIX}{digit * 16}" for digit in "012")
+    for path in (left, own):
+        path.mkdir()
+        (path / "run000001").touch()
+    os.mkfifo(fifo)
+    descriptor = lock(own)  # its call still runs
+    assert descriptor is not None
+    lf = pl.DataFrame({"text": ["to be or not", "to be"]}).lazy()
+    target = (tmp_path / "index",) if call == "sink_index" else ()
+    made = getattr(lf.tadoc, call)(*target, column="text", memory_limit=LIMIT)
+    if made is not None:
+        made.collect()
+    assert {*folder.iterdir()} == {own, fifo}
+    os.close(descriptor)
+    shutil.rmtree(own)
+    fifo.unlink()
 
 
 @pytest.mark.parametrize("kind", LABELS)

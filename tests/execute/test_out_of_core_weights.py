@@ -29,7 +29,7 @@ from polars_tadoc.records import Checkpoint, SpillFolder
 from tests.strategies import texts
 
 LIMIT = 1 << 20
-ROWS = 1200
+ROWS = 500
 REQUESTS: dict[str, Callable[..., Analytic[Any, Any]]] = {
     "term_vector": term_vector.TermVectorRequest.from_arguments,
     "bm25_weights": bm25_weights.BM25WeightsRequest.from_arguments,
@@ -63,7 +63,7 @@ def documents() -> pl.DataFrame:
 def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[pl.LazyFrame, pl.DataFrame]]:
     """The same documents in all forms, each as a plan and in memory."""
     df = documents()
-    rows = df.tadoc.compress("text", rows_per_grammar=250)  # type: ignore[attr-defined]
+    rows = df.tadoc.compress("text", rows_per_grammar=110)  # type: ignore[attr-defined]
     shuffled = rows.sample(fraction=1.0, shuffle=True, seed=1)
     path = tmp_path_factory.mktemp("packed") / "documents.parquet"
     rows.tadoc.write_packed(path)
@@ -151,7 +151,7 @@ def test_a_call_goes_on_behind_the_partitions_that_are_finished(
     count = Stages.find_together
 
     def counting(self: Stages[Any], documents: Any, first: int) -> Any:
-        if counted == [0, 250, 500]:
+        if counted == [0, 110, 220]:
             counted.clear()
             raise KeyboardInterrupt
         counted.append(first)
@@ -168,9 +168,9 @@ def test_a_call_goes_on_behind_the_partitions_that_are_finished(
             ask()
         expected = getattr(frame.tadoc, call)("text", id=labels, **how)  # type: ignore[attr-defined]
         assert_frame_equal(ask(), expected, check_exact=True)
-        assert counted == [750, 1000]
+        assert counted == [330, 440]
         assert_frame_equal(ask(), expected, check_exact=True)
-        assert counted == [750, 1000]
+        assert counted == [330, 440]
 
 
 def test_an_abandoned_stream_leaves_nothing_behind(

@@ -35,6 +35,7 @@ from tests.kernels.traverse import test_expand_words, test_kernels
 from tests.kernels.trie import test_trie
 from tests.kernels.twigs import test_twig_matches, test_twig_rule_matches
 from tests.kernels.weights import test_weight_kernels
+from tests.kernels.windows import test_window_kernels
 from tests.strategies import columns_without_nulls, sequences
 
 EXAMPLES = 6
@@ -298,6 +299,13 @@ COMPARISONS: dict[str, Callable[..., None]] = {
     "load_word_events": test_twig_rule_matches.test_equals_the_definition,
     "count_text_words": test_count_words.test_counts_the_words_of_all_rows,
     "number_words": test_text_weights.test_source_is_the_words_of_the_rows_that_are_there,
+    "lay_words": test_window_kernels.test_lay_words,
+    "map_words": test_window_kernels.test_map_words,
+    "find_windows": test_window_kernels.test_find_windows,
+    "find_known": test_window_kernels.test_find_known,
+    "find_runs": test_window_kernels.test_find_runs,
+    "describe_runs": test_window_kernels.test_describe_runs,
+    "count_covered": test_window_kernels.test_count_covered,
     "RULE_METHODS": build_rules,
     "build_rules": build_rules,
     "compress_rows": compress_rows,

@@ -9,13 +9,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+import polars_tadoc as tadoc
 from tests import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = {str(path.relative_to(DOCS).with_suffix("")): path for path in DOCS.rglob("*.md")} | {
     "README": ROOT / "README.md"
 }
-RUN_HERE = {"README": 2, "interchange": 5, "packed": 5}
+RUN_HERE = {"README": 2, "interchange": 3, "jobs/gpu": 1, "packed": 5}
 """Blocks of each page. Those of "distributed" start processes: see test_workers.py and test_spark.py."""
 
 
@@ -58,21 +59,38 @@ def test_packed(folder: Path) -> None:
     assert names["lf"].tadoc.word_count("text").collect().rows() == [("to", 2), ("be", 1), ("do", 1)]
 
 
-@pytest.mark.filterwarnings("ignore:Maximum number of iterations")  # of NMF: a few words have no ten topics
 def test_interchange(folder: Path) -> None:
-    duckdb, decomposition = pytest.importorskip("duckdb"), pytest.importorskip("sklearn.decomposition")
+    duckdb = pytest.importorskip("duckdb")
     texts = ["connection was lost", "connection is there", None, "all is lost"] * 5
     df = pl.DataFrame({"level": ["error", "info"] * 10, "text": texts}).with_row_index("id")
     compressed = df.tadoc.compress("text", rows_per_grammar=7)
     compressed.write_parquet("logs.parquet")
     blocks = code("interchange")
-    names: dict[str, Any] = {"pl": pl, "duckdb": duckdb, "NMF": decomposition.NMF, "connection": duckdb.connect()}
+    names: dict[str, Any] = {"pl": pl, "duckdb": duckdb, "connection": duckdb.connect()}
     run(["import polars_tadoc as tadoc", *blocks[:1]], names)
     errors = df.filter(level="error")
     assert names["chosen"].sort("id").tadoc.decompress("text").equals(errors)
     run(blocks[1:3], names)
     assert names["ids"]["id"].sort().equals(errors["id"])
     assert names["df"].sort("id").tadoc.decompress("text").equals(df.select("id", "text"))
-    run(blocks[3:4], names)
-    assert names["weights"].shape == (20, len(names["words"]))
-    assert run(blocks[4:], names)["counts"].row(0) == ("connection", 10)
+
+
+def test_gpu(folder: Path) -> None:
+    (folder / "examples").symlink_to(ROOT / "examples")
+    blocks = code("jobs/gpu")
+    if "gpu" not in tadoc.testing.engines():
+        with pytest.raises(tadoc.errors.EngineUnavailableError, match="gpu-cuda13"):
+            run(blocks, {})
+        return
+    run(blocks, {})
+    text = pl.read_parquet("examples/data/speeches.parquet")["text"]
+    expected = tadoc.of(text).sequence_count(n=3, lowercase=True, top=20, engine="cpu")
+    assert pl.read_parquet("trigrams.parquet").equals(expected)
+
+
+def test_stamps_of_logs() -> None:
+    rows = re.findall(r"^\| `(.+)` \| `(r\".+\")` \| `(\..+)` \|$", PAGES["jobs/logs"].read_text("utf-8"), re.MULTILINE)
+    assert len(rows) == 4
+    for stamp, pattern, then in rows:
+        line = pl.Series([f"{stamp} [info] started"])
+        assert eval(f"line.str.extract({pattern}){then}.null_count()", {"line": line, "pl": pl}) == 0

@@ -51,8 +51,8 @@ def test_every_sentence_about_safety_has_its_tests() -> None:
 @pytest.mark.parametrize(
     ("page", "section"),
     [
-        ("beyond_memory", "What has to fit"),
-        ("beyond_memory", "Interrupting"),
+        ("jobs/beyond_memory", "What has to fit"),
+        ("jobs/beyond_memory", "Interrupting"),
         ("packed", "Object stores and open files"),
         ("packed", "When something is wrong with a file"),
     ],

@@ -20,6 +20,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 from sklearn.utils import estimator_checks
 
 from polars_tadoc.sklearn import TadocVectorizer
@@ -114,6 +115,8 @@ def test_in_a_pipeline() -> None:
     assert pipeline.fit(texts, labels).score(texts, labels) == 1.0
     search = GridSearchCV(pipeline, {"tadocvectorizer__ngram_range": [(1, 1), (1, 2)]}, cv=2)
     assert search.fit(TEXTS * 4, labels).best_score_ == 1.0
+    sparse = make_pipeline(TadocVectorizer(ngram_range=(1, 2)), LinearSVC())  # it refuses indices of 64 bits
+    assert sparse.fit(texts, labels).score(texts, labels) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,13 @@ OF_WORKERS = {
     "repeats": "test_passages[text]",
     "drop_repeats": "test_passages[text]",
     "overlap": "test_passages[text]",
+    "near_duplicates": "test_near_duplicates[text]",
+    "duplicate_groups": "test_near_duplicates[text]",
 }
 """Tests of what is no analytic; analytics are cases of ``test_equals_one_process``."""
 OF_SPARK = {"compress": "test_cells_are_files_of_packed_rows", "unpack": "test_cells_are_files_of_packed_rows"} | (
     dict.fromkeys(["repeats", "drop_repeats", "overlap"], "test_passages_are_those_of_one_process")
+    | dict.fromkeys(["near_duplicates", "duplicate_groups"], "test_near_duplicates_are_those_of_one_process")
 )
 """Tests of what is no analytic; what tasks of analytics do are cases of ``test_the_answer_is_that_of_one_process``.
 Spark itself is slow to start: ``test_spark.py`` is of ``make test-all``."""
@@ -51,6 +54,9 @@ HOST_KERNELS = {
     "near.rows": "test_near_duplicates::test_pairs_and_groups",
     "near.sha1": "test_minhash::test_signatures",
     "near.signatures": "test_minhash::test_signatures",
+    "near.text_signatures": "test_minhash::test_signatures",
+    "patterns.exact": "test_patterns",
+    "patterns.exact_rows": "test_patterns",
     "patterns.match": "test_patterns",
     "patterns.sequences": "test_patterns::test_regexes",
     "patterns.windows": "test_patterns::test_literals",
@@ -82,6 +88,7 @@ HOST_KERNELS = {
     "rows.phrase_words": "test_phrases",
     "rows.phrases": "test_phrases",
     "rows.query_words": "test_query_words::test_find_terms",
+    "rows.row_words": "test_query_language::test_any_tree",
     "rows.snippets": "test_snippets",
     "rows.parts": "test_code::test_any_code",
     "rows.spelling": "test_query_language::test_words_that_are_spelled_alike",

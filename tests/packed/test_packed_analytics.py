@@ -28,7 +28,7 @@ from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.pushdown import packed_question
 from tests.packed_cases import every_column, frames
 
-FRAME = every_column(60, 8)
+FRAME = every_column(60, 8).select("number", "text", "day", "name", "flag")  # all types: test_scan_packed
 LABELLED = ("inverted_index", "term_vector", "ranked_inverted_index", "bm25_weights", "tfidf")
 Plan = Callable[[pl.LazyFrame], pl.LazyFrame]
 number = pl.col("number")

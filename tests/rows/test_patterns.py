@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -14,9 +18,17 @@ from polars.exceptions import ComputeError
 from polars.testing import assert_series_equal
 
 import polars_tadoc as tadoc
-from polars_tadoc.errors import NotCompressedError
-from polars_tadoc.rows import patterns
+from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
+from polars_tadoc.model.column import split
+from polars_tadoc.model.kept_columns import place
+from polars_tadoc.model.text_type import storage
+from polars_tadoc.rows import pattern_exact, pattern_kept, patterns
 from polars_tadoc.rows.pattern_automaton import regex_automaton
+from polars_tadoc.rows.pattern_exact import ExactRows
+from polars_tadoc.rows.pattern_kept import KeptRows, kept_rows
+from polars_tadoc.runtime.cache import ByteLRU
+from tests import handmade
+from tests.rows import pattern_draws
 
 PIECES = st.sampled_from(["a", "b", "ab", "ba", "a b a", " ", "  ", ", ", "\n", "é", "日", "🙂", "-", "9", "A"])
 TEXTS = st.lists(PIECES, max_size=20).map("".join)
@@ -42,6 +54,14 @@ def check(text: pl.Series, column: pl.Series, call: str, pattern: str, **options
     assert_series_equal(getattr(tadoc, call)(text, pattern, **options), expected)
 
 
+@contextmanager
+def kept_in_ways(data: Any) -> Iterator[None]:
+    """Spell out gaps from the first call on, or never; look for the words of patterns in each way."""
+    first, sparse = data.draw(st.sampled_from([(1, 0), (1, 1 << 40), (1 << 40, 8)]))
+    with patch.object(pattern_kept, "SPELLED_FROM", first), patch.object(pattern_exact, "SPARSE", sparse):
+        yield
+
+
 @given(rows=ROWS, tokenizer=TOKENIZERS, data=st.data())
 def test_literals(rows: list[str | None], tokenizer: str, data: Any) -> None:
     text, column = compressed(rows, tokenizer)
@@ -51,7 +71,7 @@ def test_literals(rows: list[str | None], tokenizer: str, data: Any) -> None:
         start = data.draw(st.integers(0, max(0, len(own) - 1)))
         literals.append(own[start : start + data.draw(st.integers(0, 12))])
     rare, frequent = data.draw(st.sampled_from([(0, 0), (0, 1 << 40), (1 << 40, 1 << 40)]))
-    with patch.multiple(patterns, RARE=rare, FREQUENT=frequent):  # all ways of looking for words
+    with patch.multiple(patterns, RARE=rare, FREQUENT=frequent), kept_in_ways(data):  # all ways of looking for words
         for literal in literals:
             for call in CALLS:
                 check(text, column, call, literal, literal=True)
@@ -87,12 +107,24 @@ REGEXES = st.recursive(
     ),
     max_leaves=8,
 )
+ANCHORED = st.tuples(st.sampled_from(["", "^", r"\A"]), REGEXES, st.sampled_from(["", "$", r"\z"])).map(
+    lambda parts: parts[1] if parts[0] == parts[2] else "{}(?:{}){}".format(*parts)
+)
 
 
-@given(rows=ROWS, tokenizer=TOKENIZERS, pattern=REGEXES, drops=st.booleans())
-def test_regexes(rows: list[str | None], tokenizer: str, pattern: str, drops: bool) -> None:
+@given(rows=ROWS, tokenizer=TOKENIZERS, pattern=ANCHORED, drops=st.booleans(), data=st.data())
+def test_regexes(rows: list[str | None], tokenizer: str, pattern: str, drops: bool, data: Any) -> None:
     text, column = compressed(rows, tokenizer)
-    with patch.object(patterns, "DROPPED", 0 if drops else 1 << 62):
+    with patch.object(patterns, "DROPPED", 0 if drops else 1 << 62), kept_in_ways(data):
+        for call in (*CALLS, "extract_all"):
+            check(text, column, call, pattern)
+
+
+@pytest.mark.parametrize("pattern", ["^P", "^P.*a$", "^POST", "^(?:POST|G)", "a$", "^$", r"\AG.*x\z", "^.", "(?m:^)x"])
+@pytest.mark.parametrize("spelled_from", [1, 1 << 40])
+def test_anchors_at_the_first_word_of_a_row(pattern: str, spelled_from: int) -> None:
+    text, column = compressed(["GET /index", "POST /a", "GET /a", None, "", "POST", "x", "GET\nx"], "words")
+    with patch.object(pattern_kept, "SPELLED_FROM", spelled_from):
         for call in (*CALLS, "extract_all"):
             check(text, column, call, pattern)
 
@@ -132,6 +164,7 @@ def test_what_the_automaton_holds(pattern: str, is_held: bool) -> None:
 def test_what_costs_too_much_is_left_to_polars(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ["to be, or not to be. " * k + f"x{k}" for k in range(40)]
     text, column = compressed([*rows, None], "words")
+    monkeypatch.setattr(pattern_kept, "SPELLED_FROM", 1 << 40)
     monkeypatch.setattr(patterns, "TRIED", 0)
     for call in CALLS:
         check(text, column, call, r"not to be\. t.*\bx[13]")
@@ -155,6 +188,7 @@ def test_explain(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="count_matches has no argument 'strict'"):
         tadoc.explain(column, "count_matches", pattern="a", strict=True)
     monkeypatch.setattr(patterns, "MAX_TABLE", 0)
+    monkeypatch.setattr(pattern_kept, "_columns", ByteLRU(lambda: 0, lambda kept: 1))
     assert tadoc.explain(column, "contains", pattern=r"error \d+").endswith("for Polars: 2")
 
 
@@ -175,3 +209,83 @@ def test_arguments() -> None:
         check(text, column, call, "(", strict=False)
     with pytest.raises(TypeError, match="literal=1 must be True or False"):
         tadoc.contains(column, "a", literal=1)  # type: ignore[arg-type]
+
+
+@given(gaps=st.binary(max_size=30), symbols=st.lists(st.integers(0, 3), max_size=4), literal=st.booleans())
+def test_damaged_gaps(gaps: bytes, symbols: list[int], literal: bool) -> None:
+    grammar = handmade.grammar(["a", "b"], [[0, 1], [2, 2]], gaps=[", ", "-"], predicted_gaps=[0, 1, 0, 2, 0, 1])
+    column = handmade.column(grammar, [[3], symbols], [b"", gaps])
+    try:
+        text = tadoc.decompress(column)
+    except InvalidGrammarError:
+        text = None
+    for first in (1, 1 << 40):  # rows whose words match nothing are only read to spell them out
+        with patch.object(pattern_kept, "SPELLED_FROM", first):
+            try:
+                found = tadoc.count_matches(column, "b-a", literal=literal).to_list()
+            except InvalidGrammarError as error:
+                assert text is None
+                assert re.search("row 1: its gaps (end inside|have a code|continue after)", str(error))  # noqa: PT017
+                continue
+        assert text is None or found == text.str.count_matches("b-a").to_list()
+        assert text is not None or first > 1
+
+
+def test_rows_too_large_to_spell_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, column = compressed([f"to be, {k} or-not {k}" for k in range(400)], "words")
+    kept = KeptRows(split(column), [])
+    assert [ExactRows.of(corpus, 0) for corpus in kept.corpora] == [None, None]
+    monkeypatch.setattr(pattern_kept, "_columns", ByteLRU(lambda: 1 << 40, lambda own: own.nbytes))
+    for most in (kept.nbytes, kept.nbytes + 20_000):  # none; some, but not all together
+        monkeypatch.setattr(pattern_kept, "_budget", lambda most=most: most)
+        pattern_kept._columns.clear()
+        for calls in (1, 2, 3):
+            check(text, column, "count_matches", r"\d or")
+            own = kept_rows(storage(column))
+            assert own.calls == 2 * calls
+            assert own.exact == [None, None]
+
+
+def test_a_literal_of_many_words() -> None:
+    row = " ".join(f"w{place % 7}" if place % 290 else f"rare{place}" for place in range(900))
+    text, column = compressed([row, row.replace("rare290", "w3"), f"{row} {row}", row.replace("w", "v")], "words")
+    words = row.split(" ")
+    for first, stop in ((1, 291), (290, 580), (2, 580), (5, 290), (291, 581)):
+        for call in CALLS:
+            for literal in (" ".join(words[first:stop]), " ".join(words[first:stop])[1:-1]):
+                check(text, column, call, literal, literal=True)
+
+
+def test_threads_search_one_column() -> None:
+    text, column = compressed([f"GET /{k % 7}/{k}.html {k % 3}" for k in range(500)], "words")
+    patterns_of = [r"^GET /3", r"\d+\.html 1$", "/4/", "html", r"[05]\.", "GET"] * 4
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda own: tadoc.count_matches(column, own), patterns_of))
+    assert all(own.equals(text.str.count_matches(one)) for own, one in zip(found, patterns_of, strict=True))
+
+
+def test_memory_of_freed_columns_is_not_used_again_while_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pattern_kept, "_columns", ByteLRU(lambda: 3, lambda own: 1))
+    held: list[KeptRows] = []
+    for number in range(6):  # equal in all sizes
+        text, column = compressed([f"row {number:02} of {k}" if k % 5 else None for k in range(50)], "words")
+        column = pl.concat([column[:20], column[20:]], rechunk=False)
+        keys = []
+        for calls in (1, 2, 3):
+            check(text, column, "contains", f"{number:02} of")
+            keys = list(pattern_kept._columns._values)
+            assert len(keys) == min(3, 1 + number)  # nulls and chunks have the same addresses in each call
+            assert kept_rows(storage(column)).calls == 2 * calls
+        assert len(set(keys)) == len(keys)
+        held.append(kept_rows(storage(column)))
+        del text, column
+    places = [one for kept in held for array in kept.held for one in map(place, [array]) if len(array)]
+    assert len(set(places)) == len(places)
+
+
+@pytest.mark.slow
+def test_random_patterns_over_real_lines() -> None:
+    """More of the same: ``python -m tests.rows.pattern_draws``."""
+    compared, finding = pattern_draws.compare(pattern_draws.lines_of([]), iter(range(15)))
+    assert finding is None
+    assert compared > 200

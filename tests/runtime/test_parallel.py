@@ -165,7 +165,7 @@ def test_what_cannot_be_submitted_is_done_here(monkeypatch: pytest.MonkeyPatch) 
         submit(pool, call)
 
     monkeypatch.setattr(parallel._Pool, "submit", refuses)
-    with tadoc.Config(threads=2):
+    with tadoc.Config(threads=4):
         assert map_parallel(lambda item: 2 * item, range(5)) == [0, 2, 4, 6, 8]
     assert len(calls) == 3
 

@@ -272,10 +272,11 @@ def test_a_saved_index_that_stands_for_much(tmp_path: Path, name: str) -> None:
     assert len(content) < 1 << 16
     replaced(folder, name, content)
     said = rf"^load_index: {folder / name} claims to decode to at least .* bytes, the limit is 8,388,607; {RAISE_IT}$"
-    with tadoc.Config(payload_limit_bytes=much - 1), pytest.raises(LimitExceededError, match=said):
-        tadoc.load_index(folder)
-    with pytest.raises(InvalidIndexError):  # it is read then, and is another number of documents, or words
-        tadoc.load_index(folder)
+    for verify in (True, "all"):
+        with tadoc.Config(payload_limit_bytes=much - 1), pytest.raises(LimitExceededError, match=said):
+            tadoc.load_index(folder, verify=verify).search("a", filter=pl.col("number") > 0)  # type: ignore[arg-type]
+        with pytest.raises(InvalidIndexError):  # it is read then, and is another number of documents, or words
+            tadoc.load_index(folder, verify=verify).search("a", filter=pl.col("number") > 0)  # type: ignore[arg-type]
 
 
 def lines(rows: int) -> pl.DataFrame:
@@ -305,7 +306,7 @@ def test_a_saved_index_of_many_rows_with_one_grammar(tmp_path: Path) -> None:
 
 
 def test_a_text_that_stands_for_much(tmp_path: Path) -> None:
-    """Its grammars as strings of their own, one a row: refused when the index is loaded, not when it is searched."""
+    """Its grammars as strings of their own, one a row: refused when it is checked, or first read."""
     frame = lines(20_000)
     frame.tadoc.build_index("text").save(tmp_path / "index")
     plain = frame.select(pl.col("text").ext.storage().struct.with_fields(pl.field("grammar").cast(pl.String)))
@@ -315,7 +316,9 @@ def test_a_text_that_stands_for_much(tmp_path: Path) -> None:
     replaced(tmp_path / "index", "text.parquet", file.getvalue())
     said = rf"text\.parquet claims to decode to at least .* bytes, the limit is 8,388,608; {RAISE_IT}$"
     with tadoc.Config(payload_limit_bytes=8 << 20), pytest.raises(LimitExceededError, match=said):
-        tadoc.load_index(tmp_path / "index")
+        tadoc.load_index(tmp_path / "index", verify="all")
+    with tadoc.Config(payload_limit_bytes=8 << 20), pytest.raises(LimitExceededError, match=said):
+        tadoc.load_index(tmp_path / "index").search('"user u17"')
 
 
 def test_parquet_info_of_a_grammar_that_stands_for_much(tmp_path: Path) -> None:

@@ -48,8 +48,9 @@ def without_repeats(rows: list[str | None], length: int, keep: str, image: Any) 
 
 
 @given(columns(), st.integers(1, 6), st.sampled_from(["first", "none"]), st.sampled_from(list(IMAGES)))
-def test_passages(rows: list[str | None], length: int, keep: str, name: str) -> None:
-    arguments, image = IMAGES[name]
+def test_passages(engine: str, rows: list[str | None], length: int, keep: str, name: str) -> None:
+    options, image = IMAGES[name]
+    arguments = {**options, "engine": engine}
     expected = without_repeats(rows, length, keep, image)
     for column in forms(rows):
         got = column.tadoc.drop_repeats(length=length, keep=keep, **arguments)
@@ -60,16 +61,16 @@ def test_passages(rows: list[str | None], length: int, keep: str, name: str) -> 
 
 
 @given(columns(), st.integers(1, 6), st.sampled_from(["first", "none"]), st.sampled_from([0.01, 0.5, 0.9, 1.0]))
-def test_rows(rows: list[str | None], length: int, keep: str, share: float) -> None:
+def test_rows(engine: str, rows: list[str | None], length: int, keep: str, share: float) -> None:
     marks = passages_oracle.droppable(documents_of(rows), length, keep)
     kept = [not own or sum(own) / len(own) < share for own in marks]
     expected = [place for place, own in enumerate(kept) if own]
     for column in forms(rows):
-        got = column.tadoc.drop_repeats(length=length, keep=keep, unit="row", share=share)
+        got = column.tadoc.drop_repeats(length=length, keep=keep, unit="row", share=share, engine=engine)
         assert got.dtype == column.dtype
         assert text_of(got) == [rows[place] for place in expected]
         frame = pl.DataFrame({"row": range(len(rows)), "text": column}, schema_overrides={"row": pl.Int64})
-        options = {"length": length, "keep": keep, "unit": "row", "share": share}
+        options = {"length": length, "keep": keep, "unit": "row", "share": share, "engine": engine}
         assert frame.tadoc.drop_repeats("text", **options)["row"].to_list() == expected
         assert frame.lazy().tadoc.drop_repeats("text", **options).collect()["row"].to_list() == expected
 

@@ -71,6 +71,16 @@ def test_results_are_those_without_a_limit(
     assert shared.rows() == passages_oracle.overlap(documents, documents[::2], length)
 
 
+@pytest.mark.parametrize("call", ["repeats", "drop_repeats", "near_duplicates", "duplicate_groups"])
+@pytest.mark.parametrize("form", ["compressed", "packed"])
+def test_compressed_rows_keep_their_tokenizer(call: str, form: str, tmp_path: Path) -> None:
+    asked = getattr(plan_of(["a b"] * 3, form, tmp_path).tadoc, call)
+    asked("text", tokenizer="words", memory_limit=10_000_000).collect()
+    with pytest.raises(Exception, match=f"{call}: tokenizer= is for String columns; grammar .* was cut by") as raised:
+        asked("text", tokenizer="whitespace", memory_limit=10_000_000).collect()
+    assert "TypeError" in repr(raised)
+
+
 @given(alike(), st.integers(1, 4), st.sampled_from([0.3, 0.8]), st.sampled_from(list(IMAGES)), st.data())
 def test_near_duplicates_are_those_without_a_limit(
     folder: Path, rows: list[str | None], ngram: int, threshold: float, name: str, data: st.DataObject
@@ -190,3 +200,10 @@ def test_a_plan_that_changes_is_refused() -> None:
     )
     with pytest.raises(ValueError, match="rows when it ran first, and another number when it ran again; write its"):
         plan.tadoc.drop_repeats("text", length=2, memory_limit="1MB").collect()
+
+
+@pytest.mark.parametrize("call", ["repeats", "drop_repeats"])
+def test_a_gpu_holds_the_column(call: str) -> None:
+    plan = pl.LazyFrame({"text": ["a b"]}).tadoc
+    with pytest.raises(ValueError, match=f'{call}: engine="gpu" holds the column in memory; leave out memory_limit'):
+        getattr(plan, call)("text", engine="gpu", memory_limit="1GB")

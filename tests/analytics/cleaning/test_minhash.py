@@ -5,23 +5,29 @@ from __future__ import annotations
 import math
 import random
 from typing import Any
+from unittest.mock import patch
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.analytics.cleaning.signatures import SCHEMES, Scheme
+from polars_tadoc.analytics.cleaning import signatures
+from polars_tadoc.analytics.cleaning.signatures import DOUBLE, SCHEMES, Scheme
 from polars_tadoc.kernels.host.near import reference
 from tests.analytic_cases import COLUMN
 from tests.analytics.cleaning.test_repeats import IMAGES, columns, documents_of, forms
 
 LONG = [" ".join(["antidisestablishmentarianism"] * 5), "x" * 51, "x" * 64, "é" * 60, "word " * 40]
 """N-grams of more than a block of SHA-1, and of lengths at its edges."""
+CROWDED = "日a bc" * 70
+"""More words than are cut before they are signed."""
 RECORDED = {
     "datasketch": [51128894, 2635174766, 1651918912],
     "datasketch-affine32": [453909177, 358226941, 332177223],
+    "fast": [2508553281, 294700656, 102640787],
     "double": [146277308, 538852112, 15132527],
 }
 """Signatures of "to be or not to be" in 2-grams."""
@@ -29,14 +35,15 @@ RECORDED = {
 
 def definition(words: list[str], scheme: Scheme) -> list[int]:
     a, b = (numbers.tolist() for numbers in scheme.constants())
-    if scheme.name == "double":
-        return reference.sign_double(words, scheme.ngram, b[0], a)
+    if scheme.name in DOUBLE:
+        hash_word = reference.hash_fast if scheme.name == "fast" else reference.hash_sha1
+        return reference.sign_double(words, scheme.ngram, b[0], a, hash_word)
     return reference.sign_affine(words, scheme.ngram, scheme.name == "datasketch", a, b)
 
 
 @given(
     columns(),
-    st.lists(st.sampled_from(LONG), max_size=2),
+    st.lists(st.sampled_from([*LONG, CROWDED]), max_size=2),
     st.integers(1, 6),
     st.sampled_from([1, 15, 33]),
     st.integers(0, 3),
@@ -54,7 +61,8 @@ def test_signatures(
         for document in documents_of(rows, image)
     ]
     for column in forms(rows):
-        got = column.tadoc.minhash(scheme=scheme, **options, **arguments)
+        with patch.object(signatures, "ROW_HASHES", 130 if seed else signatures.ROW_HASHES):
+            got = column.tadoc.minhash(scheme=scheme, **options, **arguments)
         assert (got.name, got.dtype) == ("text", pl.Array(pl.UInt32, permutations))
         assert got.to_list() == expected
         expression = pl.col("text").tadoc.minhash(scheme=scheme, **options, **arguments)
@@ -66,6 +74,17 @@ def test_signatures_stay_what_they_are(scheme: str) -> None:
     """They may be stored: a later release gives the same."""
     column = pl.Series(["to be or not to be"])
     assert tadoc.minhash(column, permutations=3, ngram=2, scheme=scheme).to_list() == [RECORDED[scheme]]
+
+
+@pytest.mark.parametrize("tokenizer", ["whitespace", "code"])
+def test_text_is_cut_as_columns_are(tokenizer: str) -> None:
+    """By tokenizers with classes of characters, and others; errors name the row."""
+    text = pl.Series("text", ["a_b, cD-e " * 20, None, "", *LONG, "日本 word " * 9])
+    column = tadoc.compress(text, tokenizer=tokenizer)
+    assert tadoc.minhash(text, tokenizer=tokenizer, ngram=2).equals(tadoc.minhash(column, ngram=2))
+    binary = pa.array([b"a", b"a\x80"], pa.large_binary()).view(pa.large_string())
+    with pytest.raises(ValueError, match="row 1: not UTF-8"):
+        tadoc.minhash(pl.Series("text", binary), tokenizer=tokenizer)
 
 
 @pytest.mark.parametrize(("scheme", "theirs"), [("datasketch", "legacy"), ("datasketch-affine32", "affine32")])
@@ -106,7 +125,11 @@ def test_equal_values_estimate_the_similarity(scheme: str) -> None:
         ({"permutations": 65537}, ValueError, "at most 65536"),
         ({"ngram": "5"}, TypeError, "ngram='5' must be an integer"),
         ({"seed": -1}, ValueError, "seed=-1 must be at least 0"),
-        ({"scheme": "sha1"}, ValueError, "minhash: scheme='sha1': use one of double, datasketch, datasketch-affine32"),
+        (
+            {"scheme": "sha1"},
+            ValueError,
+            "minhash: scheme='sha1': use one of fast, double, datasketch, datasketch-affine32",
+        ),
         ({"lowercase": 1}, TypeError, "lowercase=1"),
     ],
 )

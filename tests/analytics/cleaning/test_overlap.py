@@ -27,7 +27,9 @@ KNOWN = tadoc.PassageSet(pl.Series(["a"]))
 
 
 @given(columns(), columns(), st.booleans(), st.integers(1, 6), st.sampled_from(list(IMAGES)))
-def test_overlap(rows: list[str | None], others: list[str | None], itself: bool, length: int, name: str) -> None:
+def test_overlap(
+    engine: str, rows: list[str | None], others: list[str | None], itself: bool, length: int, name: str
+) -> None:
     arguments, image = IMAGES[name]
     others = others + rows[:3] if itself else others
     documents, references = documents_of(rows, image), documents_of(others, image)
@@ -38,19 +40,19 @@ def test_overlap(rows: list[str | None], others: list[str | None], itself: bool,
         known = tadoc.PassageSet(reference, length=length, **arguments)
         assert (known.rows, known.length) == (len(others), length)
         for column in forms(rows)[:2]:
-            got = column.tadoc.overlap(reference, length=length, **arguments)
+            got = column.tadoc.overlap(reference, length=length, engine=engine, **arguments)
             assert got.rows() == expected
-            assert column.tadoc.overlap(known).equals(got)
-            assert column.tadoc.overlap_share(known).to_list() == shares
-            assert column.tadoc.overlaps(known).to_list() == found
+            assert column.tadoc.overlap(known, engine=engine).equals(got)
+            assert column.tadoc.overlap_share(known, engine=engine).to_list() == shares
+            assert column.tadoc.overlaps(known, engine=engine).to_list() == found
             frame = column.to_frame()
-            assert frame.tadoc.overlap("text", reference, length=length, **arguments).equals(got)
-            lazy = frame.lazy().tadoc.overlap("text", known)
+            assert frame.tadoc.overlap("text", reference, length=length, engine=engine, **arguments).equals(got)
+            lazy = frame.lazy().tadoc.overlap("text", known, engine=engine)
             assert lazy.collect().equals(got)
             assert lazy.collect_schema() == got.schema
             by_expression = frame.select(
-                a=pl.col("text").tadoc.overlap_share(reference, length=length, **arguments),
-                b=pl.col("text").tadoc.overlaps(known),
+                a=pl.col("text").tadoc.overlap_share(reference, length=length, engine=engine, **arguments),
+                b=pl.col("text").tadoc.overlaps(known, engine=engine),
             )
             assert by_expression.rows() == list(zip(shares, found, strict=True))
 

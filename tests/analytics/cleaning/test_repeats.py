@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.analytics.cleaning import windows
 from polars_tadoc.analytics.cleaning.laid_words import lay_out
 from polars_tadoc.analytics.cleaning.windows import ALL_BITS, find_windows
-from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.host.passages import reference
+from polars_tadoc.engine.choose import CPU, GPU
+from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning, LimitExceededError
 from polars_tadoc.kernels.host.passages.windows import NONE
+from polars_tadoc.kernels.tokenize import tokenize_cuda
+from polars_tadoc.kernels.windows import reference, windows_cuda
 from tests import handmade, oracle, passages_oracle, strategies
 from tests.analytic_cases import COLUMN, LABELS
+from tests.engine.test_device_batches import tight_engine
 
 UNITS = ["a", "b", "a b", "the cat", "The", "b a b", "日本", "é,", "c.\n\n"]
 IMAGES: dict[str, tuple[dict[str, Any], Any]] = {
@@ -65,8 +74,8 @@ def test_windows_equal_the_reference(rows: list[str | None], length: int, mask: 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_windows_of_many_threads_and_passes(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough words for several chunks, buckets and passes, of texts that are mostly copies and mostly new."""
-    monkeypatch.setattr("polars_tadoc.analytics.cleaning.windows.BUCKET", 1 << 9)
-    monkeypatch.setattr("polars_tadoc.analytics.cleaning.windows.LEAST_PASS", 1 << 12)
+    monkeypatch.setattr("polars_tadoc.kernels.windows.windows_cpu.BUCKET", 1 << 9)
+    monkeypatch.setattr("polars_tadoc.kernels.windows.windows_cpu.LEAST_PASS", 1 << 12)
     pick = random.Random(1)
     page = [f"w{pick.randrange(400)}" for _ in range(900)]
     rows = [" ".join(page[pick.randrange(400) : pick.randrange(400, 900)]) for _ in range(300)]
@@ -144,8 +153,9 @@ def test_colliding_windows_cannot_be_made() -> None:
 
 
 @given(columns(), st.integers(1, 6), st.integers(1, 4), st.sampled_from(list(IMAGES)))
-def test_repeats(rows: list[str | None], length: int, min_count: int, name: str) -> None:
-    arguments, image = IMAGES[name]
+def test_repeats(engine: str, rows: list[str | None], length: int, min_count: int, name: str) -> None:
+    options, image = IMAGES[name]
+    arguments = {**options, "engine": engine}
     expected = passages_oracle.repeats(documents_of(rows, image), length, min_count)
     for column in forms(rows):
         got = column.tadoc.repeats(length=length, min_count=min_count, **arguments)
@@ -156,6 +166,43 @@ def test_repeats(rows: list[str | None], length: int, min_count: int, name: str)
         }
     frame = pl.DataFrame({"text": pl.Series(rows, dtype=pl.String)})
     assert frame.lazy().tadoc.repeats("text", length=length, min_count=min_count, **arguments).collect().equals(got)
+
+
+@pytest.mark.parametrize("limit", ["bytes", "windows"])
+def test_more_than_a_device_numbers_is_left_to_the_cpu(
+    engine: str, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Limits of 2^31 bytes of text and 2^30 windows, lowered."""
+    text, known = pl.Series("text", ["a b c d", None, "x a b c d"]), ["b c"]
+    device: Any = GPU if engine == "gpu" else tight_engine(0)
+    monkeypatch.setattr(windows_cuda, "MOST_WINDOWS", 3 if limit == "windows" else 100)
+    monkeypatch.setattr(tokenize_cuda, "_MAX_BYTES", 10 if limit == "bytes" else 100)
+    if engine == "cpu":  # the checks of the device, before it would begin
+        name, check = {
+            "bytes": ("number_words", lambda rows, *_: tokenize_cuda.text_rows(rows, "fewer rows at a time")),
+            "windows": ("find_windows", windows_cuda.find_windows),
+        }[limit]
+        monkeypatch.setattr(windows_cuda, "device_errors", lambda _: nullcontext())
+        monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(full=np.full, zeros=np.zeros))
+        setattr(device.kernels, name, check)
+        monkeypatch.setattr(GPU.kernels, "device_problem", lambda: None)
+    monkeypatch.setattr(windows, "choose", lambda *_: device)
+    calls: list[Callable[[str], Any]] = [
+        lambda on: text.tadoc.repeats(length=2, engine=on).rows(),
+        lambda on: text.tadoc.drop_repeats(length=2, engine=on).to_list(),
+    ]
+    if limit == "bytes":  # windows are looked up one by one in a reference
+        calls += [lambda on: text.tadoc.overlap(pl.Series(known), length=2, engine=on).rows()]
+        calls += [lambda on: text.tadoc.overlaps(pl.Series(known), length=2, engine=on).to_list()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows, "choose", lambda *_: CPU)
+        expected = [call("cpu") for call in calls]
+    said = {"bytes": "32-bit positions", "windows": "too many for one sort"}[limit]
+    for call, result in zip(calls, expected, strict=True):
+        with pytest.warns(DeviceMemoryWarning, match=f"{said}.* on the CPU"):
+            assert call("auto") == result
+        with pytest.raises(DeviceMemoryError, match=said):
+            call("gpu")
 
 
 @given(columns(), st.integers(1, 6), st.sampled_from(list(IMAGES)))
@@ -217,6 +264,7 @@ def test_labels(labels: str) -> None:
         ({"length": 0}, ValueError, "length=0 must be at least 1"),
         ({"length": "5"}, TypeError, "must be an integer"),
         ({"min_count": 1.5}, TypeError, "must be an integer"),
+        ({"min_count": -1}, ValueError, "min_count=-1 must be at least 0"),
         ({"lowercase": 1}, TypeError, "lowercase=1"),
         ({"tokenizer": "nothing"}, ValueError, "tokenizer='nothing'"),
     ],

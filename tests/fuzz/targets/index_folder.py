@@ -136,7 +136,7 @@ def check(data: bytes) -> bool:
         (path / name).write_bytes(content)
     try:
         with may_refuse():
-            index = tadoc.load_index(path, verify=bool(script.number(1)), mmap=bool(script.number(1)))
+            index = tadoc.load_index(path, verify=(False, True, "all")[script.number(2)], mmap=bool(script.number(1)))
     except Refused:
         return False
     except ValueError as error:

@@ -88,7 +88,7 @@ def test_lists_in_pieces_fill_the_files_of_all_at_once(
         assert lists_writer.finish(writer, "segment") == list(expected)
         writer.finish({})
         reader = Reader(saved, verify=True, mapped=False)
-        found = {name: reader.array(f"segment.{name}") for name in expected}
+        found = {name: reader.array(f"segment.{name}")() for name in expected}
     for name, array in expected.items():
         assert found[name].dtype == array.dtype, name
         assert found[name].tobytes() == array.tobytes(), name
@@ -105,7 +105,7 @@ def _joined(
 LIMIT = "1MB"
 
 
-def frame(rows: int, nulls: bool) -> pl.DataFrame:
+def frame(rows: int, nulls: bool, rows_per_grammar: int = 300) -> pl.DataFrame:
     words = [["a"] * (row % 5) + [f"w{n}" for n in range(row % 7, 60, 11)] + [f"u{row}", "B"] for row in range(rows)]
     texts = [None if nulls and row % 17 == 3 else " ".join(own) for row, own in enumerate(words)]
     kinds = pl.Series(["x", "y", None] * rows, dtype=pl.Categorical).head(rows)
@@ -116,7 +116,7 @@ def frame(rows: int, nulls: bool) -> pl.DataFrame:
             "kind": kinds,
             "text": pl.Series(texts, dtype=pl.String),
         }
-    ).tadoc.compress("text", rows_per_grammar=300)  # type: ignore[attr-defined]
+    ).tadoc.compress("text", rows_per_grammar=rows_per_grammar)  # type: ignore[attr-defined]
     return made
 
 
@@ -165,7 +165,7 @@ def test_the_saved_index_is_the_one_built_in_memory(
     monkeypatch.setattr(sink, "RANGE", 100)  # lists are torn
     monkeypatch.setattr(sink_documents, "HELD_BYTES", 1000)
     monkeypatch.setattr(windows, "WORD_BYTES", 1000)  # packed rows are cut
-    df = frame(1500, nulls=form != "packed")
+    df = frame(800, nulls=form != "packed", rows_per_grammar=160)
     df.tadoc.write_packed(tmp_path / "packed.parquet")  # type: ignore[attr-defined]
     plan = tadoc.scan_packed(tmp_path / "packed.parquet")
     if form == "shuffled":

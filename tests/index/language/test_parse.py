@@ -131,6 +131,12 @@ def test_any_text_is_read_and_no_syntax_is_overlooked(text: str) -> None:
         parse(text, ["year"], strict=True)
 
 
+def test_many_quotes_are_one_empty_phrase() -> None:
+    assert parse('"' * 1_000_000) == parse('"" ' * 300_000) == Phrase("")
+    assert parse('a "" """b" c') == parse('a "" "b" c')
+    assert parse('""  ""~2 a') == parse('""~2 a')
+
+
 def test_deep_queries_are_read() -> None:
     parse("(" * 5000 + "a" + ")" * 5000)
     parse("NOT " * 5000 + "a", strict=True)

@@ -16,6 +16,7 @@ import polars_tadoc as tadoc
 from polars_tadoc.errors import QuerySyntaxError
 from polars_tadoc.index.language.parse import parse
 from polars_tadoc.index.query import expand, segment_text
+from polars_tadoc.index.segment import SpelledTerms
 from polars_tadoc.kernels.host.rows.spelling import find_alike, table_size
 from polars_tadoc.model.vocabulary import Vocabulary
 from tests import oracle
@@ -262,9 +263,10 @@ def test_words_that_are_spelled_alike(words: set[str], word: str, edits: int) ->
     terms = Vocabulary.copied(pl.Series("word", ordered, dtype=pl.String))
     found, distances = np.empty((2, len(ordered)), np.int64)
     points = np.array([ord(character) for character in word], np.uint32)
-    table = np.full(table_size(len(word), edits), -1)
-    count = find_alike(terms.offsets, terms.data, points, edits, table, found, distances)
+    table = np.full(table_size(len(word)), -1)
+    count = find_alike(terms.offsets, terms.data, *SpelledTerms.of(terms), points, edits, table, found, distances)
     wanted = [(number, own) for number, other in enumerate(ordered) if (own := distance(word, other)) <= edits]
+    wanted.sort(key=lambda own: len(ordered[own[0]]))
     assert list(zip(found[:count].tolist(), distances[:count].tolist(), strict=True)) == wanted
 
 

@@ -17,9 +17,12 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.index.query import programs
 from polars_tadoc.index.query.shapes import shape_of
+from polars_tadoc.scoring.bm25 import Scoring
 from tests.index.query.test_query_language import cut
 from tests.query_oracle import Oracle
 from tests.query_strategies import WORDS, Typed, short_queries
+
+ANY_SCORING = Scoring("lucene", 1.5, 0.75, 0.5)
 
 
 @contextmanager
@@ -73,6 +76,8 @@ def test_short_queries(seed: int, asked: list[Typed], mode: str, k: int) -> None
         size = len(meaning.scores(tree))
         assert index.count(text, mode=mode) == changed.count(text, mode=mode) == size, text
         assert len(found) == min(size, k)
+        again, same, total = index.top(text, k, mode=mode, total=True)
+        assert (again.tolist(), same.tolist(), total) == (found.tolist(), scores.tolist(), size), text
 
 
 def test_several_windows() -> None:
@@ -85,7 +90,7 @@ def test_several_windows() -> None:
              "(w1 AND w2) OR (w3 w60)", "NOT w1", '+"w1 w1" -w3', "+w55 +w56 +w57", "w58 OR w59", '"w1 w2"~1 -w3'
              ]  # fmt: skip
     for own in (index, index.delete(pl.Series(range(0, 70_000, 7)))):
-        assert programs.takes(own, tadoc.index.query.search._ANY_SCORING, 10, "cpu")  # type: ignore[attr-defined]
+        assert programs.takes(own, ANY_SCORING, 10, "cpu")
         found, counts = own.search(asked, 5), [own.count(query) for query in asked]
         with by_stages():
             assert found.equals(own.search(asked, 5))
@@ -94,7 +99,7 @@ def test_several_windows() -> None:
 
 def run_short(index: tadoc.Index, query: str, requires: bool = False) -> int:
     shaped = shape_of(query, (), requires)
-    return -2 if shaped is None else int(programs.run(index, [shaped], programs._ANY_SCORING, 3, None)[0][0])
+    return -2 if shaped is None else int(programs.run(index, [shaped], ANY_SCORING, 3, None).found[0])
 
 
 INDEX = tadoc.build_index(
@@ -121,7 +126,8 @@ INDEX = tadoc.build_index(
         ("th* null", 3),  # stop words have no list
         # the stages answer these
         ("+the null", -1),
-        ("+null-pointer", -1),
+        ("+null-pointer", -1),  # alone; index.search writes +(null AND pointer)
+        ("(null-pointer OR zzz) AND null", -1),
         ("null^2 pointer", -2),
         ("null NEAR/2 pointer", -2),
         ("nu?l", -2),
@@ -137,8 +143,24 @@ def test_what_takes_the_short_way(query: str, found: int) -> None:
     assert run_short(INDEX, query) == found
     with by_stages():
         wanted = INDEX.search([query]), INDEX.count(query)
+        alone = INDEX.top(query, total=True)
     assert INDEX.search([query]).equals(wanted[0])
-    assert INDEX.count(query) == wanted[1]
+    assert INDEX.count(query) == alone[2] == wanted[1]
+    assert [own.tolist() for own in INDEX.top(query)] == [own.tolist() for own in alone[:2]]
+
+
+def test_words_that_are_cut_into_several() -> None:
+    """One query is written with ``AND`` between them, and takes the short way; a prefix may have vowel signs."""
+    text = pl.Series("text", ["दस्तावेज़ null", "null 文件 pointer", "文 null-pointer 件 point"])
+    index = tadoc.build_index(text.tadoc.compress())  # type: ignore[attr-defined]
+    asked = {"(文件 OR zzz) AND null": 2, "+null-pointer -zzz": 2, "दस्त*": 1, "दस्ताेवज़~1": 1, "मா* -null": 0}
+    for query, hits in asked.items():
+        assert programs.run_one(index, query, False, ANY_SCORING, 3, None, True).totals[0] == hits  # type: ignore[union-attr]
+        ids, scores = index.top(query)
+        with by_stages():
+            wanted = index.search([query])
+        assert (ids.tolist(), scores.tolist()) == (wanted["id"].to_list(), wanted["score"].to_list())
+        assert len(ids) == index.count(query) == hits
 
 
 def test_long_phrases_and_many_words_are_answered() -> None:

@@ -21,10 +21,10 @@ def status(name):
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
     return 1024 * int(line.split()[1])
 
-small = tadoc.load_index(sys.argv[1])  # brings the code into memory that any load needs
+small = tadoc.load_index(sys.argv[1], verify="all")  # brings the code into memory that any load needs
 before = status("VmRSS")
 Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
-index = tadoc.load_index(sys.argv[2])
+index = tadoc.load_index(sys.argv[2], verify="all")  # which also reads what a search would
 peak = status("VmHWM") - before
 print(peak, len(index.search("w7", k=3)))
 """

@@ -99,15 +99,16 @@ class Case:
     top=st.one_of(st.none(), st.integers(0, 4)),
     short=st.sampled_from([1, 4, tables.SHORT]),
     long=st.sampled_from([0, results.LONG, 1 << 40]),
+    many=st.sampled_from([0, results.MANY]),
 )
 def test_any_grammar(
-    engine: str, made: Any, data: st.DataObject, min_count: int, top: int | None, short: int, long: int
+    engine: str, made: Any, data: st.DataObject, min_count: int, top: int | None, short: int, long: int, many: int
 ) -> None:
     terminals, bodies, level_offsets, rows = made
     rank = data.draw(st.one_of(st.none(), st.permutations(range(terminals))))
     case = Case(engine, terminals, bodies, rows * data.draw(st.integers(1, 3)), level_offsets, rank)
     # rules of a small grammar wait for one another too; none, some or all of its documents are long
-    with patch.object(tables, "SHORT", short), patch.object(results, "LONG", long):
+    with patch.object(tables, "SHORT", short), patch.multiple(results, LONG=long, MANY=many, RANGE_BITS=3):
         for strategy in STRATEGIES:
             case.check(strategy, min_count, top)
 
@@ -197,14 +198,17 @@ def test_empty_bodies(engine: str, strategy: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize(("threads", "numbered"), [(1, 0), (2, results.NUMBERED), (5, results.NUMBERED)])
-def test_many_documents_on_threads(engine: str, strategy: str, threads: int, numbered: int) -> None:
+@pytest.mark.parametrize(
+    ("threads", "numbered", "many"),
+    [(1, 0, results.MANY), (2, results.NUMBERED, 0), (5, results.NUMBERED, results.MANY)],
+)
+def test_many_documents_on_threads(engine: str, strategy: str, threads: int, numbered: int, many: int) -> None:
     """More documents and results than one thread or one arena takes, some of them equal, some huge."""
     random = np.random.default_rng(threads)
     bodies = [random.integers(0, 3000 + k, random.integers(2, 12)).tolist() for k in range(800)]
     rows = [random.integers(0, 3800, size).tolist() for size in random.integers(0, 12, 4000)]
     rows += [random.integers(0, 3800, 20_000).tolist() for _ in range(3)] + rows[:500]
-    with tadoc.Config(threads=threads), patch.multiple(results, ARENA=5000, NUMBERED=numbered):
+    with tadoc.Config(threads=threads), patch.multiple(results, ARENA=5000, NUMBERED=numbered, MANY=many):
         Case(engine, 3000, bodies, rows, None, random.permutation(3000).tolist()).check(strategy)
 
 

@@ -17,7 +17,9 @@ from polars_tadoc.kernels.host.records.sort_keys import merge_runs
 from polars_tadoc.kernels.keys import key_order_cpu
 from polars_tadoc.kernels.keys.key_order_cpu import sum_in_result_order
 from polars_tadoc.kernels.keys.merge_cpu import join_postings, number_sequences, sum_sequences
+from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.kernels.primitives.lists import gather_lists
+from polars_tadoc.runtime.arrow_memory import allocate, buffer_under
 
 Ranks = npt.NDArray[np.uint32]
 Made = tuple[list[tuple[list[int], dict[int, int]]], int, Ranks]
@@ -148,6 +150,42 @@ def test_runs_are_merged_as_dictionaries_are(runs: list[dict[int, int]], least: 
     keys, sums, stretches = merge_runs([(keys, counts) for keys, counts in arrays], least)
     made = [(key, count) for own in stretches for key, count in zip(keys[slice(*own)], sums[slice(*own)], strict=True)]
     assert made == sorted((key, count) for key, count in totals.items() if count >= least)
+
+
+@pytest.mark.parametrize("top", [None, 0, 1, 20, 1 << 70])
+@pytest.mark.parametrize("min_count", [0, 2, 400, 1 << 50])
+def test_postings_are_sorted_and_cut(top: int | None, min_count: int) -> None:
+    """Lists of all sizes, by several threads; most, few or no documents are kept, in Arrow's memory."""
+    random = np.random.default_rng(3)
+    sizes = random.integers(0, 40, 9_000)
+    offsets = np.cumsum([0, *sizes])
+    documents, counts = (allocate(offsets[-1], kind)[1] for kind in (np.uint32, np.uint64))
+    documents[:], counts[:] = np.arange(len(documents)), random.integers(1, 500, len(counts)) ** 3
+    lists = [list(zip(counts[a:b].tolist(), documents[a:b].tolist(), strict=True)) for a, b in pairwise(offsets)]
+    expected = {k: own for k, own in enumerate(lists) if sum(count for count, _ in own) >= max(min_count, 1)}
+    with tadoc.Config(threads=4):
+        kept, made, rows, sums = rank_postings(offsets, documents, counts, min_count, top)
+    assert (list(range(len(lists))) if kept is None else kept.tolist()) == list(expected)
+    got = list(zip(sums.tolist(), rows.tolist(), strict=True))
+    cut = [sorted(own, key=lambda one: -one[0])[:top] for own in expected.values()]
+    assert [got[a:b] for a, b in pairwise(made.tolist())] == cut
+    assert (made[-1], buffer_under(rows) is None) == (len(rows), len(rows) == 0)
+
+
+def test_runs_of_one_range_each_are_merged_by_all_threads() -> None:
+    """The runs of a batch follow each other: no single one shows how the keys lie."""
+    keys = np.arange(400_000, dtype=np.uint64)
+    counts = np.ones(100_000, np.uint64)
+    runs = [
+        (own[first : first + 100_000], counts)
+        for own in (3 * keys, 3 * keys + np.uint64(1))
+        for first in range(0, 400_000, 100_000)
+    ]
+    with tadoc.Config(threads=4):
+        _, _, stretches = merge_runs(runs)
+    sizes = [stop - first for first, stop in stretches]
+    assert sum(sizes) == 800_000
+    assert max(sizes) < 1.2 * 200_000
 
 
 @pytest.mark.parametrize("top", [None, 0, 1, 1000, 1 << 40])

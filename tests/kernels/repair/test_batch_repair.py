@@ -93,7 +93,8 @@ def test_keys_of_32_and_64_bits_and_full_counts(more: int, given_rows: tuple[lis
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch_repair, "FEWEST_ENTRY_BITS", 30)
         patch.setattr(batch_repair, "MOST_ENTRY_BITS", 30)  # counts from 3 on
-        assert build(rows, size, 2) == reference.batch_repair(rows, size)
+        for threads in (2, batch_repair.FEWEST_TO_COPY):
+            assert build(rows, size, threads) == reference.batch_repair(rows, size)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

@@ -294,6 +294,17 @@ def twin(kind: pa.DataType) -> pa.DataType:
     return {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}[kind]
 
 
+@pytest.mark.parametrize("row", [0, 7, 39])
+def test_names_the_row_that_is_not_utf8_where_threads_check(row: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "CHECKED_BYTES", 16)
+    rows = ["für 日本".encode()] * 40
+    rows[row] = b"long enough to lie outside \x80"
+    with tadoc.Config(threads=5):
+        stage.require_utf8(foreign(rows[:row] + rows[row + 1 :], pa.string()))
+        with pytest.raises(ValueError, match=rf'column "body", row {row}: not UTF-8 \('):
+            stage.require_utf8(foreign(rows, pa.string()))
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
 @pytest.mark.parametrize("tokenizer", ["words", "whitespace", re.compile("[a-z]+")])
 @pytest.mark.parametrize(
