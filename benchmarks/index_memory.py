@@ -32,10 +32,10 @@ def resident() -> tuple[int, int]:
 
 def load(small: str, folder: str) -> None:
     """Load the small index and then the other one; print what the other one adds."""
-    first = tadoc.load_index(small)
+    first = tadoc.load_index(small, verify="all")
     before = resident()
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
-    index = tadoc.load_index(folder)
+    index = tadoc.load_index(folder, verify="all")
     added = [after - then for then, after in zip(before, resident(), strict=True)]
     print(*added, peak() - before[0], peak())
     del first, index

@@ -130,6 +130,7 @@ def report_times(name: str, text: pl.Series, column: pl.Series, repeat: int) -> 
             {
                 "save": lambda: index.save(path, overwrite=True),
                 "load": lambda: tadoc.load_index(path),
+                "load and check": lambda: tadoc.load_index(path, verify="all"),
                 "load unverified": lambda: tadoc.load_index(path, verify=False),
             },
             repeat,

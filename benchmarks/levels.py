@@ -45,7 +45,7 @@ def calls(name: str, megabytes: float, threads: int) -> dict[str, Callable[[], A
     drawn, weights = np.random.default_rng(1), counts["count"].to_numpy() / counts["count"].sum()
     words = counts["word"].to_list()
     queries = [" ".join(words[k] for k in drawn.choice(len(words), size, p=weights)) for size in (2, 3, 4) * 100]
-    index = tadoc.build_index(column["text"])
+    index = tadoc.build_index(column["text"], lowercase=False)
     texts = pl.Series("query", queries)
     return {
         f"{label}: compress": lambda: frame.tadoc.compress("text"),
@@ -54,7 +54,7 @@ def calls(name: str, megabytes: float, threads: int) -> dict[str, Callable[[], A
         f"{label}: word_count of text": lambda: frame.tadoc.word_count("text"),
         f"{label}: trigrams": lambda: column.tadoc.sequence_count("text", n=3),
         f"{label}: term_vector": lambda: column.tadoc.term_vector("text"),
-        f"{label}: build_index": lambda: tadoc.build_index(column["text"]),
+        f"{label}: build_index": lambda: tadoc.build_index(column["text"], lowercase=False),
         f"{label}: search of 300 queries": lambda: index.search(texts, 10),
         f"{label}: top, 300 times": lambda: [index.top(query, 10) for query in queries],
     }
