@@ -26,8 +26,8 @@ REST, FOUND = 0, 1
 
 FULL, COSTLY = -1, -2
 
-INSIDE, LEADING = 1, 2
-"""Flags of symbols that are not quiet: something inside, the gap predicted before it."""
+INSIDE = 1
+"""Flag of symbols that are not quiet: something inside."""
 
 _NEVER = 1 << 62
 
