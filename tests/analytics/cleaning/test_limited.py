@@ -118,7 +118,7 @@ def test_components_that_do_not_fit_are_said() -> None:
     more = pl.concat([rows, rows.select(pl.col("text").str.replace_all("w", "v"))])
     found = more.tadoc.duplicate_groups("text", ngram=2, memory_limit=9_000_000).collect()  # one after the other
     assert found["group"].to_list() == [0] * 300 + [300] * 300
-    with pytest.raises(LimitExceededError, match="near_duplicates: 300 rows and more take 64 bytes each, more than"):
+    with pytest.raises(LimitExceededError, match=r"near_duplicates: \d+ rows and more take 64 bytes each, more than"):
         rows.tadoc.near_duplicates("text", ngram=2, memory_limit=40_000).collect()
 
 
