@@ -21,7 +21,7 @@ from polars_tadoc.engine.choose import Engine, require_engine
 from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.passages import cuts as kernels
 from polars_tadoc.kernels.host.passages import runs
-from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
 from polars_tadoc.kernels.tokenize.row_words import count_row_words, find_row_words
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.column import split
@@ -29,9 +29,11 @@ from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.rows.token_count import document_words
 from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.arrow_memory import binary_views, owned
+from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.text_corpus import WORDS, is_text, require_text
 
@@ -132,6 +134,7 @@ class DropRepeatsRequest:
         if is_text(column.dtype):
             text = plain(column.cast(pl.String)).gather(cuts.own_rows)
             return _replaced(column, cuts.own_rows, cuts.texts(text, self.tokenizer or WORDS).cast(column.dtype))
+        changed, parts = [], []
         for corpus in split(column):
             some = cuts.of(corpus.rows)
             if len(some.rows):
@@ -139,15 +142,16 @@ class DropRepeatsRequest:
                 before = plain(column).gather(own_rows)
                 known = document_words(corpus)[np.isin(corpus.rows, own_rows)].astype(np.int64)
                 shorter = some.texts(decompress(before), tokenizer, known)
-                column = _replaced(column, own_rows, compress(shorter, like=before))
-        return column
+                changed.append(own_rows)
+                parts.append(compress(shorter, like=before))
+        return _replaced(column, np.concatenate(changed), *parts)
 
 
-def _replaced(column: pl.Series, rows: Int64, values: pl.Series) -> pl.Series:
+def _replaced(column: pl.Series, rows: Int64, *values: pl.Series) -> pl.Series:
     """Return a column with other values in some rows."""
     places = np.arange(len(column))
     places[rows] = len(column) + np.arange(len(rows))
-    both = pl.concat([plain(column), plain(values)])
+    both = pl.concat([plain(column), *map(plain, values)])
     return both.gather(places).alias(column.name)
 
 
@@ -158,17 +162,26 @@ class Cuts:
     rows: Int64
     firsts: Int64
     stops: Int64
-    """int64: row, the first word, and the one after the last; not adjacent to other intervals."""
+    """int64: row, ascending; the first word, and the one after the last; not adjacent to other intervals."""
 
-    @property
+    @cached_property
     def own_rows(self) -> Int64:
         """The rows that have intervals, each once."""
-        return np.unique(self.rows)
+        return self.rows[self.offsets[:-1]]
+
+    @cached_property
+    def offsets(self) -> Int64:
+        """Where the intervals of each of :attr:`own_rows` start, and the end of the last ones."""
+        inner = np.flatnonzero(self.rows[1:] != self.rows[:-1]) + 1
+        return np.concatenate([[0], inner, [len(self.rows)]])[len(self.rows) == 0 :]
 
     def of(self, rows: Int64) -> Cuts:
-        """Return the intervals of some rows."""
-        own = np.isin(self.rows, rows)
-        return Cuts(self.rows[own], self.firsts[own], self.stops[own])
+        """Return the intervals of some rows, ascending."""
+        places = np.searchsorted(self.own_rows, rows)
+        places = places[self.own_rows[np.minimum(places, len(self.own_rows) - 1)] == rows]
+        offsets, firsts = gather_lists(self.offsets, self.firsts, places)
+        own_rows = np.repeat(self.own_rows[places], np.diff(offsets))
+        return Cuts(own_rows, firsts, gather_lists(self.offsets, self.stops, places)[1])
 
     def texts(self, text: pl.Series, tokenizer: Tokenizer, known: Int64 | None = None) -> pl.Series:
         """Return the texts of :attr:`own_rows` without the intervals.
@@ -183,7 +196,8 @@ class Cuts:
             int64 by row: the number of words that it must have; None: any.
 
         """
-        own_rows, places, counts = np.unique(self.rows, return_inverse=True, return_counts=True)
+        own_rows, offsets = self.own_rows, self.offsets
+        places = np.repeat(np.arange(len(own_rows)), np.diff(offsets))
         words = count_row_words(text, tokenizer).astype(np.int64)
         wrong = np.flatnonzero(words != known) if known is not None else own_rows[:0]
         if len(wrong):
@@ -195,23 +209,31 @@ class Cuts:
         sizes = lengths.astype(np.int64)
         # words before, in and after each interval; at a row's ends there may be none before or after
         before_firsts = np.append(0, self.stops[:-1])
-        before_firsts[running_sum(counts)[:-1]] = 0
+        before_firsts[offsets[:-1]] = 0
         after_stops = np.append(self.firsts[1:], 0)
-        last = running_sum(counts)[1:] - 1
-        after_stops[last] = words
+        after_stops[offsets[1:] - 1] = words
         kinds = (before_firsts, self.firsts), (self.firsts, self.stops), (self.stops, after_stops)
         spans = [find_row_words(text, tokenizer, places, *kind) for kind in kinds]
         befores = np.where(before_firsts < self.firsts, spans[0][1], 0)
         starts, stops = spans[1]
         afters = np.where(self.stops < after_stops, spans[2][0], sizes[places])
-        kernels.choose_separators(addresses, places, befores, starts, stops, afters)
-        cut_offsets = running_sum(counts)
-        removed = np.add.reduceat(stops - starts, cut_offsets[:-1])
-        offsets = running_sum(sizes - removed)
-        data = np.empty(offsets[-1], np.uint8)
-        kernels.remove_bytes(addresses, lengths, cut_offsets, starts, stops, offsets, data)
+
+        def choose(chunk: tuple[int, int]) -> None:
+            own = slice(*chunk)
+            kernels.choose_separators(addresses, places[own], befores[own], starts[own], stops[own], afters[own])
+
+        map_parallel(choose, even_chunks(len(places)))
+        removed = np.add.reduceat(stops - starts, offsets[:-1])
+        text_offsets = running_sum(sizes - removed)
+        data = np.empty(text_offsets[-1], np.uint8)
+
+        def remove(chunk: tuple[int, int]) -> None:
+            own, ends = slice(*chunk), slice(chunk[0], chunk[1] + 1)
+            kernels.remove_bytes(addresses[own], lengths[own], offsets[ends], starts, stops, text_offsets[ends], data)
+
+        map_parallel(remove, weighted_chunks(text_offsets))
         del owner  # the addresses point into it until here
-        buffers: list[Any] = [None, owned(offsets), owned(data)]
+        buffers: list[Any] = [None, owned(text_offsets), owned(data)]
         return pl.Series(text.name, pa.LargeStringArray.from_buffers(len(text), *buffers[1:]))
 
 

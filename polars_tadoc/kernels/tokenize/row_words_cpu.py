@@ -7,16 +7,24 @@ import numba as nb
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes, cut_block, tables_of
 from polars_tadoc.runtime.addresses import bit_length, count_ones, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 
+_POLLED = 0xFFF
+"""An interrupt is looked for when the number of blocks has none of these bits."""
 
+
+@polled
 @kernel
 def count_row_words(addresses: UInt64, lengths: UInt32, classes: Classes, tail: UInt8, counts: UInt64) -> None:
     """Count the words of each row; ``tail`` is work space as for :func:`tokenize_cpu.scan`."""
-    tables = tables_of(classes, tail)
+    tables, began, blocks = tables_of(classes, tail), interrupts(), nb.int64(0)
     for row in range(len(counts)):
         position, stop, in_word, single_end, count = 0, nb.int64(lengths[row]), 0, -1, 0
         while position < stop:
+            blocks += 1
+            if blocks & _POLLED == 0 and interrupts() != began:
+                return
             starts, _, size, in_word, single_end = cut_block(
                 addresses[row] + nb.uint64(position), stop - position, in_word, single_end, *tables
             )
@@ -33,6 +41,7 @@ def _place_of_bit(bits: int, number: int) -> int:
     return int(trailing_zeros(bits))
 
 
+@polled
 @kernel
 def find_row_words(
     addresses: UInt64,
@@ -61,7 +70,7 @@ def find_row_words(
         Output; equal if there is no such word.
 
     """
-    tables = tables_of(classes, tail)
+    tables, began, blocks = tables_of(classes, tail), interrupts(), nb.int64(0)
     known_row, known_first = nb.int64(-1), nb.int64(0)
     # the state before the block that contains the previous interval's first word: byte, in_word, single_end, starts,
     # ends
@@ -77,6 +86,9 @@ def find_row_words(
         at, in_word, single_end, started, ended = at_known, in_known, single_known, starts_known, ends_known
         size, is_found, last_end = nb.int64(lengths[row]), False, 0
         while at < size:
+            blocks += 1
+            if blocks & _POLLED == 0 and interrupts() != began:
+                return
             begins, finishes, width, in_next, single_next = cut_block(
                 addresses[row] + nb.uint64(at), size - at, in_word, single_end, *tables
             )

@@ -6,6 +6,7 @@ import numpy as np
 
 from polars_tadoc.runtime.addresses import copy_bytes, load_u8
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 
 _LINE_BREAK = 10
@@ -19,6 +20,7 @@ def _line_breaks(address: np.uint64, start: int, stop: int) -> int:
     return count
 
 
+@polled
 @kernel
 def choose_separators(
     addresses: UInt64, rows: Int64, befores: Int64, starts: Int64, stops: Int64, afters: Int64
@@ -38,7 +40,10 @@ def choose_separators(
         after. ``starts`` and ``stops`` become those of the bytes to remove.
 
     """
+    began = interrupts()
     for k in range(len(rows)):
+        if k & 0xFFF == 0 and interrupts() != began:
+            return
         address = addresses[rows[k]]
         first = _line_breaks(address, befores[k], starts[k])
         if _line_breaks(address, stops[k], afters[k]) > first:
@@ -47,6 +52,7 @@ def choose_separators(
             stops[k] = afters[k]
 
 
+@polled
 @kernel
 def remove_bytes(
     addresses: UInt64,
@@ -71,10 +77,12 @@ def remove_bytes(
         int64, rows + 1, and uint8: the results.
 
     """
-    target = np.uint64(data.ctypes.data)
+    target, began = np.uint64(data.ctypes.data), interrupts()
     for row in range(len(lengths)):
         to, at = target + np.uint64(text_offsets[row]), np.int64(0)
         for k in range(cut_offsets[row], cut_offsets[row + 1] + 1):
+            if k & 0xFFF == 0 and interrupts() != began:
+                return
             is_last = k == cut_offsets[row + 1]
             stop = np.int64(lengths[row]) if is_last else starts[k]
             copy_bytes(to, addresses[row] + np.uint64(at), np.uint64(stop - at))
