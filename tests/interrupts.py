@@ -5,7 +5,8 @@ one, violations, how long after an interrupt it was told and the process had end
 A process that has not ended in time shows the stacks of its threads. Each moment is a process of its own, forked from
 one that has imported everything and loaded the machine code of the call, and has computed nothing. It reads its input,
 makes a small call, says so and makes the call; the moment is drawn over the time that an undisturbed call took.
-``--calls`` and ``--moments`` bound the run.
+``--calls`` and ``--moments`` bound the run, ``--jobs`` makes several calls at once, each job in processes of its own
+on cores of its own. With 16 cores: ``python -m tests.interrupts --moments 100 --jobs 14``. ``--corpus`` names the text.
 
 What has to hold: the target is the old or the new one, whole; an interrupt is told as ``KeyboardInterrupt``, once and
 within a second; no temporary file, spill folder or process is left over. After a kill the next call on the target
@@ -31,7 +32,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,7 +43,16 @@ import polars_tadoc.distributed
 from polars_tadoc.runtime.machine_code import signatures
 from tests import ROOT
 
-CORPUS = Path(os.environ.get("TADOC_CORPORA", ROOT.parent / "shared" / "corpora")) / "docs_tldr.parquet"
+CORPORA = Path(os.environ.get("TADOC_CORPORA", ROOT.parent / "shared" / "corpora"))
+CORPUS = "TADOC_CORPUS"
+"""Variable of the environment that names the corpus, for the processes of a run."""
+
+PREFERRED = ("docs_tldr", "docs_peps", "versioned_cockroach")
+"""Corpora, in the order in which they are taken if none is named."""
+
+CHARACTERS = 100_000_000
+"""About the most characters of text of a call: rows of large corpora are longer."""
+
 PLAYS = ROOT / "examples" / "data" / "xml" / "plays.parquet"
 
 TOLD = 1.0
@@ -59,17 +69,25 @@ def _kept(folder: Path, make: Callable[[int], pl.DataFrame], rows: int) -> pl.Da
     """Make a frame once, and read it in every later process."""
     path = folder / f"{make.__name__}-{rows}.arrow"
     if not path.exists():
-        made = path.with_suffix(".new")
+        made = path.with_suffix(f".{os.getpid()}")  # other processes may make it, too
         make(rows).write_ipc(made)
         made.rename(path)
     return pl.read_ipc(path)
 
 
+def corpus() -> Path:
+    """Return the file of the corpus: the one named, one that is there, or the speeches of the examples."""
+    if name := os.environ.get(CORPUS):
+        return CORPORA / f"{name}.parquet"
+    there = (CORPORA / f"{name}.parquet" for name in PREFERRED)
+    return next((path for path in there if path.exists()), ROOT / "examples" / "data" / "speeches.parquet")
+
+
 def texts(rows: int) -> pl.DataFrame:
-    """Documentation, with ids; the speeches of the examples where there is no corpus."""
-    source = CORPUS if CORPUS.exists() else ROOT / "examples" / "data" / "speeches.parquet"
-    text = pl.read_parquet(source, columns=["text"])["text"].str.split("\n\n").explode().drop_nulls()
-    text = pl.concat([text] * (rows // len(text) + 1)).head(rows)
+    """Paragraphs of a corpus, with ids."""
+    text = pl.read_parquet(corpus(), columns=["text"])["text"].str.split("\n\n").explode().drop_nulls()
+    longest = max(100, CHARACTERS // rows)
+    text = pl.concat([text] * (rows // len(text) + 1)).head(rows).str.head(longest)
     return pl.DataFrame({"id": pl.int_range(rows, eager=True), "text": text})
 
 
@@ -157,7 +175,10 @@ def _index(folder: Path, rows: int) -> Any:
 def _saved(folder: Path, rows: int) -> Path:
     path = folder / f"index-{rows}"
     if not path.exists():
-        _index(folder, rows)[0].save(path)
+        made = folder / f"index-{rows}.{os.getpid()}"
+        _index(folder, rows)[0].save(made)
+        with contextlib.suppress(OSError):  # another process was faster
+            made.rename(path)
     return path
 
 
@@ -442,14 +463,14 @@ def child(name: str, folder: Path, rows: int) -> None:
     kind, target = CALLS[name], folder / "targets" / "target"
     tadoc.Config.set(spill_folder=str(folder / "spill"))
     shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # of other rows
-    kind.call(kind.prepare(folder, 300), folder / "warm" / "target")
+    kind.call(kind.prepare(folder / "inputs", 300), folder / "warm" / "target")
     shutil.rmtree(folder / "checkpoint", ignore_errors=True)
     if (folder / "old").is_dir() and not list((folder / "old").iterdir()):
-        kind.call(kind.prepare(folder, max(300, rows // 10)), target)
+        kind.call(kind.prepare(folder / "inputs", max(300, rows // 10)), target)
         if kind.read is not None:
             target.rename(folder / "old" / "target")
         shutil.rmtree(folder / "checkpoint", ignore_errors=True)
-    made = kind.prepare(folder, rows)
+    made = kind.prepare(folder / "inputs", rows)
     is_told = False
     try:
         print("ready", flush=True)
@@ -722,14 +743,22 @@ def run(
     hows: tuple[int, ...] = (signal.SIGINT, signal.SIGKILL),
     warm: Warm | None = None,
     within: float = float("inf"),
+    inputs: Path | None = None,
 ) -> tuple[float, Found]:
-    """Disturb a call at so many moments by each signal; returns its undisturbed seconds, and what was found."""
+    """Disturb a call at so many moments by each signal; returns its undisturbed seconds, and what was found.
+
+    ``inputs`` is a folder where other runs may have prepared the same input.
+    """
     if warm is None:
         with contextlib.closing(Warm()) as own:
-            return run(name, moments, hows, own, within)
+            return run(name, moments, hows, own, within, inputs)
     kind, found = CALLS[name], Found()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
+        if inputs is None:
+            (folder / "inputs").mkdir()
+        else:
+            (folder / "inputs").symlink_to(inputs)
         for below in ("targets", "spill", "warm", "old"):
             (folder / below).mkdir()
         target, kept = folder / "targets" / "target", folder / "kept" / "target"
@@ -748,26 +777,58 @@ MOMENTS_AT_ONCE = 25
 """Moments by signal that one job takes, of a call's."""
 
 
-def run_all(names: list[str], moments: int, jobs: int, within: float) -> Iterator[tuple[str, float, Found | Exception]]:
+@dataclass(frozen=True)
+class Plan:
+    """What a run does."""
+
+    moments: int
+    jobs: int
+    within: float = float("inf")
+    hows: tuple[int, ...] = (signal.SIGINT, signal.SIGKILL)
+
+
+def _apart(name: str, some: int, seed: int, plan: Plan, inputs: Path) -> tuple[float, Found]:
+    """Disturb a call in a process of its own: the interpreter of a run is too busy to say when it sent a signal."""
+    given = json.dumps([name, some, seed, plan.within, plan.hows, str(inputs)])
+    command = [sys.executable, "-m", "tests.interrupts", "--part", given]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if ended.returncode:
+        raise RuntimeError(f"{name}: {_shown(ended.stderr)}")
+    seconds, found = json.loads(ended.stdout.splitlines()[-1])
+    return seconds, Found(**found)
+
+
+def part(given: str) -> None:
+    """Do what :func:`_apart` asks for, and print what was found."""
+    name, some, seed, within, hows, inputs = json.loads(given)
+    random.seed(seed)
+    seconds, found = run(name, some, tuple(hows), within=within, inputs=Path(inputs))
+    print(json.dumps([seconds, asdict(found)]))
+
+
+def run_all(names: list[str], plan: Plan) -> Iterator[tuple[str, float, Found | Exception]]:
     """Disturb calls, so many at once, each on cores of its own; gives what was found for each in their order."""
     cores: queue.SimpleQueue[set[int]] = queue.SimpleQueue()
     own = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    for job in range(jobs):
-        each = len(own) // jobs
-        cores.put(set(own[job * each : (job + 1) * each] if each else own))
+    for job in range(plan.jobs):
+        first, each = job * len(own) // plan.jobs, max(2, len(own) // plan.jobs)  # one core has no threads
+        cores.put({own[(first + k) % len(own)] for k in range(each)} if own else set())
 
-    def part(name: str, some: int) -> tuple[float, Found]:
+    def one(name: str, some: int, seed: int, inputs: Path) -> tuple[float, Found]:
         mine = cores.get()
         try:
             if mine:
                 os.sched_setaffinity(0, mine)  # of this thread: its processes keep to them
-            return run(name, some, within=within)
+            return _apart(name, some, seed, plan, inputs)
         finally:
             cores.put(mine)
 
-    with ThreadPoolExecutor(jobs) as pool:
-        sizes = [min(MOMENTS_AT_ONCE, moments - k) for k in range(0, moments, MOMENTS_AT_ONCE)]
-        parts = [(name, [pool.submit(part, name, size) for size in sizes]) for name in names]
+    with tempfile.TemporaryDirectory() as inputs, ThreadPoolExecutor(plan.jobs) as pool:
+        sizes = [min(MOMENTS_AT_ONCE, plan.moments - k) for k in range(0, plan.moments, MOMENTS_AT_ONCE)]
+        parts = [
+            (name, [pool.submit(one, name, size, random.getrandbits(32), Path(inputs)) for size in sizes])
+            for name in names
+        ]
         for name, tasks in parts:
             found, seconds = Found(), 0.0
             try:
@@ -780,10 +841,20 @@ def run_all(names: list[str], moments: int, jobs: int, within: float) -> Iterato
                 yield name, seconds, found
 
 
+def _row(name: str, seconds: float, found: Found) -> str:
+    """Return a line of the table: seconds, counts, and the longest times of an interrupt's way."""
+    counts = f"{found.moments:7} {found.old:4} {found.new:4} {len(found.violations):5}"
+    took = " ".join(f"{max(times, default=0):5.2f}" for times in (found.told, found.ended, found.worked))
+    return f"{name:36} {seconds:5.1f} {counts} {took}"
+
+
 def main() -> None:
     """Run as the command line says."""
     if sys.argv[1:2] == ["--warm"]:
         warm()
+        return
+    if sys.argv[1:2] == ["--part"]:
+        part(sys.argv[2])
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=50, help="by call and signal")
@@ -791,22 +862,37 @@ def main() -> None:
     parser.add_argument("--within", type=float, default=float("inf"), help="only in so many seconds of a call's first")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--jobs", "-j", type=int, default=1, help="calls at once; two cores or more for each are best")
+    parser.add_argument("--corpus", help=f"its name in $TADOC_CORPORA; default: the first there of {PREFERRED}")
+    parser.add_argument("--signals", nargs="*", default=["SIGINT", "SIGKILL"], help="their names")
+    parser.add_argument("--shown", type=int, default=3, help="violations shown of each call")
     options = parser.parse_args()
     random.seed(options.seed)
-    counts = f"{'moments':>7} {'old':>4} {'new':>4} {'violations':>10}"
-    print(f"{'call':36} {'seconds':>7} {counts} {'told':>6} {'ended':>6} {'worked':>6}")
-    problems = 0
-    for name, seconds, found in run_all(options.calls, options.moments, options.jobs, options.within):
+    if options.corpus:
+        os.environ[CORPUS] = options.corpus
+    if unknown := [name for name in options.calls if name not in CALLS]:
+        parser.error(f"no such calls: {unknown}; there are {list(CALLS)}")
+    if not corpus().exists():
+        parser.error(f"no such corpus: {corpus()}")
+    hows = tuple(int(signal.Signals[name]) for name in options.signals)
+    plan = Plan(options.moments, options.jobs, options.within, hows)
+    begun, all_found, problems = time.monotonic(), Found(), 0
+    print(f"{corpus().stem}, {options.moments} moments by call and signal, {options.jobs} at once")
+    print(
+        f"{'call':36} {'took':>5} {'moments':>7} {'old':>4} {'new':>4} {'wrong':>5} {'told':>5} {'ended':>5} {'work':>5}"
+    )
+    for name, seconds, found in run_all(options.calls, plan):
         if isinstance(found, Exception):
             print(f"{name:36} {found!r}", flush=True)
             problems += 1
             continue
-        took = " ".join(f"{max(times, default=0):6.2f}" for times in (found.told, found.ended, found.worked))
-        counts = f"{found.moments:7} {found.old:4} {found.new:4} {len(found.violations):10}"
-        print(f"{name:36} {seconds:7.2f} {counts} {took}", flush=True)
-        for violation in found.violations:
+        print(_row(name, seconds, found), flush=True)
+        for violation in found.violations[: options.shown]:
             print(f"    {violation}", flush=True)
+        if len(found.violations) > options.shown:
+            print(f"    and {len(found.violations) - options.shown} more; --shown {len(found.violations)}", flush=True)
         problems += len(found.violations)
+        all_found.add(found)
+    print(_row("all", time.monotonic() - begun, all_found))
     sys.exit(bool(problems))
 
 

@@ -20,6 +20,7 @@ from polars_tadoc.records.spill_folder import explained, remove_stale
 from polars_tadoc.runtime.permissions import PRIVATE_FOLDER
 from polars_tadoc.runtime.regular_file import open_regular, read_json_text
 from polars_tadoc.storage.atomic_write import atomic_file, lock, remove, remove_abandoned, unlock
+from polars_tadoc.storage.flush import flush
 
 MANIFEST = "manifest.json"
 VERSION = 1
@@ -203,8 +204,7 @@ class Checkpoint:
         """Flush a run to disk (fsync); return sizes and checksums of its files."""
         found = {}
         for file in sorted(file for file in self.path.glob(f"{run}.*") if _run_of(file.name) == run):
-            with open_regular(file, follow=False) as opened:
-                os.fsync(opened.fileno())
+            flush(file)
             found[file.name] = _described(file)
         return found
 

@@ -34,6 +34,7 @@ from polars_tadoc.runtime.permissions import (
 )
 from polars_tadoc.runtime.regular_file import descriptor_of
 from polars_tadoc.storage.exchange import exchange
+from polars_tadoc.storage.flush import flush
 
 try:
     import fcntl
@@ -96,7 +97,7 @@ def atomic_file(path: Path, call: str, private: bool = False) -> Iterator[Path]:
 
     with naming_place(path, call), beside(path, make) as temporary:
         yield temporary
-        _flush(temporary)  # a full disk may be reported only now; bytes must reach the disk before the rename
+        flush(temporary)  # a full disk may be reported only now; bytes must reach the disk before the rename
         with suppress(FileNotFoundError):
             take_over(path, temporary)
         check()  # an interrupted write is not renamed
@@ -113,7 +114,7 @@ def atomic_file_late(path: Path, call: str) -> Iterator[Path]:
     with naming_place(path, call), beside(path, _make_private) as folder:
         temporary = folder / path.name
         yield temporary
-        _flush(temporary)
+        flush(temporary)
         with suppress(FileNotFoundError):
             take_over(path, temporary)
         check()
@@ -156,7 +157,7 @@ def atomic_folder(path: Path, call: str, own: OwnFiles) -> Iterator[Path]:
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
-                _flush(file)
+                flush(file)
         check()
         own(path)
         if path.exists():
@@ -447,12 +448,3 @@ def remove(path: Path) -> None:
     else:
         with suppress(OSError):
             path.unlink()
-
-
-def _flush(path: Path) -> None:
-    """Flush a file's bytes to the disk (fsync)."""
-    descriptor = descriptor_of(path, follow=False)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

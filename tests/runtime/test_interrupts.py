@@ -41,10 +41,11 @@ def interrupt(after=0.2):
     return time.monotonic() + after
 
 def times_told(work, after=0.2):
-    told, sent = 0, time.monotonic() + after
+    told, sent = 0, time.monotonic() + (after or 60)
     try:
         try:
-            interrupt(after)  # a short wait may be over before the thread that waits has started
+            if after is not None:  # otherwise ``work`` sends it
+                interrupt(after)  # a short wait may be over before the thread that waits has started
             work()
         except KeyboardInterrupt:
             told += 1
@@ -175,6 +176,52 @@ def test_calls_end_once_leave_nothing_and_work_again() -> None:
             # both Polars and Python tell of an interrupt of ``collect``, at times apart
             assert told == 1 or (told == 2 and name == "lazy"), (name, told)
             assert call().equals(expected[name]), name
+    """)
+
+
+def test_regions_of_threads_in_machine_code_end_within_a_second() -> None:
+    """Counts of words, trigrams and pairs, at moments drawn over the whole call: told once, and no thread goes on.
+
+    Processor time is measured: two threads that went on for half a second would take all of it.
+    """
+    run("""
+    import random
+
+    numbers, draw = np.random.default_rng(1).zipf(1.2, 1_000_000) % 50_000, random.Random(2)
+    words = [f"w{number}" for number in numbers]
+    text = pl.Series("text", [" ".join(words[first : first + 500]) for first in range(0, len(words), 500)])
+    few, many = (pl.concat([text] * times).to_frame() for times in (8, 80))  # they share the text's memory
+    calls = {
+        "word_count": lambda: many.tadoc.word_count("text"),
+        "trigrams": lambda: few.tadoc.sequence_count("text", n=3),
+        "pairs": lambda: few.tadoc.cooccurrence("text", window=2),
+        "collocations": lambda: few.tadoc.collocations("text", window=5, min_count=1),
+        "compressed trigrams": lambda: packed.tadoc.sequence_count("text", n=3),
+    }
+    tadoc.Config.set(threads=2)
+    packed = few.tadoc.compress("text")
+    for name, call in calls.items():
+        call()
+        began = time.monotonic()
+        call()
+        took = time.monotonic() - began
+        for _ in range(4):
+            at = {}
+
+            def sent():
+                at["worked"] = time.process_time()
+                os.kill(os.getpid(), signal.SIGINT)
+
+            def work():
+                threading.Timer(draw.uniform(0, 0.9 * took), sent).start()
+                try:
+                    while True:  # it may be faster this time
+                        call()
+                finally:
+                    at["told"] = time.process_time()
+
+            assert times_told(work, None) == 1, name
+            assert at["told"] - at["worked"] < 1, (name, at)
     """)
 
 

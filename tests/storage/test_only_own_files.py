@@ -162,14 +162,14 @@ def test_what_is_put_into_an_index_while_the_new_one_is_written(
 ) -> None:
     path = tmp_path / "index"
     save(path)
-    kept, flush = tree(path), atomic_write._flush
+    kept, flush = tree(path), atomic_write.flush
 
     def planting(file: Path) -> None:
         flush(file)
         if not os.path.lexists(path / "notes"):
             plant(path / "notes")
 
-    monkeypatch.setattr(atomic_write, "_flush", planting)
+    monkeypatch.setattr(atomic_write, "flush", planting)
     with pytest.raises(FileExistsError, match=r'index contains "notes"'):
         save(path)
     assert tree(path).items() > kept.items()
@@ -429,14 +429,14 @@ def test_what_is_put_among_partitions_while_new_ones_are_written(
 ) -> None:
     path = tmp_path / "out"
     write(path)
-    kept, flush = tree(path), atomic_write._flush
+    kept, flush = tree(path), atomic_write.flush
 
     def planting(file: Path) -> None:
         flush(file)
         with suppress(FileExistsError):
             plant(path / "k=A" / "zz.parquet")
 
-    monkeypatch.setattr(atomic_write, "_flush", planting)
+    monkeypatch.setattr(atomic_write, "flush", planting)
     with pytest.raises(FileExistsError, match=r"out contains k=A/zz\.parquet"):
         write(path)
     assert tree(path).items() > kept.items()

@@ -55,7 +55,7 @@ def watched() -> Iterator[tuple[list[int], list[int]]]:
     """Note the modes of all that has a temporary name whenever a file is flushed, and just before it is renamed."""
     flushes: list[int] = []
     renames: list[int] = []
-    flush, rename = atomic_write._flush, os.replace
+    flush, rename = atomic_write.flush, os.replace
 
     def flushed(path: Path) -> None:
         top = next(one for one in (path, *path.parents) if one.name.endswith(".tmp"))
@@ -67,7 +67,7 @@ def watched() -> Iterator[tuple[list[int], list[int]]]:
             renames.append(mode(Path(old)))
         rename(old, new)
 
-    with patch.object(atomic_write, "_flush", flushed), patch.object(os, "replace", renamed):
+    with patch.object(atomic_write, "flush", flushed), patch.object(os, "replace", renamed):
         yield flushes, renames
 
 

@@ -474,3 +474,41 @@ new.save(folder / "index", overwrite=True)
     assert done.returncode in (-signal.SIGINT, 130)
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
     assert tadoc.load_index(tmp_path / "index").documents == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_a_busy_disk_does_not_hold_up_an_interrupt(tmp_path: Path, at: int) -> None:
+    """Flushing one file takes long; the interrupt comes at the first, the second or the fourth of an index."""
+    done = run(
+        """
+        target, at, told = folder / "index", int(sys.argv[2]), None
+        index = pl.DataFrame({"text": ["a b", "b c"]}).tadoc.compress("text").tadoc.build_index("text")
+        index.save(target)
+        before = sorted((file.name, file.read_bytes()) for file in target.iterdir())
+        flushed, fsync, sent = 0, os.fsync, None
+
+        def slow(descriptor):
+            global flushed, sent
+            flushed += 1
+            if flushed == at + 1:
+                sent = time.monotonic()
+                os.kill(os.getpid(), signal.SIGINT)
+                never.acquire(timeout=60)
+            fsync(descriptor)
+
+        os.fsync, never = slow, threading.Lock()
+        never.acquire()
+        try:
+            index.delete(0).compact().save(target, overwrite=True)
+        except KeyboardInterrupt:
+            told = time.monotonic()
+        assert told - sent < 10, told - sent  # other tests run beside this one
+        assert flushed == at + 1
+        assert before == sorted((file.name, file.read_bytes()) for file in target.iterdir())
+        assert [path.name for path in folder.iterdir()] == ["index"]
+        """,
+        tmp_path,
+        str(at),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
