@@ -877,9 +877,8 @@ def main() -> None:
     plan = Plan(options.moments, options.jobs, options.within, hows)
     begun, all_found, problems = time.monotonic(), Found(), 0
     print(f"{corpus().stem}, {options.moments} moments by call and signal, {options.jobs} at once")
-    print(
-        f"{'call':36} {'took':>5} {'moments':>7} {'old':>4} {'new':>4} {'wrong':>5} {'told':>5} {'ended':>5} {'work':>5}"
-    )
+    counts = f"{'moments':>7} {'old':>4} {'new':>4} {'wrong':>5}"
+    print(f"{'call':36} {'took':>5} {counts} {'told':>5} {'ended':>5} {'work':>5}")
     for name, seconds, found in run_all(options.calls, plan):
         if isinstance(found, Exception):
             print(f"{name:36} {found!r}", flush=True)

@@ -28,6 +28,9 @@ from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.traversal.text_corpus import is_text
 
+COUNTED = 1 << 22
+"""Windows that are counted at once."""
+
 
 @with_imports
 class PassageSet:
@@ -170,8 +173,10 @@ class PassageSet:
         """Next occurrence of each window, windows after and before its occurrences, number of occurrences."""
         later, latest, after, before = (np.full(len(self.first), NONE, np.uint32) for _ in range(4))
         kernels.find_neighbours(self.first, later, latest, after, before)
-        some = self.first[self.first != NONE]
-        amounts = np.bincount(some, minlength=len(self.first)).astype(np.uint32)
+        amounts = np.zeros(len(self.first), np.uint32)
+        for start in range(0, len(self.first), COUNTED):  # an interrupt waits for one part
+            some = self.first[start : start + COUNTED]
+            np.add.at(amounts, some[some != NONE], np.uint32(1))
         return later, after, before, amounts
 
 
