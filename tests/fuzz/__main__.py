@@ -7,6 +7,7 @@ Examples
     python -m tests.fuzz xpath --seconds 60
     python -m tests.fuzz all --seconds 3600 --work /tmp/fuzz
     python -m tests.fuzz xpath --replay /tmp/fuzz/findings/xpath-crash-5f1d
+    python -m tests.fuzz mutations --count 100000 --jobs 16
 
 """
 
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
-from tests.fuzz import corpus
+from tests.fuzz import corpus, mutations
 from tests.fuzz.targets import NAMES, load
 
 MAX_MEGABYTES = 2_500
@@ -188,7 +189,11 @@ def _escaped(token: str) -> str:
 
 def main() -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz with Atheris.")
+    if sys.argv[1:2] == ["mutations"]:
+        return mutations.main(sys.argv[2:])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description="Fuzz with Atheris; `mutations` damages files instead, without it."
+    )
     parser.add_argument("target", choices=[*NAMES, "all"])
     parser.add_argument("--seconds", type=float, default=60, help="in all")
     parser.add_argument("--slice", type=float, default=60, help="of one target at a time")

@@ -17,110 +17,34 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import polars_tadoc as tadoc
-from polars_tadoc.errors import TadocError
+from polars_tadoc.errors import CalibrationWarning, TadocError
 from polars_tadoc.records import Checkpoint, Spill
 from polars_tadoc.records import count_order as order
 from polars_tadoc.records import run_merge as merging
 from polars_tadoc.records import word_runs as words
 from polars_tadoc.records.records import Layout, Records
+from tests.fuzz import forged_files as forged
+from tests.fuzz import other_files as others
+from tests.fuzz.mutation_kind import (
+    CHECKSUMMED,
+    EDITED,
+    FORGED,
+    PICKLED,
+    PLAIN,
+    UNVERIFIED,
+    Files,
+    Kind,
+    Use,
+    frame,
+    rows_of,
+    text_of,
+    written,
+)
 from tests.fuzz.packed import coded_rows
 from tests.fuzz.target import folder
 from tests.fuzz.targets import checkpoint as checkpoints
 from tests.fuzz.targets import records
 from tests.fuzz.targets.xpath import DOCUMENTS
-
-Files = dict[str, bytes]
-Use = Callable[[Path], Any]
-"""Reads files in a folder and computes; what it returns is compared."""
-
-CHECKSUMMED = "checksummed"
-"""Gives what it gave before, or an error of this package."""
-EDITED = "edited by hand"
-"""A text: gives what it says, as a plain reader has it, or an error of this package."""
-PLAIN = "plain Parquet"
-"""Grammars have checksums, rows have none of ours: gives what it gave before, what any reader reads, or an error."""
-UNVERIFIED = "verify=False"
-"""May give other results, or an error of this package."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of file.
-
-    Parameters
-    ----------
-    name
-        As it is called on the command line.
-    promise
-        One of the above.
-    samples
-        Makes sound files, and the questions that are asked of each sample.
-    refusals
-        Errors that refuse it, but for the package's own.
-    are_swapped
-        Whether one file may be put in another's place: what a call writes into a folder of its own has no names.
-    judge
-        Says what another answer than before comes to: takes the path, the question and the answer.
-
-    """
-
-    name: str
-    promise: str
-    samples: Callable[[], list[tuple[Files, list[Use]]]]
-    refusals: tuple[type[BaseException], ...] = ()
-    are_swapped: bool = True
-    judge: Callable[[Path, Use, Any], str] = lambda path, use, found: "other"
-
-
-TEXTS: list[str | None] = [
-    *(
-        "the cat sat on the mat, the cat sat",
-        "a cat; the mat!",
-        None,
-        "",
-        "日本 x\ny the cat",
-        "the mat the mat the mat",
-    ),
-    *(f"{'the cat ' * (row % 4)}w{row % 5} sat on, the mat{'.' * (row % 3)}" for row in range(24)),
-]
-
-
-def frame() -> pl.DataFrame:
-    """Rows of several grammars beside columns of some types."""
-    text = tadoc.compress(pl.Series("text", TEXTS, pl.String), rows_per_grammar=12)
-    rows = range(len(TEXTS))
-    return pl.DataFrame(
-        {
-            "name": [f"n{row}" for row in rows],
-            "year": pl.Series([row % 9 if row % 4 else None for row in rows], dtype=pl.Int64),
-            "kind": pl.Series(["x" if row % 2 else "y" for row in rows], dtype=pl.Categorical),
-            "text": text,
-        }
-    )
-
-
-def _written(write: Callable[[Path], Any]) -> Files:
-    """Return the files that are written to a path, by their path below it (``""`` for a file itself)."""
-    path = folder() / "written"
-    write(path)
-    if path.is_file():
-        files = {"": path.read_bytes()}
-        path.unlink()
-        return files
-    files = {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
-    shutil.rmtree(path)
-    return files
-
-
-def _text(column: pl.Series) -> Any:
-    return tadoc.decompress(column).to_list()
-
-
-def _rows(found: Any) -> Any:
-    frame = found if isinstance(found, pl.DataFrame) else pl.from_arrow(found)
-    assert isinstance(frame, pl.DataFrame)
-    return frame.rows()
-
 
 # Row-aligned Parquet columns
 
@@ -150,11 +74,11 @@ class OfColumn:
 
 
 QUESTIONS: list[Callable[[pl.Series], Any]] = [
-    _text,
-    lambda column: _rows(tadoc.word_count(column)),
-    lambda column: _rows(tadoc.term_vector(column)),
+    text_of,
+    lambda column: rows_of(tadoc.word_count(column)),
+    lambda column: rows_of(tadoc.term_vector(column)),
     lambda column: tadoc.contains_phrase(column, "the cat").to_list(),
-    lambda column: _rows(tadoc.inverted_index(column)),
+    lambda column: rows_of(tadoc.inverted_index(column)),
 ]
 
 
@@ -194,12 +118,29 @@ def _parquet_samples() -> list[tuple[Files, list[Use]]]:
         return [OfColumn(read, ask, **options) for ask in QUESTIONS]
 
     return [
-        (_written(lambda path: df.write_parquet(path)), asked(_read)),
+        (written(lambda path: df.write_parquet(path)), asked(_read)),
+        (written(lambda path: _as_struct(df).write_parquet(path)), asked(_scan)),
         # its bytes are values: nothing is noticed by a decompressor
-        (_written(lambda path: df.write_parquet(path, compression="uncompressed")), asked(_scan)),
-        (_written(by_pyarrow("1.0", "zstd")), asked(read_by_arrow, has_checksums=True)),
-        (_written(by_pyarrow("2.0", "none")), asked(read_by_arrow, has_checksums=True)),
+        (written(lambda path: df.write_parquet(path, compression="uncompressed")), asked(_scan)),
+        (written(by_pyarrow("1.0", "zstd")), asked(read_by_arrow, has_checksums=True)),
+        (written(by_pyarrow("2.0", "none")), asked(read_by_arrow, has_checksums=True)),
     ]
+
+
+def _as_struct(df: pl.DataFrame) -> pl.DataFrame:
+    return df.with_columns(tadoc.as_storage(df["text"]))
+
+
+def _ipc_samples() -> list[tuple[Files, list[Use]]]:
+    return [(files, [OfColumn(others.read_ipc, ask) for ask in QUESTIONS]) for files in others.ipc_files()]
+
+
+def _info_samples() -> list[tuple[Files, list[Use]]]:
+    """What is told of files without reading rows."""
+    df = frame()
+    told: list[Use] = [lambda path: tadoc.parquet_info(path).to_pylist()]
+    made = [written(lambda path: df.write_parquet(path)), written(lambda path: _as_struct(df).write_parquet(path))]
+    return [(files, told) for files in made]
 
 
 UNDETECTABLE, UNDETECTABLE_BY_PAGES = "undetectable", "undetectable by checksums of pages"
@@ -216,7 +157,7 @@ def _judge_column(path: Path, use: Use, found: Any) -> str:
     assert isinstance(use, OfColumn)
     sound = _values(frame()["text"])
     try:
-        by_arrow = read_by_arrow(path)
+        by_arrow = others.read_ipc(path) if use.read is others.read_ipc else read_by_arrow(path)
         is_seen_by_arrow = _values(by_arrow) != sound and _equal(use.ask(by_arrow), found)
     except (TadocError, *ARROW_OR_POLARS):
         is_seen_by_arrow = False
@@ -251,8 +192,8 @@ def _payload_samples() -> list[tuple[Files, list[Use]]]:
             return made.to_struct("text").cast(column.dtype)
 
         uses: list[Use] = [
-            lambda path, of=column_of: _text(of(path)),
-            lambda path, of=column_of: _rows(tadoc.word_count(of(path))),
+            lambda path, of=column_of: text_of(of(path)),
+            lambda path, of=column_of: rows_of(tadoc.word_count(of(path))),
         ]
         found.append(({"": payload.encode()}, uses))
     return found
@@ -280,10 +221,45 @@ def _packed_samples() -> list[tuple[Files, list[Use]]]:
         lambda path: scan(path).tadoc.sequence_count("text", n=2, memory_limit="1GB").collect().rows(),
         lambda path: scan(path).filter(pl.col("year") < 2).tadoc.inverted_index("text").collect().rows(),
     ]
-    sunk = _written(lambda path: df.lazy().tadoc.sink_packed(path))
+    sunk = written(lambda path: df.lazy().tadoc.sink_packed(path))
     with coded_rows():
-        small = _written(lambda path: df.tadoc.write_packed(path, effort="small"))
-    return [(sunk, uses), (_written(lambda path: df.tadoc.write_packed(path)), uses), (small, uses)]
+        small = written(lambda path: df.tadoc.write_packed(path, effort="small"))
+    made = [(sunk, uses), (written(lambda path: df.tadoc.write_packed(path)), uses), (small, uses)]
+    old: list[Use] = [
+        lambda path: _unpacked(scan(path).collect()),
+        lambda path: scan(path).tadoc.word_count("text").collect().rows(),
+    ]
+    for name in ("coded", "struct_columns"):  # of earlier releases
+        content = (DATA / name / "packed.parquet").read_bytes()
+        if len(content) < MAX_OLD_BYTES:
+            made.append(({"": content}, old))
+    return made
+
+
+DATA = Path(__file__).parents[1] / "data"
+MAX_OLD_BYTES = 1 << 16
+
+
+def _packed_forged_samples() -> list[tuple[Files, list[Use]]]:
+    """Files that have no checksums: what other writers write of packed columns."""
+    return forged.without_checksums(_packed_samples()[1:3], rows=1)
+
+
+def _packed_folder_samples() -> list[tuple[Files, list[Use]]]:
+    df = frame().with_columns(part=pl.col("name").str.len_chars())
+
+    def write(path: Path) -> None:
+        for part in (2, 3):
+            own = path / f"part={part}"
+            own.mkdir(parents=True)
+            df.filter(pl.col("part") == part).drop("part").tadoc.write_packed(own / "a.parquet")
+
+    uses: list[Use] = [
+        lambda path: _unpacked(tadoc.scan_packed(path).collect()),
+        lambda path: _unpacked(tadoc.scan_packed(path).filter(pl.col("part") == 3).collect()),
+        lambda path: tadoc.scan_packed(path).tadoc.word_count("text").collect().rows(),
+    ]
+    return [(written(write), uses)]
 
 
 def _unpacked(df: pl.DataFrame) -> Any:
@@ -298,6 +274,7 @@ QUERIES = ["the cat", "w3 mat", "sat", "zz", '"the mat"', None]
 
 
 def _index_samples(*, verify: bool) -> list[tuple[Files, list[Use]]]:
+    """Indexes that were built, appended to, deleted from, compacted, sunk; opened in each way."""
     df = frame()
     full = tadoc.build_index(df["text"][:20], id=df["name"][:20], metadata=df[:20].select("year"))
     full = full.append(df["text"][20:], id=df["name"][20:], metadata=df[20:].select("year")).delete(["n1", "n25"])
@@ -317,9 +294,21 @@ def _index_samples(*, verify: bool) -> list[tuple[Files, list[Use]]]:
         lambda path: _snippets(load(path, False)),
         lambda path: load(path, True).compact().search(QUERIES[:4], 5).rows(),
     ]
+    whole: list[Use] = [
+        lambda path: tadoc.load_index(path, verify="all", mmap=True).search(QUERIES[:4], 9).rows(),
+        lambda path: tadoc.load_index(path, verify="all", mmap=False).search("sat mat", 9, mode="and").rows(),
+    ]
+    if not verify:
+        whole = []
+    both = df.with_columns(title=tadoc.compress(df["name"]))
+    in_fields = both.tadoc.build_index({"title": 2.0, "text": 1.0}, id="name", analyzer="folded")
+    compacted = full.compact()
     return [
-        (_written(lambda path: full.save(path)), [*plain, *more]),
-        (_written(lambda path: rice.save(path)), plain[:1]),
+        (written(lambda path: full.save(path)), [*plain, *more, *whole]),
+        (written(lambda path: rice.save(path)), [plain[0], *whole]),
+        (written(lambda path: compacted.save(path)), [*plain, *more, *whole]),
+        (written(lambda path: in_fields.save(path)), [*plain, *whole]),
+        (written(lambda path: df.lazy().tadoc.sink_index(path, "text", id="name")), [*plain, more[1], *whole]),
     ]
 
 
@@ -345,7 +334,7 @@ def _dictionary_samples(*, verify: bool) -> list[tuple[Files, list[Use]]]:
             lambda path, load=load: load(path).with_prefix("use", limit=50).rows(),
             lambda path, load=load: load(path).common_prefixes("beers").rows(),
         ]
-        found.append((_written(made.save), uses))
+        found.append((written(made.save), uses))
     return found
 
 
@@ -360,13 +349,18 @@ def _passage_samples() -> list[tuple[Files, list[Use]]]:
     found: list[tuple[Files, list[Use]]] = []
     rows = ["to be or not to be", None, "be or not", "日本 naïve to be", ""]
     text = pl.Series("text", ["to be or", "not to be or not", "naïve to be", "x", None])
-    for options in ({"length": 2}, {"length": 1, "lowercase": True, "stopwords": ["or"]}):
+    upper = pl.element().str.to_uppercase().str.head(2)
+    for options in (
+        {"length": 2},
+        {"length": 1, "lowercase": True, "stopwords": ["or"]},
+        {"length": 2, "normalize": upper},
+    ):
         made = tadoc.PassageSet(pl.Series("known", rows), **options)
         uses: list[Use] = [
             lambda path: tadoc.overlap(text, tadoc.PassageSet.load(path)).to_pylist(),
             lambda path: tadoc.overlaps(text, tadoc.PassageSet.load(path)).to_list(),
         ]
-        found.append((_written(made.save), uses))
+        found.append((written(made.save), uses))
     return found
 
 
@@ -385,9 +379,9 @@ def _twig_samples() -> list[tuple[Files, list[Use]]]:
         again = tadoc.TwigSet(said["queries"], namespaces=_without_xml(said["namespaces"]))
         assert loaded == again, "it is not what the file says"
         assert found == tadoc.twig_filter(text, again)
-        return _rows(found)
+        return rows_of(found)
 
-    return [(_written(twigs.save), [use])]
+    return [(written(twigs.save), [use])]
 
 
 def _without_xml(namespaces: dict[str, str]) -> dict[str, str]:
@@ -458,20 +452,62 @@ ARROW_OR_POLARS = (
     UnicodeDecodeError,
 )
 
+GONE = (FileNotFoundError,)
+
+
+def _spill_forged_samples() -> list[tuple[Files, list[Use]]]:
+    return forged.without_checksums(_spill_samples(), rows=8)
+
+
+def _checkpoint_forged_samples() -> list[tuple[Files, list[Use]]]:
+    return forged.closed(forged.without_checksums(_checkpoint_samples(), rows=8), forged.close_checkpoint)
+
+
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("payload", CHECKSUMMED, _payload_samples),
         Kind("packed", CHECKSUMMED, _packed_samples),
-        Kind("index", CHECKSUMMED, lambda: _index_samples(verify=True), (FileNotFoundError,)),
-        Kind("dictionary", CHECKSUMMED, lambda: _dictionary_samples(verify=True), (FileNotFoundError,)),
-        Kind("passage_set", CHECKSUMMED, _passage_samples, (FileNotFoundError,)),
-        Kind("checkpoint", CHECKSUMMED, _checkpoint_samples, (FileNotFoundError,)),
-        Kind("spilled", CHECKSUMMED, _spill_samples, (FileNotFoundError,), are_swapped=False),
-        Kind("twig_set", EDITED, _twig_samples, (FileNotFoundError,)),
+        Kind("packed_folder", CHECKSUMMED, _packed_folder_samples, GONE, are_swapped=False, are_removed=False),
+        Kind("index", CHECKSUMMED, lambda: _index_samples(verify=True), GONE),
+        Kind("dictionary", CHECKSUMMED, lambda: _dictionary_samples(verify=True), GONE),
+        Kind("passage_set", CHECKSUMMED, _passage_samples, GONE),
+        Kind("checkpoint", CHECKSUMMED, _checkpoint_samples, GONE, is_written=True),
+        Kind("spilled", CHECKSUMMED, _spill_samples, GONE, are_swapped=False),
+        Kind("kernel_cache", CHECKSUMMED, others.kernel_samples, (others.MissedError,)),
+        Kind("twig_set", EDITED, _twig_samples, GONE),
+        Kind("calibration", EDITED, others.calibration_samples, (CalibrationWarning,)),
         Kind("parquet", PLAIN, _parquet_samples, ARROW_OR_POLARS, judge=_judge_column),
-        Kind("index_unverified", UNVERIFIED, lambda: _index_samples(verify=False), (FileNotFoundError,)),
-        Kind("dictionary_unverified", UNVERIFIED, lambda: _dictionary_samples(verify=False), (FileNotFoundError,)),
+        Kind("ipc", PLAIN, _ipc_samples, ARROW_OR_POLARS, judge=_judge_column),
+        Kind("parquet_info", UNVERIFIED, _info_samples, ARROW_OR_POLARS),
+        Kind("index_unverified", UNVERIFIED, lambda: _index_samples(verify=False), GONE),
+        Kind("dictionary_unverified", UNVERIFIED, lambda: _dictionary_samples(verify=False), GONE),
+        Kind(
+            "payload_forged",
+            FORGED,
+            lambda: forged.opened_payloads(_payload_samples()),
+            close=forged.close_payload,
+        ),
+        Kind("packed_forged", FORGED, _packed_forged_samples),
+        Kind("index_forged", FORGED, lambda: _index_samples(verify=True), GONE, close=forged.close_index),
+        Kind(
+            "dictionary_forged",
+            FORGED,
+            lambda: forged.opened_arrays(_dictionary_samples(verify=True)),
+            close=forged.close_arrays,
+        ),
+        Kind("passage_set_forged", FORGED, lambda: forged.opened_arrays(_passage_samples()), close=forged.close_arrays),
+        Kind(
+            "checkpoint_forged",
+            FORGED,
+            _checkpoint_forged_samples,
+            GONE,
+            is_written=True,
+            close=forged.close_checkpoint,
+        ),
+        Kind("spilled_forged", FORGED, _spill_forged_samples, GONE, are_swapped=False),
+        Kind("normalize", FORGED, others.normalize_samples, (others.MissedError,)),
+        Kind("pickle", PICKLED, others.pickle_samples, (Exception, pl.exceptions.PanicException)),
     )
 }
 
@@ -484,14 +520,28 @@ def samples(name: str) -> list[tuple[Files, list[tuple[Use, Any]]]]:
     for files, uses in KINDS[name].samples():
         asked = []
         for use in uses:
-            lay(files, path)
-            asked.append((use, use(path)))
+            lay(KINDS[name].close(files, files), path)
+            try:
+                asked.append((use, use(path)))
+            except TadocError:
+                if name != "normalize":  # some of its samples have code in them
+                    raise
+                asked.append((use, "refused"))
         found.append((files, asked))
     return found
 
 
-def lay(files: Files, path: Path) -> None:
-    """Write files to a path, in place of what is there."""
+def lay(files: Files, path: Path, before: Files | None = None) -> None:
+    """Write files to a path, in place of what is there, which is known to be ``before``."""
+    if before and files and "" not in files and "" not in before:
+        for name in before.keys() - files.keys():
+            (path / name).unlink()
+        for name, content in files.items():
+            if before.get(name) != content:
+                (path / name).unlink(missing_ok=True)  # the old one may be mapped
+                (path / name).parent.mkdir(parents=True, exist_ok=True)
+                (path / name).write_bytes(content)
+        return
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -519,7 +569,7 @@ def outcome(kind: Kind, use: Use, path: Path, expected: Any) -> str:
     except TadocError:
         return "refused"
     except ValueError as error:
-        if kind.name == "checkpoint" and any(said in str(error) for said in _SAID):
+        if kind.name.startswith("checkpoint") and any(said in str(error) for said in _SAID):
             return "refused"
         if isinstance(error, kind.refusals):
             return "refused"
@@ -529,7 +579,7 @@ def outcome(kind: Kind, use: Use, path: Path, expected: Any) -> str:
     return "same" if _equal(found, expected) else kind.judge(path, use, found)
 
 
-_SAID = ("is not a checkpoint: it has", "was made for another question")
+_SAID = ("is not a checkpoint: it has", "was made for another question", "a name that checkpoints write")
 
 
 def _equal(one: Any, other: Any) -> bool:
