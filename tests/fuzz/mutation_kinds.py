@@ -229,20 +229,18 @@ def _packed_samples() -> list[tuple[Files, list[Use]]]:
         lambda path: _unpacked(scan(path).collect()),
         lambda path: scan(path).tadoc.word_count("text").collect().rows(),
     ]
-    for name in ("coded", "struct_columns"):  # of earlier releases
-        content = (DATA / name / "packed.parquet").read_bytes()
-        if len(content) < MAX_OLD_BYTES:
-            made.append(({"": content}, old))
-    return made
+    return [*made, ({"": (DATA / "coded" / "packed.parquet").read_bytes()}, old)]
 
 
 DATA = Path(__file__).parents[1] / "data"
-MAX_OLD_BYTES = 1 << 16
+"""Files of earlier releases."""
 
 
 def _packed_forged_samples() -> list[tuple[Files, list[Use]]]:
     """Files that have no checksums: what other writers write of packed columns."""
-    return forged.without_checksums(_packed_samples()[1:3], rows=1)
+    made = _packed_samples()
+    earlier = {"": (DATA / "struct_columns" / "packed.parquet").read_bytes()}
+    return [*forged.without_checksums(made[1:3], rows=1), (earlier, made[-1][1])]
 
 
 def _packed_folder_samples() -> list[tuple[Files, list[Use]]]:
@@ -453,6 +451,8 @@ ARROW_OR_POLARS = (
 )
 
 GONE = (FileNotFoundError,)
+UNKNOWN = (pl.exceptions.ColumnNotFoundError, pl.exceptions.SchemaError)
+"""Of a question to a column that has another name or type now."""
 
 
 def _spill_forged_samples() -> list[tuple[Files, list[Use]]]:
@@ -488,7 +488,7 @@ KINDS: dict[str, Kind] = {
             lambda: forged.opened_payloads(_payload_samples()),
             close=forged.close_payload,
         ),
-        Kind("packed_forged", FORGED, _packed_forged_samples),
+        Kind("packed_forged", FORGED, _packed_forged_samples, UNKNOWN),
         Kind("index_forged", FORGED, lambda: _index_samples(verify=True), GONE, close=forged.close_index),
         Kind(
             "dictionary_forged",
