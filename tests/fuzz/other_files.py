@@ -91,8 +91,11 @@ def _entry(path: Path) -> Any:
 # Pickles
 
 
-class _Known(pickle.Unpickler):
-    """Takes the classes of sound pickles only: damage could name others, which run anything."""
+class _Known(pickle._Unpickler):
+    """Takes the classes of sound pickles only: damage could name others, which run anything.
+
+    It is Python's reader in Python: that in C allocates gigabytes for one damaged number of its own.
+    """
 
     def __init__(self, file: io.BytesIO, known: set[tuple[str, str]] | None, found: set[tuple[str, str]]) -> None:
         super().__init__(file)
