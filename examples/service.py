@@ -22,6 +22,8 @@ import polars as pl
 import polars_tadoc as tadoc
 
 SAMPLE = Path(__file__).parent / "data" / "peps.parquet"
+TIMEOUT = 10
+"""Seconds that a client may take to send its request, or to read the answer; each holds a thread."""
 
 
 class Search:
@@ -50,8 +52,14 @@ def handler(search: Search) -> type[BaseHTTPRequestHandler]:
     """Return a handler of GET /search?q=words, with JSON."""
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = TIMEOUT
+
         def do_GET(self) -> None:
-            url = urlsplit(self.path)
+            try:
+                url = urlsplit(self.path)
+            except ValueError:
+                self.send_error(400)
+                return
             query = parse_qs(url.query).get("q", [""])[0]
             if url.path != "/search" or not query:
                 self.send_error(404, "GET /search?q=words")

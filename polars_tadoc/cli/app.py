@@ -11,12 +11,13 @@ from typing import TextIO
 
 import polars as pl
 from cyclopts import App, CycloptsError
+from cyclopts.panel import CycloptsPanel
 
 import polars_tadoc as tadoc
 from polars_tadoc.cli import cleaning, compressing, counting, filtering, machine, searching
 from polars_tadoc.cli.reading import STANDARD
 from polars_tadoc.cli.running import Running
-from polars_tadoc.cli.writing import say
+from polars_tadoc.cli.writing import printable, say
 
 EXPECTED = (tadoc.errors.TadocError, OSError, ValueError, TypeError, ImportError)
 
@@ -39,6 +40,7 @@ app = App(
     version=machine.version,
     suppress_keyboard_interrupt=False,
     result_action="return_value",
+    error_formatter=lambda error: CycloptsPanel(printable(str(error))),
 )
 
 

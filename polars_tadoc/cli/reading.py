@@ -155,15 +155,16 @@ def _scan(files: list[Path], kind: Format) -> pl.LazyFrame:
 
 
 def _scan_source(source: Any, kind: Format) -> pl.LazyFrame:
+    """Scan files, or data in memory; names are only names, also data[1].csv."""
     if kind == "csv":
-        return pl.scan_csv(source)
+        return pl.scan_csv(source, glob=False)
     if kind == "tsv":
-        return pl.scan_csv(source, separator="\t")
-    if kind == "ndjson":
-        return pl.scan_ndjson(source)
+        return pl.scan_csv(source, separator="\t", glob=False)
+    if kind == "ndjson":  # has no glob=
+        return pl.scan_ndjson([glob.escape(str(file)) for file in source] if isinstance(source, list) else source)
     if kind == "arrow":
-        return pl.scan_ipc(source)
-    return pl.scan_lines(source, name="text")
+        return pl.scan_ipc(source, glob=False)
+    return pl.scan_lines(source, name="text", glob=False)
 
 
 def _scan_stdin(kind: Format | None) -> pl.LazyFrame:

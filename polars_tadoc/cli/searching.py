@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -16,8 +17,9 @@ from polars_tadoc.cli.running import Running
 from polars_tadoc.cli.writing import Writing, console, printable, say
 
 DEFAULTS = Reading(), Writing(), Running()
-BEFORE, AFTER = "\x02", "\x03"
-"""Marks of matches in snippets for the terminal; the text's own control characters are replaced."""
+_MARK = secrets.token_hex(8)
+BEFORE, AFTER = f"\x02{_MARK}", f"\x03{_MARK}"
+"""Marks of matches in snippets for the terminal, which no text contains; its own control characters are replaced."""
 PROMPT = "search> "
 
 
@@ -117,7 +119,7 @@ def _answer(index: tadoc.Index, query: str, k: int, words: int, mode: str, writi
     found = index.search(query, k, mode=mode)
     if not found.height:
         meant = index.did_you_mean(query)
-        say("nothing found" + (f"; did you mean: {printable(meant)}" if meant else ""))
+        say("nothing found" + (f"; did you mean: {meant}" if meant else ""))
         return 1
     if not writing.is_table:
         shown = index.snippets(found, query, words=words) if words else found

@@ -143,5 +143,5 @@ def _cell(value: object) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line for people on standard error."""
-    print(text, file=sys.stderr)
+    """Print a line for people on standard error; names of files and columns may come from anyone."""
+    print(printable(text), file=sys.stderr)

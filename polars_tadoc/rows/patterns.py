@@ -62,6 +62,9 @@ MAX_KNOWN = 1 << 26
 TRIED = 200_000
 """Steps through symbols after which the rest is estimated."""
 
+WORDS_A_SYMBOL = 1 << 10
+"""Words by symbol of rows and rules from which on rules are read, each once, instead of the words around matches."""
+
 BYTES_A_STEP = 16
 """Bytes of text that Polars searches, decompressed first, in the time of a step."""
 
@@ -560,11 +563,13 @@ class Search:
             self._known.after_gap[:] &= sequences.after_gap
 
     def _match_around(self, words: LiteralWords) -> UInt64 | None:
-        """Return the matches by document, of a literal with these words; None if they are too frequent."""
+        """Return the matches by document, of a literal with these words; None if they are too frequent for this way."""
         corpus, grammar = self._corpus, self._corpus.grammar
         counts = np.zeros(corpus.document_count, np.uint64)
         if words.is_nowhere:
             return counts
+        if corpus.known_word_total > WORDS_A_SYMBOL * corpus.symbol_count:
+            return None
         links = Links.of(load_rules(grammar), corpus.cache_key)
         place, rules = words.rarest(links)
         candidates = words.rows(corpus, place) if rules >= RARE else None

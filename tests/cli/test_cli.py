@@ -243,3 +243,46 @@ def test_as_a_program() -> None:
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+STEERING = "\x1b]0;title\x07\x1b[31mred\u202e"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["info", "odd.parquet"], 2, "name the column with --column"),
+        (["count", "odd.parquet", "--column", "x"], 2, "there is no column"),
+        (["info", f"{STEERING}.parquet"], 2, "no file found"),
+        (["search", "broken"], 2, "no file found"),
+        (["compress", "texts.parquet", "\x1b[31m.parquet"], 0, "of the input"),
+        (["twigs", "texts.parquet", f"//{STEERING}"], 2, "cannot be used"),
+        (["count", f"--{STEERING}"], 2, "Unknown option"),
+    ],
+    ids=lambda value: repr(value[0]) if isinstance(value, list) else "",
+)
+def test_messages_have_no_control_characters(shell: Shell, arguments: list[str], code: int, said: str) -> None:
+    pl.DataFrame({f"a{STEERING}": ["a"], f"b{STEERING}": ["b"]}).write_parquet("odd.parquet")
+    shell(*arguments, code=code)
+    assert said in " ".join(shell.error.split())
+    assert not re.search(r"[\x00-\x08\x0e-\x1f\x7f\u202e]", shell.error)
+
+
+def test_a_text_marks_nothing_as_a_match(shell: Shell) -> None:
+    pl.DataFrame({"text": ["red herring \x02told\x03 here"]}).write_parquet("marks.parquet")
+    shown = shell("search", "marks.parquet", "herring", terminal=True)
+    assert shown.count("\x1b[1;32m") == 1
+    assert "�told� here" in shown
+
+
+@pytest.mark.parametrize("end", ["csv", "tsv", "ndjson", "arrow", "txt", "parquet"])
+def test_names_of_files_are_not_patterns(shell: Shell, end: str) -> None:
+    for name, word in ((f"data[1].{end}", "right"), (f"data1.{end}", "wrong")):
+        frame = pl.DataFrame({"text": [word]}).tadoc.compress("text")
+        frame.write_parquet("word.parquet")
+        shell("decompress", "word.parquet", name)
+    assert counts(shell("count", f"data[1].{end}")) == [("right", 1)]
+    Path("below").mkdir()
+    Path(f"data[1].{end}").rename(f"below/data[1].{end}")
+    assert counts(shell("count", "below")) == [("right", 1)]
+    assert counts(shell("count", f"data[1-9].{end}")) == [("wrong", 1)]

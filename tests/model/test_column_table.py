@@ -40,6 +40,27 @@ def keys() -> None:
     assert A.join(other, on=BY_HASH)["id"].to_list() == [0, 2]
 
 
+def other_keys() -> None:
+    assert len(A.partition_by("text")) == len(A.to_dummies("text").columns) - 1 == 4
+    assert A["text"].mode().len() == A["text"].rle_id().n_unique() == 4
+    assert A.select(A_TEXT.implode().list.unique().list.len()).item() == 4
+    assert len(A.with_columns(key=BY_HASH).partition_by("key")) == 3
+    assert A.tadoc.decompress("text")["text"].mode().to_list() == ["to be"]
+
+
+def extremes() -> None:
+    frame = A.with_columns(day=pl.lit(1))
+    for call in ("min", "max", "sum", "arg_min", "arg_max"):
+        extreme = getattr(A_TEXT, call)()
+        assert frame.group_by("day").agg(extreme)["text"].null_count() == 1
+        assert frame.select(extreme.over("day"))["text"].null_count() == A.height
+        if not call.startswith("arg"):
+            with pytest.raises(pl.exceptions.InvalidOperationError, match="not supported"):
+                A.select(extreme)
+    right = frame.group_by("day").agg(A_TEXT.tadoc.decompress().max())
+    assert right["text"].to_list() == [max(TEXT)]
+
+
 def orders() -> None:
     def texts(frame: pl.DataFrame) -> list[str]:
         return frame.tadoc.decompress("text")["text"].to_list()
@@ -84,6 +105,8 @@ def json() -> None:
 ROWS: dict[str, Callable[..., Any]] = {
     "`==` between two columns, `is_in` with a column, `equals`, `is_duplicated`": comparisons,
     "`group_by`, `unique`, `join`, `over`, `n_unique`, `value_counts` *by* the column, `hash`": keys,
+    "`partition_by`, `mode`, `rle_id`, `to_dummies`, `list.unique`": other_keys,
+    "`min`, `max`, `sum`, `arg_min`, `arg_max` in `group_by` or `over`, in memory": extremes,
     "`sort`, `rank`, `top_k` *by* the column": orders,
     "`rows()`, `to_dicts()`, `to_list()`, `to_pandas()`, `to_numpy()`": objects,
     "`print(series)`, `df.glimpse()`, `df._repr_html_()`": printing,

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 import runpy
+import socket
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+import polars_tadoc as tadoc
 from tests import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -143,3 +149,44 @@ def test_the_lazy_plan_reads_what_it_needs(capsys: pytest.CaptureFixture[str]) -
     assert re.search(r"will +┆ 571", printed)
     assert re.search(r"Reagan +┆ freedom ┆ 115", printed)
     assert re.search(r"1793 ┆ Washington ┆ Fellow citizens", printed)
+
+
+@contextmanager
+def served(service: dict[str, Any]) -> Iterator[int]:
+    """The port of the service over one document."""
+    search = service["Search"](tadoc.build_index(pl.Series(["<b>zebra</b>"])))
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), service["handler"](search))
+    thread = threading.Thread(target=httpd.serve_forever)
+    thread.start()
+    try:
+        yield httpd.server_port
+    finally:
+        httpd.shutdown()
+        thread.join()
+        httpd.server_close()
+        search.server.close()
+
+
+def answered(port: int, sent: bytes) -> bytes:
+    """All that the service answers before it closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+        client.sendall(sent)
+        return b"".join(iter(lambda: client.recv(1 << 16), b""))
+
+
+def test_the_service_answers_requests_of_any_form(capsys: pytest.CaptureFixture[str]) -> None:
+    with served(run("service")) as port:
+        assert b" 400 " in answered(port, b"GET http://[::1/search?q=zebra HTTP/1.0\r\n\r\n")
+        assert b" 404 " in answered(port, b"GET //other/search?q=zebra HTTP/1.0\r\n\r\n")
+        found = answered(port, b"GET /search?q=%ff%00zebra HTTP/1.0\r\n\r\n")
+        assert b"Content-Type: application/json" in found
+        assert b"b>**zebra**</b" in found
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_service_does_not_wait_for_slow_clients() -> None:
+    service = run("service")
+    assert service["handler"](None).timeout == service["TIMEOUT"] == 10
+    service["handler"].__globals__["TIMEOUT"] = 0.1
+    with served(service) as port:
+        assert answered(port, b"GET /sea") == b""

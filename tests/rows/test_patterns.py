@@ -18,7 +18,7 @@ from polars.exceptions import ComputeError
 from polars.testing import assert_series_equal
 
 import polars_tadoc as tadoc
-from polars_tadoc.errors import InvalidGrammarError, NotCompressedError
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError
 from polars_tadoc.model.column import split
 from polars_tadoc.model.kept_columns import place
 from polars_tadoc.model.text_type import storage
@@ -289,3 +289,22 @@ def test_random_patterns_over_real_lines() -> None:
     compared, finding = pattern_draws.compare(pattern_draws.lines_of([]), iter(range(15)))
     assert finding is None
     assert compared > 200
+
+
+DOUBLED = [[0, 1], *([2 + level, 2 + level] for level in range(29))]
+"""Rules over two words: the last one expands to 2^30 words."""
+
+
+def test_a_literal_in_rules_that_expand_to_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: Any) -> None:
+        raise AssertionError("reads the words around each match")
+
+    monkeypatch.setattr(patterns, "match_windows", read)
+    column = handmade.column(handmade.grammar(["w0", "w1"], DOUBLED), [[31], [5], None, [31]])
+    text = "w0 w1 " * 8
+    assert tadoc.decompress(column[1:2]).to_list() == [text.strip()]
+    assert tadoc.contains(column, "w1 w1").to_list() == [False, False, None, False]
+    assert tadoc.contains(column, "w1 w0").to_list() == [True, True, None, True]
+    assert tadoc.count_matches(column, "w1 w0").to_list() == [2**29 - 1, text.count("w1 w0"), None, 2**29 - 1]
+    with pytest.raises(LimitExceededError, match="extract_all: the rows expand to more than"):
+        tadoc.extract_all(column, "w1 w0")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from polars_tadoc.compress.decompress import Allowance
 from polars_tadoc.config import settings
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.analyzer import Analyzer, QueryWords
@@ -26,6 +27,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import images_with_parts
 from polars_tadoc.rows.matching import Target, forget_links
 from polars_tadoc.rows.phrase_by_row import borders as borders_of
+from polars_tadoc.rows.token_count import document_words
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
@@ -68,12 +70,26 @@ class _Part:
         """Bytes of the arrays."""
         return self.corpus.grammar.nbytes + self.corpus.roots.nbytes + self.terms.nbytes
 
-    def count(self, rows: Int64, phrase: Int64, spread: Spread | None, words: int) -> UInt64:
-        """Count a phrase in some of the documents, which have ``words`` words in total."""
+    @cached_property
+    def words(self) -> UInt64:
+        """uint64 by document: number of words, also those without a term."""
+        return document_words(self.corpus)
+
+    def count(self, rows: Int64, phrase: Int64, spread: Spread | None) -> UInt64:
+        """Count a phrase in some of the documents.
+
+        Raises
+        ------
+        LimitExceededError
+            The documents must be read word by word, and have more words than ``Config(expansion_limit=)``.
+
+        """
         counts = np.empty(len(rows), np.uint64)
         by_parts = self.pairs is not None and spread is None and len(phrase) <= LONGEST
+        words = int(self.words[rows].sum())
         if words > FEW_WORDS and spread is None and not by_parts:
             return self._match(rows, phrase)
+        Allowance("search").take(words, 0)
         rules, corpus = load_rules(self.corpus.grammar), self.corpus
         given = rules.terminals, rules.rule_offsets, rules.symbols, len(rules.level_offsets), self.terms
         borders = borders_of(phrase.tolist())
@@ -140,18 +156,14 @@ class SegmentText:
     owners: Int64
     rows: Int64
     """``owners``, ``rows``: int64 by document: its part, and its row there."""
-    lengths: UInt32
-    """uint32 by document: number of words."""
     documents: Int64 | None
     """int64, ascending: numbers of these documents in the segment; None for all."""
     is_flat: bool = False
     """Whether phrases are counted in the terms of all words; otherwise in the rules."""
 
     @classmethod
-    def of(
-        cls, segment: Segment, text: pl.Series, analyzer: Analyzer, documents: Int64 | None, texts: int = 1
-    ) -> SegmentText:
-        """Take the text of some documents, or of all; with several ``texts`` of each, these are numbered, not they."""
+    def of(cls, segment: Segment, text: pl.Series, analyzer: Analyzer, documents: Int64 | None) -> SegmentText:
+        """Take the text of some documents, or of all; with several texts of each, these are numbered, not they."""
         corpora = split(text)
         require_countable(corpora)
         owners, rows = np.zeros((2, len(text)), np.int64)
@@ -160,11 +172,7 @@ class SegmentText:
         parts = [
             _Part(corpus, _terms(corpus, segment, analyzer), _pairs(corpus, segment, analyzer)) for corpus in corpora
         ]
-        of_documents = segment.lengths
-        if texts > 1:  # an upper bound
-            of_documents = np.repeat(of_documents, texts)
-        lengths = of_documents if documents is None else of_documents[documents]
-        return cls(parts, owners, rows, lengths, documents)
+        return cls(parts, owners, rows, documents)
 
     @property
     def nbytes(self) -> int:
@@ -174,8 +182,8 @@ class SegmentText:
 
     @property
     def flat_bytes(self) -> int:
-        """Bytes of the flat text."""
-        return int(4 * self.lengths.sum(dtype=np.int64)) + self.owners.nbytes
+        """Maximum bytes of the flat text; from the text, not from the index, whose files may contradict it."""
+        return 4 * sum(int(part.words.sum()) for part in self.parts) + self.owners.nbytes
 
     @cached_property
     def flat(self) -> tuple[Int64, UInt32]:
@@ -194,13 +202,13 @@ class SegmentText:
         if self.is_flat:
             return self._count_in_flat(documents, phrase, spread)
         places = documents if self.documents is None else self.documents.searchsorted(documents)
-        rows, words = self.rows[places], int(self.lengths[places].sum(dtype=np.int64))
+        rows = self.rows[places]
         if len(self.parts) == 1:
-            return self.parts[0].count(rows, phrase, spread, words)
+            return self.parts[0].count(rows, phrase, spread)
         counts, owners = np.zeros(len(rows), np.uint64), self.owners[places]
         for number in np.unique(owners).tolist():
             own = owners == number
-            counts[own] = self.parts[number].count(rows[own], phrase, spread, words)
+            counts[own] = self.parts[number].count(rows[own], phrase, spread)
         return counts
 
     def _count_in_flat(self, documents: Int64, phrase: Int64, spread: Spread | None) -> UInt64:
@@ -233,14 +241,14 @@ def segment_text(index: Collection, number: int, documents: Int64) -> SegmentTex
     texts = 1 if index.fields is None else len(index.fields.names)
     kept, start = index.texts.get(number), texts * sum(other.size for other in index.segments[:number])
     if kept is None and number not in index.texts and text.estimated_size() <= budget:
-        kept = SegmentText.of(segment, text.slice(start, texts * segment.size), index.analyzer, None, texts)
+        kept = SegmentText.of(segment, text.slice(start, texts * segment.size), index.analyzer, None)
         held = sum(other.nbytes for other in index.texts.values() if other)
         kept = kept if held + kept.nbytes <= budget else None
         fits = kept is not None and texts == 1 and all(part.pairs is None for part in kept.parts)
         if kept and fits and held + kept.nbytes + kept.flat_bytes <= settings().host_cache_bytes // FLAT_SHARE:
             kept = replace(kept, is_flat=True)
         index.texts[number] = kept
-    return kept or SegmentText.of(segment, text.gather(documents + start), index.analyzer, documents, texts)
+    return kept or SegmentText.of(segment, text.gather(documents + start), index.analyzer, documents)
 
 
 def flat_text(index: Collection, number: int) -> tuple[Int64, UInt32] | None:

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.compress.decompress import Allowance, document_sizes, write_texts
-from polars_tadoc.errors import ColumnMissingError
+from polars_tadoc.errors import ColumnMissingError, LimitExceededError
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.documents import find
 from polars_tadoc.index.query.plan import Plan, plan
@@ -138,20 +138,31 @@ def _documents(index: Collection, results: pl.DataFrame) -> Int64:
 def _find(
     index: Collection, texts: pl.Series, rows: Int64, queries: Int64, documents: Int64, size: int, syntax: str
 ) -> list[_Intervals]:
-    """Find the passages of results, given their numbers, queries and documents."""
+    """Find the passages of results, given their numbers, queries and documents.
+
+    Raises
+    ------
+    LimitExceededError
+        The documents have more words than ``Config(expansion_limit=)``, or their matches do not fit in memory.
+
+    """
     stored = index.stored.text
     assert stored is not None
     words, sought = _sought(plan(index, texts, SCORING, "snippets", syntax=syntax))
     distinct, stands = np.unique(documents, return_inverse=True)
     corpora = split(stored.gather(distinct))
     require_countable(corpora)
-    parts = []
+    parts, allowance = [], Allowance("snippets")
     for corpus in corpora:
+        allowance.take(corpus.known_word_total, 0)
         local = np.full(len(distinct), -1, np.int64)
         local[corpus.rows] = np.arange(corpus.document_count)
         own = local[stands] >= 0
         terms = Terms.of(corpus, words, index.analyzer.morphism, index.analyzer.tokenizer.has_parts)
-        parts.append(_in_corpus(corpus, terms, sought, rows[own], local[stands[own]], queries[own], size))
+        try:
+            parts.append(_in_corpus(corpus, terms, sought, rows[own], local[stands[own]], queries[own], size))
+        except MemoryError as error:
+            raise LimitExceededError("snippets: the matches do not fit in memory; pass fewer results") from error
     return parts
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.errors import QuerySyntaxError
+from polars_tadoc.errors import LimitExceededError, QuerySyntaxError
 from polars_tadoc.index.language.parse import parse
 from polars_tadoc.index.query import expand, segment_text
 from polars_tadoc.index.segment import SpelledTerms
@@ -306,3 +306,13 @@ def test_ten_thousand_queries_have_answers() -> None:
     for number in range(0, 10_000, 50):
         assert batch.filter(query=number).drop("query").equals(INDEX.search(asked[number], 3).drop("query"))
         parse(asked[number], COLUMNS)
+
+
+def test_words_near_each_other_in_more_words_than_the_limit() -> None:
+    index = tadoc.build_index(pl.Series(["one two three four five six seven", "two one"]))
+    index.texts.update({0: None})  # the text is read for each query, as that of a large index
+    with tadoc.Config(expansion_limit=8):
+        assert index.count('"three four"') == 1
+        with pytest.raises(LimitExceededError, match="search: the rows expand to more than 8 words"):
+            index.count("one NEAR/3 two")
+    assert index.count("one NEAR/3 two") == 2

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.errors import ColumnMissingError, QuerySyntaxError
+from polars_tadoc.errors import ColumnMissingError, LimitExceededError, QuerySyntaxError
 from polars_tadoc.index.query import snippets as module
 
 WORD = re.compile(r"\w+")
@@ -213,3 +213,22 @@ def test_an_index_without_the_text() -> None:
     index = tadoc.build_index(tadoc.compress(pl.Series([TEXT])), store=False)
     with pytest.raises(ValueError, match="this index does not have the text; build it with store=True"):
         index.snippets(index.search("memory"), "memory")
+
+
+def test_documents_of_more_words_than_the_limit() -> None:
+    index = tadoc.build_index(pl.Series(["one two three four five six seven", "two"]))
+    found = index.search("two")
+    with tadoc.Config(expansion_limit=7), pytest.raises(LimitExceededError, match="snippets: the rows expand to more"):
+        index.snippets(found, "two")
+    with tadoc.Config(expansion_limit=8):
+        assert index.snippets(found, "two", words=1)["snippet"].to_list() == ["**two**", "…**two**…"]
+
+
+def test_matches_that_do_not_fit_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise MemoryError
+
+    index = tadoc.build_index(pl.Series(["one two"]))
+    monkeypatch.setattr(module, "_occurrences", full)
+    with pytest.raises(LimitExceededError, match="snippets: the matches do not fit in memory"):
+        index.snippets(index.search("two"), "two")
