@@ -41,7 +41,7 @@ def compress(
     effort
         "fast" makes no rules; "small" makes packed files smaller and slower to read.
     tokenizer
-        "words", "whitespace", "xml" or a regular expression.
+        "words", "whitespace", "xml", "code" or a regular expression.
     rows_per_grammar
         Rows that share words and rules; by default 100,000.
 
@@ -100,7 +100,7 @@ def decompress(
         Input files, folders or patterns, or - for standard input; and last the file to write, in the format that its
         name says (.parquet, .csv, .tsv, .ndjson, .arrow, .txt), or - for standard output.
     shape
-        Shape on standard output: "csv" (default), "tsv", "ndjson" or "text", a row per line.
+        Shape on standard output: "csv" (default), "tsv", "ndjson" or "text": only the column with the text.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def decompress(
         raise UsageError("give the input and the output: tadoc decompress IN.parquet OUT")
     *sources, target = paths
     lf, column = reading.scan(sources)
-    write(tadoc.of(lf).decompress(column), target, shape)
+    write(tadoc.of(lf).decompress(column), target, shape, column)
 
 
 def info(

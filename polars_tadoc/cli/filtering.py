@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+import polars as pl
 
 import polars_tadoc as tadoc
 from polars_tadoc.cli.reading import Reading, UsageError
@@ -59,12 +62,24 @@ def twigs(
     label = id or ("file" if column == "text" and lf.collect_schema().names() == ["file", "text"] else None)
     on_error = "null" if skip_invalid else "raise"
     plan = tadoc.of(lf).twig_filter(column, named, id=label, namespaces=prefixes or None, on_error=on_error)
-    found = plan.collect()
+    try:
+        found = plan.collect()
+    except tadoc.errors.InvalidXmlError as error:
+        raise UsageError(_of_document(str(error), lf, label)) from error
     if not found.height:
         say("no query matches")
         return 1
     writing.write(found)
     return 0
+
+
+def _of_document(message: str, lf: pl.LazyFrame, label: str | None) -> str:
+    """Return the message about a document with its name, and with the option of the command line."""
+    what = message.partition("; on_error=")[0]
+    row = re.search(r"row (\d+): ", what)
+    if label is not None and row is not None:
+        what = f"{lf.select(label).slice(int(row[1]), 1).collect().item()}: {what[row.end() :]}"
+    return f"{what}; --skip-invalid skips such documents"
 
 
 def _named(query: str) -> tuple[str, str]:

@@ -81,17 +81,25 @@ class Reading:
         else:
             lf = _scan(*_files(sources, self.format))
         if self.where is not None:
-            lf = lf.filter(pl.sql_expr(self.where))
+            lf = lf.filter(self._condition(lf.collect_schema()))
         if self.rows is not None:
             lf = lf.head(self.rows)
         return lf, text_column(lf.collect_schema(), self.column)
+
+    def _condition(self, schema: pl.Schema) -> pl.Expr:
+        """Return ``--where`` as an expression."""
+        condition = pl.sql_expr(str(self.where))
+        if schema.to_frame(eager=False).select(condition).collect_schema().dtypes() != [pl.Boolean]:
+            raise UsageError(
+                f"--where {self.where}: this is no condition; write one in quotes: --where \"level = 'error'\""
+            )
+        return condition
 
 
 def text_column(schema: pl.Schema, column: str | None) -> str:
     """Return the column of text: the named one, the compressed one, the only String column, or "text"."""
     if column is not None:
-        if column not in schema:
-            raise UsageError(f'there is no column "{column}"; the columns are {", ".join(schema)}')
+        require_column(schema, column)
         return column
     kinds = (tadoc.is_tadoc, lambda dtype: dtype == pl.String)
     for is_kind in kinds:
@@ -101,8 +109,14 @@ def text_column(schema: pl.Schema, column: str | None) -> str:
         if "text" in names:
             return "text"
         if names:
-            raise UsageError(f"name the column with --column; those of text are {', '.join(names)}")
+            raise UsageError(f"name the column with --column: {' or '.join(names)}")
     raise UsageError(f"the input has no column of text; its columns are {', '.join(schema)}")
+
+
+def require_column(schema: pl.Schema, column: str) -> None:
+    """Raise ``UsageError`` if the input has no such column."""
+    if column not in schema:
+        raise UsageError(f'there is no column "{column}"; the columns are {", ".join(schema)}')
 
 
 def _files(sources: Sequence[str], named: Format | None) -> tuple[list[Path], Format]:
@@ -124,7 +138,7 @@ def _files(sources: Sequence[str], named: Format | None) -> tuple[list[Path], Fo
         return found, named
     formats = {format_of(file): file for file in found}
     if None in formats:
-        raise UsageError(f"{formats[None]}: the format is not known by this name; give --format")
+        raise UsageError(f"{formats[None]}: the name does not say the format; give it: --format text")
     if len(formats) > 1:
         shown = ", ".join(f"{file.name} is {kind}" for kind, file in formats.items())
         raise UsageError(f"the files have several formats ({shown}): use a pattern such as 'folder/**/*.csv'")

@@ -12,7 +12,7 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_tadoc as tadoc
-from polars_tadoc.cli.reading import Reading, UsageError
+from polars_tadoc.cli.reading import Reading, UsageError, require_column
 from polars_tadoc.cli.running import Running
 from polars_tadoc.cli.writing import Writing, console, printable, say
 
@@ -72,6 +72,8 @@ def search(
     $ tadoc search speeches.index '"fellow citizens" year:[1900 TO 1950]'
 
     """
+    if save is not None and save.exists():
+        raise UsageError(f"{save} already exists; search it (tadoc search {save}), or give another folder to --save")
     index = _index(source, lowercase, id, metadata, reading)
     if save is not None:
         index.save(save)
@@ -91,6 +93,8 @@ def _index(source: str, lowercase: bool, id: str | None, metadata: list[str] | N
         return tadoc.load_index(source)
     lf, column = reading.scan([source])
     wanted = list(dict.fromkeys([*([id] if id else []), *(metadata or []), column]))
+    for name in wanted:
+        require_column(lf.collect_schema(), name)
     frame = lf.select(pl.col(name) for name in wanted).collect()
     if id is not None and frame[id].is_duplicated().any():
         say(f'values of "{id}" repeat: the passage shown is of the first document with the value')

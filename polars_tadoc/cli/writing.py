@@ -31,9 +31,10 @@ def _write_text(lf: pl.LazyFrame, target: Any) -> None:
     names = [name for name, dtype in lf.collect_schema().items() if dtype == pl.String]
     if not names:
         raise UsageError("a text file takes a column of text, and there is none")
-    name = "text" if "text" in names else names[-1]
     # quotes and separators that no line contains: lines are written as they are
-    lf.select(cs.by_name(name)).sink_csv(target, include_header=False, quote_style="never")
+    lf.select(cs.by_name("text" if "text" in names else names[-1])).sink_csv(
+        target, include_header=False, quote_style="never"
+    )
 
 
 WRITERS: dict[str, Writer] = {
@@ -71,8 +72,8 @@ class Writing:
             write(frame.lazy(), STANDARD, self.shape)
 
 
-def write(lf: pl.LazyFrame, target: str, shape: Shape | None = None) -> None:
-    """Write the rows of a plan to a file, or with "-" to standard output.
+def write(lf: pl.LazyFrame, target: str, shape: Shape | None = None, column: str | None = None) -> None:
+    """Write the rows of a plan to a file, or with "-" to standard output; of text files, only the named column.
 
     Raises
     ------
@@ -80,15 +81,17 @@ def write(lf: pl.LazyFrame, target: str, shape: Shape | None = None) -> None:
         The name says no format that can be written.
 
     """
-    if target == STANDARD:
-        sys.stdout.flush()
-        WRITERS["csv" if shape in (None, "table") else str(shape)](lf, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-        return
-    kind = format_of(Path(target))
+    is_standard = target == STANDARD
+    kind = ("csv" if shape in (None, "table") else shape) if is_standard else format_of(Path(target))
     if kind not in WRITERS:
-        raise UsageError(f"{target}: give the output one of the ends .parquet, .csv, .tsv, .ndjson, .arrow, .txt")
-    WRITERS[kind](lf, target)
+        raise UsageError(f"{target}: the output's name must end in .parquet, .csv, .tsv, .ndjson, .arrow or .txt")
+    if kind == "text" and column is not None:
+        lf = lf.select(column)
+    if is_standard:
+        sys.stdout.flush()
+    WRITERS[kind](lf, sys.stdout.buffer if is_standard else target)
+    if is_standard:
+        sys.stdout.buffer.flush()
 
 
 def flat(lf: pl.LazyFrame) -> pl.LazyFrame:

@@ -87,6 +87,11 @@ def test_every_format_is_read_and_written(shell: Shell) -> None:
         shell("decompress", "small.parquet", name)
         assert shell("count", name) == expected, name
     assert Path("t.txt").read_text().splitlines() == TEXTS
+    FRAME.select(body="text", year=pl.col("year").cast(pl.String)).write_csv("two.csv")
+    shell("compress", "two.csv", "two.parquet", "--column", "body")
+    assert shell("decompress", "two.parquet", "-", "--shape", "text").splitlines() == TEXTS
+    shell("decompress", "two.parquet", "two.txt")
+    assert Path("two.txt").read_text().splitlines() == TEXTS
     shell("count", "texts.parquet", "--output", "words.ndjson")
     assert pl.read_ndjson("words.ndjson").rows() == counts(expected)
 
@@ -132,6 +137,8 @@ def test_search(shell: Shell) -> None:
     shell("search", "texts.parquet", "--save", "texts.index", "--metadata", "year")
     again = shell("search", "texts.index", "do year:2003", "-k", "1", "--words", "0")
     assert pl.read_csv(io.StringIO(again))["id"].to_list() == [2]
+    assert shell("search", "texts.parquet", "--save", "texts.index", code=2) == ""
+    assert "texts.index already exists; search it (tadoc search texts.index)" in shell.error
 
 
 def test_a_terminal_gets_colours_and_no_control_characters(shell: Shell) -> None:
@@ -177,13 +184,21 @@ def test_twigs(shell: Shell) -> None:
     ]
     Path("queries.txt").write_text("//x\n")
     assert shell("twigs", "notes", "--queries-file", "queries.txt", code=1) == ""
+    Path("notes/c.xml").write_text("<note>")
+    assert shell("twigs", "notes", "//to", code=2) == ""
+    assert shell.error.startswith("tadoc: notes/c.xml: not well-formed XML: ")
+    assert shell.error.endswith("; --skip-invalid skips such documents\n")
+    assert shell("twigs", "notes", "//to", "--skip-invalid").splitlines()[1:] == ["notes/a.xml,//to"]
 
 
 def test_the_machine(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {tuple(row[:2]): row[2] for row in pl.read_csv(io.StringIO(shell("doctor"))).rows()}
     assert rows["version", "polars"] == pl.__version__
     assert rows["setting", "expansion_limit"] == "2,147,483,648"
+    assert rows["setting", "progress"] == "False"
     assert rows["job", "compress, count, decompress"].startswith("right")
+    shell("doctor", terminal=True)
+    assert shell.error == ""
     monkeypatch.setattr(tadoc, "decompress", lambda column: column)
     assert "WRONG RESULT" in shell("doctor", code=2)
     monkeypatch.setattr(tadoc, "calibrate", lambda: pl.DataFrame({"name": ["cost"]}))
@@ -202,6 +217,8 @@ def test_the_machine(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (["count", "texts.parquet", "--column", "txt"], 'there is no column "txt"; the columns are year, text'),
         (["count", "texts.parquet", "--topp", "3"], "--top"),
         (["count", "texts.parquet", "--where", "yeer > 3"], 'unable to find column "yeer"'),
+        (["count", "texts.parquet", "--where", "year"], "--where year: this is no condition; write one in quotes"),
+        (["search", "texts.parquet", "be", "--id", "yeer"], 'there is no column "yeer"; the columns are year, text'),
         (["compress", "texts.parquet", "a.csv"], "a compressed column is written to a Parquet file"),
         (["compress", "texts.parquet"], "give the input and the output"),
         (["compress", "texts.parquet", "a.parquet", "--effort", "small"], "add --packed"),
