@@ -91,7 +91,8 @@ class NotCompressedError(TadocError, TypeError):
         elif text.startswith(("Struct", "Text(", "Extension(")) and has_fields:
             mend = "its type was lost on the way: restore it with tadoc.as_text(df)"
         elif text.startswith("Struct") and all(f"'{field}'" in text for field in PACKED_FIELDS):
-            mend = f'its rows are packed: unpack them with df.tadoc.unpack("{name}")'
+            mend = f'read the file by tadoc.scan_packed(path), or unpack the rows: df.tadoc.unpack("{name}")'
+            return cls(f'{call}: column "{name}" is packed, not a TADOC column; {mend}')
         elif is_list:
             mend = f'explode it, or call on the elements of its lists: pl.col("{name}").list.eval(pl.element().tadoc…)'
         elif text == "String":

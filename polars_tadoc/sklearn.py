@@ -240,6 +240,9 @@ def _series(documents: Any) -> pl.Series:
         return documents
     if isinstance(documents, str):
         raise ValueError("Iterable over raw text documents expected, string object received.")
+    if isinstance(documents, pl.DataFrame | pl.LazyFrame) or hasattr(documents, "columns"):
+        kind = type(documents).__name__
+        raise TypeError(f'TadocVectorizer: documents are a {kind}; pass one of its columns: frame["text"]')
     held = list(_strings(documents))
     return pl.Series("text", held, pl.String)
 
@@ -252,10 +255,10 @@ def _strings(documents: Iterable[Any]) -> Iterator[str | None]:
 
 
 def _range(ngram_range: tuple[int, int]) -> tuple[int, int]:
-    least, most = ngram_range
-    if not 1 <= least <= most:
-        raise ValueError(f"TadocVectorizer: ngram_range={ngram_range}: give (least, most) with 1 <= least <= most")
-    return int(least), int(most)
+    match ngram_range:
+        case (least, most) if 1 <= least <= most:
+            return int(least), int(most)
+    raise ValueError(f"TadocVectorizer: ngram_range={ngram_range}: give (least, most) with 1 <= least <= most")
 
 
 def _count(column: pl.Series, n: int, options: dict[str, Any]) -> tuple[Any, pl.Series]:

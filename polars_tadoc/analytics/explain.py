@@ -21,7 +21,7 @@ from polars_tadoc.analytics import (
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.engine.machine_costs import described
 from polars_tadoc.execute import weights
-from polars_tadoc.model.column import split
+from polars_tadoc.model.column import require_series, split
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.rows import patterns
 from polars_tadoc.rows.patterns import PatternRequest
@@ -97,6 +97,7 @@ def explain(column: pl.Series, analytic: str, **arguments: Any) -> str:
     arguments.pop("id", None)  # labels do not matter
     asked = PATTERN_CALLS.get(analytic) or REQUESTS[analytic].from_arguments
     known = inspect.signature(asked).parameters
+    require_series(column, "explain")
     unknown = [name for name in arguments if name not in known]
     if unknown:
         raise TypeError(f"{analytic} has no argument {unknown[0]!r}; its arguments are {', '.join(known)}")

@@ -70,6 +70,9 @@ OTHER_ARGUMENTS = {
 }
 """Arguments after the column in calls of frames."""
 
+FUNCTIONS = {"explain", "PassageSet"}
+"""Calls that no accessor has."""
+
 _NO_ROOTS = np.zeros(0, np.uint32)
 _NO_ROOTS.flags.writeable = False
 
@@ -78,13 +81,18 @@ def require_series(series: object, call: str) -> None:
     """Raise ``TypeError`` unless it is a Polars series."""
     if isinstance(series, pl.Series):
         return
-    if call in ROW_CALLS or (isinstance(series, pl.Expr) and call not in FRAME_CALLS):
+    kind = type(series).__name__
+    if type(series).__module__.partition(".")[0] == "pandas":
+        kind, advice = f"pandas.{kind}", "; convert it: pl.from_pandas(…)"
+    elif call in FUNCTIONS:
+        advice = '; pass df["text"]'
+    elif call in ROW_CALLS or (isinstance(series, pl.Expr) and call not in FRAME_CALLS):
         advice = f'; pass df["text"], or use pl.col("text").tadoc.{call}({OTHER_ARGUMENTS.get(call, "…")})'
     elif call.isidentifier():
         advice = f'; with a frame call df.tadoc.{call_of(call, "text")} or pass df["text"]'
     else:  # an argument, "compress(like=)"
         advice = '; pass df["text"]'
-    raise TypeError(f"{call} takes a Polars Series, not {type(series).__name__}{advice}")
+    raise TypeError(f"{call} takes a Polars Series, not {kind}{advice}")
 
 
 def call_of(call: str, column: str) -> str:

@@ -142,6 +142,8 @@ class Morphism:
                     f'language: "{known}"'
                 )
             stopwords = stop_words(stopwords)
+        if isinstance(stopwords, pl.DataFrame):
+            raise TypeError('stopwords is a DataFrame, not a list of words; pass a column of it: frame["word"]')
         if stopwords is not None and not isinstance(stopwords, Iterable):
             raise TypeError(f"stopwords={stopwords!r} is not a list of words")
         words = frozenset(() if stopwords is None else stopwords)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import difflib
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import polars as pl
 
@@ -16,6 +17,17 @@ CLASSES = {
     "TadocExpr": (pl.Expr, "expr"),
 }
 """Polars' classes with an accessor, and the accessors' modules."""
+WRITTEN = {
+    "TadocFrame": {"TadocExpr": 'pl.col("text")', "TadocLazyFrame": "df.lazy()", "TadocSeries": 'df["text"]'},
+    "TadocLazyFrame": {
+        "TadocExpr": 'pl.col("text")',
+        "TadocFrame": "lf.collect()",
+        "TadocSeries": 'lf.collect()["text"]',
+    },
+    "TadocSeries": {"TadocFrame": "series.to_frame()", "TadocLazyFrame": "series.to_frame().lazy()"},
+    "TadocExpr": {"TadocFrame": "df", "TadocSeries": 'df["text"]', "TadocLazyFrame": "df.lazy()"},
+}
+"""How to write the calls that an accessor lacks, by the accessors that have them."""
 
 
 def accessor(name: str) -> Any:
@@ -57,6 +69,35 @@ class Accessor:
         if self._class is None:
             self._class = accessor(self._name)
         return self._class if held is None else self._class(held)
+
+
+class Calls:
+    """What all accessors share: an error that names the right place of a call, or the nearest name."""
+
+    if not TYPE_CHECKING:  # checkers shall report unknown names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise ``AttributeError``."""
+            own = type(self).__name__
+            if name.startswith("_") or own not in WRITTEN:
+                raise AttributeError(f"{own!r} object has no attribute {name!r}")
+            held = CLASSES[own][0].__name__
+            for other, written in WRITTEN[own].items():
+                if hasattr(accessor(other), name):
+                    raise AttributeError(f"{held}.tadoc has no {name}; write {written}.tadoc.{name}(…)")
+            near = difflib.get_close_matches(name, [one for one in dir(self) if not one.startswith("_")], n=2)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise AttributeError(f"{held}.tadoc has no {name}{hint}")
+
+
+def require_phrase(phrase: str | None, call: str) -> str:
+    """Return the phrase of a frame's call; raise ``TypeError`` if only one argument, the column, was given."""
+    if phrase is None:
+        raise TypeError(
+            f'{call}: the phrase is missing after the column; write {call}("text", phrase), or, if one column is '
+            f"compressed, {call}(phrase=phrase)"
+        )
+    return phrase
 
 
 def register() -> None:

@@ -25,6 +25,7 @@ from polars_tadoc.errors import (
     NotCompressedError,
     TadocError,
 )
+from polars_tadoc.sklearn import TadocVectorizer
 
 PLAIN = pl.DataFrame({"text": ["a b"], "year": [1]})
 ONE = PLAIN.tadoc.compress("text")
@@ -241,6 +242,92 @@ def test_what_is_advised_is_there(call: str, wrong: Any) -> None:
 
 
 TEXTS = pl.DataFrame({"text": ["to be", "to do"]}).tadoc.compress("text")
+
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "a row's call on a frame": (
+        lambda: ONE.tadoc.count_phrase("text", "a"),
+        'DataFrame.tadoc has no count_phrase; write pl.col("text").tadoc.count_phrase(…)',
+    ),
+    "a plan's call on a frame": (
+        lambda: ONE.tadoc.sink_parquet("a.parquet"),
+        "DataFrame.tadoc has no sink_parquet; write df.lazy().tadoc.sink_parquet(…)",
+    ),
+    "a frame's call on a plan": (
+        lambda: ONE.lazy().tadoc.build_index("text"),
+        "LazyFrame.tadoc has no build_index; write lf.collect().tadoc.build_index(…)",
+    ),
+    "a frame's call on an expression": (
+        lambda: pl.col("text").tadoc.near_duplicates(),
+        "Expr.tadoc has no near_duplicates; write df.tadoc.near_duplicates(…)",
+    ),
+    "a plan's call on a series": (
+        lambda: ONE["text"].tadoc.sink_packed("a.parquet"),
+        "Series.tadoc has no sink_packed; write series.to_frame().lazy().tadoc.sink_packed(…)",
+    ),
+    "another spelling": (
+        lambda: ONE.tadoc.wordcount("text"),
+        "DataFrame.tadoc has no wordcount; did you mean word_count?",
+    ),
+    "a call that is nowhere": (lambda: ONE.tadoc.zzz(), "DataFrame.tadoc has no zzz"),
+    "a pandas series": (
+        lambda: tadoc.word_count(PLAIN["text"].to_pandas()),  # type: ignore[arg-type]
+        "word_count takes a Polars Series, not pandas.Series; convert it: pl.from_pandas(…)",
+    ),
+    "a frame of passages": (
+        lambda: tadoc.PassageSet(ONE),  # type: ignore[arg-type]
+        'PassageSet takes a Polars Series, not DataFrame; pass df["text"]',
+    ),
+    "a frame to explain": (
+        lambda: tadoc.explain(ONE, "word_count"),  # type: ignore[arg-type]
+        'explain takes a Polars Series, not DataFrame; pass df["text"]',
+    ),
+    "a frame as reference": (
+        lambda: ONE.tadoc.overlap("text", ONE),
+        "overlap: reference is DataFrame, not a Series of texts or a PassageSet; pass a column of it: "
+        'reference["text"]',
+    ),
+    "a list as reference": (
+        lambda: ONE.tadoc.overlap("text", ["a"]),
+        "overlap: reference is list, not a Series of texts or a PassageSet; write pl.Series([…])",
+    ),
+    "a frame of stop words": (
+        lambda: ONE.tadoc.word_count("text", stopwords=ONE),
+        'stopwords is a DataFrame, not a list of words; pass a column of it: frame["word"]',
+    ),
+    "a path as index": (
+        lambda: ONE.tadoc.append_to("a.index", "text"),
+        "append_to: index is str, not an Index; build_index or load_index(path) gives one",
+    ),
+    "a phrase without its column": (
+        lambda: ONE.tadoc.concordance("to be"),
+        'concordance: the phrase is missing after the column; write concordance("text", phrase), or, if one column is '
+        "compressed, concordance(phrase=phrase)",
+    ),
+    "packed rows": (
+        lambda: TEXTS.tadoc.pack().tadoc.word_count("text"),
+        'word_count: column "text" is packed, not a TADOC column; read the file by tadoc.scan_packed(path), or unpack '
+        'the rows: df.tadoc.unpack("text")',
+    ),
+    "a frame of documents": (
+        lambda: TadocVectorizer().fit(PLAIN.to_pandas()),
+        'TadocVectorizer: documents are a DataFrame; pass one of its columns: frame["text"]',
+    ),
+    "one length of n-grams": (
+        lambda: TadocVectorizer(ngram_range=2).fit(["to be"]),  # type: ignore[arg-type]
+        "TadocVectorizer: ngram_range=2: give (least, most) with 1 <= least <= most",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_frequent_mistakes_are_told_what_to_write(mistake: str) -> None:
+    call, said = MISTAKES[mistake]
+    with pytest.raises((TypeError, ValueError, AttributeError)) as caught:
+        call()
+    assert str(caught.value) == said
+
+
 TAKES_A_PATH: dict[str, Callable[[Any], object]] = {
     "write_packed": lambda path: TEXTS.tadoc.write_packed(path),
     "sink_packed": lambda path: TEXTS.lazy().tadoc.sink_packed(path),

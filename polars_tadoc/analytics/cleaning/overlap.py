@@ -74,7 +74,9 @@ def passage_set_of(reference: object, call: str, options: OverlapOnWorkers) -> P
             raise ValueError(f"{call}: {named[0]}= is for a Series; a PassageSet has its own {named[0]}")
         return reference
     if not isinstance(reference, pl.Series):
-        raise TypeError(f"{call}: reference is {type(reference).__name__}, not a Series of texts or a PassageSet")
+        advice = 'pass a column of it: reference["text"]' if hasattr(reference, "columns") else "write pl.Series([…])"
+        kind = type(reference).__name__
+        raise TypeError(f"{call}: reference is {kind}, not a Series of texts or a PassageSet; {advice}")
     with part_beside(len(reference)):
         return PassageSet(reference, length=LENGTH if length is None else length, **given)
 

@@ -8,12 +8,13 @@ import polars as pl
 
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.columns import compressed_column, label_column, text_column
+from polars_tadoc.namespaces.accessors import Calls
 from polars_tadoc.runtime.process.fork import require_threads
 
 LABELS = "Name of a column of the frame whose values label the rows; default: row numbers."
 
 
-class FrameBase:
+class FrameBase(Calls):
     """Holds the data; parts of the accessor, by topic, build on it."""
 
     def __init__(self, df: pl.DataFrame) -> None:

@@ -19,6 +19,7 @@ from polars_tadoc.analytics.twig_filter import TwigFilterOptions, TwigFilterRequ
 from polars_tadoc.execute.columns import metadata_columns
 from polars_tadoc.index.construct.build import IndexColumnOptions, build_fields, build_index
 from polars_tadoc.index.index import Index
+from polars_tadoc.namespaces.accessors import require_phrase
 from polars_tadoc.namespaces.dataframe.base import LABELS, FrameBase
 from polars_tadoc.rows.phrases import PhraseOptions
 from polars_tadoc.runtime.documented import documented_by, with_imports
@@ -132,7 +133,8 @@ class FrameSearch(FrameBase):
 
         """
         if not isinstance(index, Index):
-            raise TypeError(f"append_to: index is {type(index).__name__}, not an Index; build_index makes one")
+            kind = type(index).__name__
+            raise TypeError(f"append_to: index is {kind}, not an Index; build_index or load_index(path) gives one")
         ids, known = self._labels("append_to", id), index.stored.metadata
         if index.fields is not None and column is not None:
             raise ValueError("append_to: the index has several fields; omit the column: the frame's have their names")
@@ -214,7 +216,7 @@ class FrameSearch(FrameBase):
         [('a', 0, 2), ('a', 4, 2)]
 
         """
-        request = PositionsRequest.of(phrase, options)
+        request = PositionsRequest.of(require_phrase(phrase, "positions"), options)
         return request.frame(self._text(request.name, column), self._labels(request.name, id))
 
     @documented_by(concordance, id=LABELS)
@@ -242,5 +244,5 @@ class FrameSearch(FrameBase):
         [('a', 3, 'be, or', 'not', 'to be')]
 
         """
-        request = ConcordanceRequest.of(phrase, **options)
+        request = ConcordanceRequest.of(require_phrase(phrase, "concordance"), **options)
         return request.frame(self._text(request.name, column), self._labels(request.name, id))

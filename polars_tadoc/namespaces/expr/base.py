@@ -10,6 +10,7 @@ import polars.selectors as cs
 from polars_tadoc.analytics import index_by_group
 from polars_tadoc.analytics.by_group import GroupRequest
 from polars_tadoc.analytics.cleaning.shares import ShareRequest
+from polars_tadoc.namespaces.accessors import Calls
 from polars_tadoc.runtime.process.fork import require_threads
 
 Integers = int | str | pl.Expr | pl.Series
@@ -22,7 +23,7 @@ COUNT = """Number of words; a negative number drops that many at the {}. An inte
 LABEL = "Column, or expression, whose values label the rows; default: row numbers within the group."
 
 
-class ExprBase:
+class ExprBase(Calls):
     """Holds the data; parts of the accessor, by topic, build on it."""
 
     def __init__(self, expr: pl.Expr) -> None:

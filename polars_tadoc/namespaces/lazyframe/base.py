@@ -23,6 +23,7 @@ from polars_tadoc.execute.analytic import Analytic, asking_for_frames
 from polars_tadoc.execute.columns import label_column, text_column
 from polars_tadoc.execute.plan import WITHOUT_LIMIT, ask, read_columns
 from polars_tadoc.namespaces import frame_options as given
+from polars_tadoc.namespaces.accessors import Calls
 from polars_tadoc.runtime.arguments import require_path
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.option_signature import Default
@@ -121,7 +122,7 @@ def plan_options(options: Any, call: str) -> tuple[int | None, Path | None, Any]
     return limit, require_path("checkpoint", checkpoint, call), own
 
 
-class PlanBase:
+class PlanBase(Calls):
     """Holds the data; parts of the accessor, by topic, build on it."""
 
     def __init__(self, lf: pl.LazyFrame) -> None:

@@ -17,6 +17,7 @@ from polars_tadoc.execute.columns import text_column
 from polars_tadoc.execute.plan import read_columns
 from polars_tadoc.index.construct.build import IndexColumnOptions, build_index
 from polars_tadoc.index.construct.sink_plan import sink_plan
+from polars_tadoc.namespaces.accessors import require_phrase
 from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.namespaces.lazyframe.base import PlanBase, TwigFilterInPlans, documented
 from polars_tadoc.rows.phrases import PhraseOptions
@@ -90,7 +91,7 @@ class PlanSearch(PlanBase):
         [(0, 0, 2), (0, 4, 2)]
 
         """
-        return self._labelled(PositionsRequest.of(phrase, options), column, id)
+        return self._labelled(PositionsRequest.of(require_phrase(phrase, "positions"), options), column, id)
 
     @documented_by(TadocFrame.concordance)
     def concordance(
@@ -112,7 +113,7 @@ class PlanSearch(PlanBase):
         [(0, 3, 'be, or', 'not', 'to be')]
 
         """
-        return self._labelled(ConcordanceRequest.of(phrase, **options), column, id)
+        return self._labelled(ConcordanceRequest.of(require_phrase(phrase, "concordance"), **options), column, id)
 
     @documented_by(
         build_index,
