@@ -24,6 +24,17 @@ SHOWN_WORDS = 12
 """Maximum words of a rule that are shown."""
 
 
+DRAWN = {
+    "words_over_time": "a frame with words, counts and times, as by group of word_count",
+    "phrase_trend": "a frame with counts by row, as of count_phrase",
+    "keyness": "two frames with words and counts, as of word_count",
+    "dispersion": "the frame of positions or concordance",
+    "zipf": "the frame of word_count",
+    "explanation": "the frame of Index.explain",
+}
+"""What each chart draws, for messages."""
+
+
 @with_imports
 def words_over_time(counts: pl.DataFrame, time: str, *, top: int = 8) -> alt.Chart:
     """Draw how often the most frequent words occur over time.
@@ -69,8 +80,8 @@ def words_over_time(counts: pl.DataFrame, time: str, *, top: int = 8) -> alt.Cha
 
 
 @with_imports
-def phrase_trend(frame: pl.DataFrame, time: str, group: str, value: str = "count") -> alt.Chart:
-    """Draw how often a phrase occurs over time, by group.
+def phrase_trend(frame: pl.DataFrame, time: str, group: str | None = None, value: str = "count") -> alt.Chart:
+    """Draw how often a phrase occurs over time, in all rows or by group.
 
     Parameters
     ----------
@@ -80,7 +91,7 @@ def phrase_trend(frame: pl.DataFrame, time: str, group: str, value: str = "count
     time
         Column with the time.
     group
-        Column with the group.
+        Column with the group; default: all rows are one group.
     value
         Column with the counts.
 
@@ -101,9 +112,11 @@ def phrase_trend(frame: pl.DataFrame, time: str, group: str, value: str = "count
     'party'
 
     """
-    altair = _altair("phrase_trend", frame, time, group, value)
-    shown = frame.group_by(time, group).agg(pl.col(value).sum()).sort(group, time)
-    return _lines(altair, shown, time, value, altair.Color(f"{_plain(group)}:N", title=group))
+    groups = [] if group is None else [group]
+    altair = _altair("phrase_trend", frame, time, *groups, value)
+    shown = frame.group_by(time, *groups).agg(pl.col(value).sum()).sort(*groups, time)
+    colour = altair.Undefined if group is None else altair.Color(f"{_plain(group)}:N", title=group)
+    return _lines(altair, shown, time, value, colour)
 
 
 @with_imports
@@ -140,6 +153,8 @@ def keyness(first: pl.DataFrame, second: pl.DataFrame, names: tuple[str, str], *
     ['tax', 'sea']
 
     """
+    if isinstance(names, str) or len(names) != 2:
+        raise ValueError(f'plot.keyness: names={names!r}: give the names of both groups, such as ("before", "after")')
     _altair("keyness", first, "word", "count")
     altair = _altair("keyness", second, "word", "count")
     totals = [int(frame["count"].sum()) for frame in (first, second)]
@@ -361,8 +376,11 @@ def _altair(call: str, frame: pl.DataFrame, *columns: str) -> Any:
         import altair
     except ImportError as error:
         raise ImportError(f"plot.{call} needs Altair: pip install 'polars-tadoc[plot]'", name="altair") from error
+    if not isinstance(frame, pl.DataFrame):
+        raise TypeError(f"plot.{call} takes {DRAWN[call]}, not {type(frame).__name__}")
     if missing := [name for name in columns if name not in frame.columns]:
-        raise ValueError(f'plot.{call}: the frame has no column "{missing[0]}"; it has {", ".join(frame.columns)}')
+        has = ", ".join(frame.columns)
+        raise ValueError(f'plot.{call} takes {DRAWN[call]}; the frame has no column "{missing[0]}"; it has {has}')
     return altair
 
 

@@ -48,6 +48,9 @@ def test_phrase_trend() -> None:
     assert [tuple(row.values()) for row in rows] == [("x", "k", 3), ("y", "l", 5)]
     assert encoding["x"]["field"] == r"a\.b"
     assert encoding["color"]["field"] == r"kind\[0\]"
+    rows, encoding = specified(tadoc.plot.phrase_trend(counted, "a.b", value="n"))
+    assert [tuple(row.values()) for row in rows] == [("x", 3), ("y", 5)]
+    assert "color" not in encoding
 
 
 def test_keyness() -> None:
@@ -110,8 +113,14 @@ def test_explanation() -> None:
 
 
 def test_wrong_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r'plot\.zipf: the frame has no column "word"; it has year, text'):
+    said = r'plot\.zipf takes the frame of word_count; the frame has no column "word"; it has year, text'
+    with pytest.raises(ValueError, match=said):
         tadoc.plot.zipf(FRAME)
+    with pytest.raises(TypeError, match=r"plot\.dispersion takes the frame of positions or concordance, not Series"):
+        tadoc.plot.dispersion(FRAME["text"])  # type: ignore[arg-type]
+    counts = pl.DataFrame({"word": ["a"], "count": [1]})
+    with pytest.raises(ValueError, match=r"plot\.keyness: names='ab': give the names of both groups"):
+        tadoc.plot.keyness(counts, counts, "ab")  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(ImportError, match=r"plot\.zipf needs Altair: pip install 'polars-tadoc\[plot\]'"):
         tadoc.plot.zipf(FRAME)
