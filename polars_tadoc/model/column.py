@@ -177,10 +177,10 @@ def gather_or_null(values: pl.Series, places: Int64) -> pl.Series:
 
 def scatter_to_rows(values: pl.Series, documents: Sequence[Int64], rows: int) -> pl.Series:
     """Scatter per-document values, corpus after corpus, to the documents' rows; null in other rows."""
-    if len(documents) == 1 and np.array_equal(documents[0], np.arange(rows)):
+    stands = np.concatenate([np.zeros(0, np.int64), *documents])
+    if len(stands) == rows and (stands[1:] > stands[:-1]).all():
         return values
     places = np.full(rows, -1, np.int64)
-    stands = np.concatenate([np.zeros(0, np.int64), *documents])
     places[stands] = np.arange(len(stands))
     return gather_or_null(values, places)
 

@@ -1,6 +1,6 @@
-"""Columns that patterns were searched in, kept by the identity of their memory.
+"""Columns that patterns or phrases were searched in, kept by the identity of their memory.
 
-The first call on a column keeps its corpora. A second call also spells out their gaps
+The first call on a column keeps its corpora. A second call with a pattern also spells out their gaps
 (:mod:`polars_tadoc.rows.pattern_exact`). A kept column holds its Arrow arrays: their memory is neither freed nor
 changed, so equal addresses mean equal rows.
 """
@@ -15,11 +15,13 @@ from typing import Any
 import polars as pl
 
 from polars_tadoc.config import settings
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.column import split
-from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.kept_columns import place
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.traversal.text_corpus import require_tokenizer
 
 MAX_COLUMNS = 4
 """Maximum columns to keep."""
@@ -61,8 +63,15 @@ _columns: ByteLRU[KeptRows] = ByteLRU(_budget, lambda kept: max(kept.nbytes, _bu
 """Kept columns, by the addresses of their buffers."""
 
 
-def kept_rows(column: pl.Series) -> KeptRows:
+def kept_rows(column: pl.Series, spells: bool = True) -> KeptRows:
     """Split a compressed column, or return its kept rows.
+
+    Parameters
+    ----------
+    column
+        Compressed column.
+    spells
+        Whether the call reads gaps, so that a second one spells them out.
 
     Raises
     ------
@@ -82,10 +91,28 @@ def kept_rows(column: pl.Series) -> KeptRows:
     else:
         for corpus in kept.corpora:
             corpus.grammar.require_within_limit()
-    kept.calls += 1
-    if kept.calls >= SPELLED_FROM and not kept.exact:
+    kept.calls += spells
+    if spells and kept.calls >= SPELLED_FROM and not kept.exact:
         kept.exact = [ExactRows.of(corpus, _budget() // 2) for corpus in kept.corpora]
         if kept.nbytes > _budget():  # then it would not be kept at all
             kept.exact = [None] * len(kept.corpora)
         _columns.put(key, kept)
     return kept
+
+
+def kept_corpora(column: pl.Series, call: str, tokenizer: Tokenizer | None) -> Sequence[Corpus]:
+    """Split a compressed column for a call that counts words, or return its kept corpora.
+
+    Raises
+    ------
+    TypeError
+        The column was cut by another tokenizer than the named one.
+    InvalidGrammarError, LimitExceededError
+        As for :func:`kept_rows`; or counts may exceed 64 bits.
+
+    """
+    corpora = kept_rows(column, spells=False).corpora
+    for corpus in corpora:
+        require_tokenizer(corpus, tokenizer, call)
+    require_countable(corpora)
+    return corpora

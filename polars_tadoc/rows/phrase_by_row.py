@@ -1,4 +1,4 @@
-"""Counts in each row a phrase of its own."""
+"""Counts in each row a phrase of its own, or tells whether it has it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,29 @@ from polars_tadoc.kernels.host.rows.phrases import LEFT_OUT, count_in_rows
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
-from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism, encode, naming_normalize
+from polars_tadoc.rows.pattern_kept import kept_corpora
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
-from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, text_corpora
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.traversal.text_corpus import WORDS, text_corpora
+
+PHRASES = 64
+"""Minimum phrases per thread."""
 
 
 @ends_on_interrupt
 def count_phrase_by_row(
-    column: pl.Series, phrases: pl.Series, morphism: Morphism | None, tokenizer: Tokenizer | None
+    call: str, column: pl.Series, phrases: pl.Series, morphism: Morphism | None, tokenizer: Tokenizer | None
 ) -> pl.Series:
     """Count each row's phrase in it; only the rows themselves are read, word by word.
 
     Parameters
     ----------
+    call
+        The call's name, for messages.
     column
         Text, or compressed text.
     phrases
@@ -36,7 +43,6 @@ def count_phrase_by_row(
         Normalisation of words, and the tokenizer of plain text.
 
     """
-    call = "count_phrase"
     if phrases.dtype not in (pl.String, pl.Null):
         raise TypeError(f"{call}: the phrases are {phrases.dtype}, not String; cast them")
     phrases = phrases.cast(pl.String)
@@ -49,19 +55,18 @@ def count_phrase_by_row(
     if column.dtype == pl.String:
         corpora = text_corpora(column, tokenizer or WORDS)
     else:
-        corpora = corpora_of(column, call, tokenizer)
-        require_countable(corpora)
+        corpora = kept_corpora(column, call, tokenizer)
     for corpus in corpora:
         own = phrases.gather(pl.Series(corpus.rows))
         with naming_normalize(call, column.name):
-            counts[corpus.rows] = _in_corpus(corpus, own, morphism)
+            counts[corpus.rows] = _in_corpus(call, corpus, own, morphism)
         is_null[corpus.rows] = own.is_null().to_numpy()
     return pl.Series(column.name, counts).set(pl.Series(is_null), None)
 
 
-def _in_corpus(corpus: Corpus, phrases: pl.Series, morphism: Morphism | None) -> UInt64:
+def _in_corpus(call: str, corpus: Corpus, phrases: pl.Series, morphism: Morphism | None) -> UInt64:
     tokenizer = named_tokenizer(corpus.grammar)
-    require_known(tokenizer, "count_phrase: the column")
+    require_known(tokenizer, f"{call}: the column")
     grouped = pl.DataFrame({"phrase": phrases, "row": np.arange(len(phrases))}).drop_nulls("phrase")
     grouped = grouped.filter(pl.col("phrase") != "").group_by("phrase", maintain_order=True).agg("row")
     counts = np.zeros(len(phrases), np.uint64)
@@ -75,14 +80,19 @@ def _in_corpus(corpus: Corpus, phrases: pl.Series, morphism: Morphism | None) ->
     terms[ids == DELETED] = LEFT_OUT
     rules = load_rules(corpus.grammar)
     given = rules.terminals, rules.rule_offsets, rules.symbols, len(rules.level_offsets), terms[:size]
-    for place, rows in enumerate(grouped["row"]):
-        phrase = terms[size + cut.offsets[place] : size + cut.offsets[place + 1]]
-        phrase = phrase[phrase != LEFT_OUT]
-        if len(phrase):
-            chosen = rows.to_numpy().astype(np.int64)
-            found = np.empty(len(chosen), np.uint64)
-            count_in_rows(*given, corpus.root_offsets, corpus.roots, chosen, phrase, borders(phrase.tolist()), found)
-            counts[chosen] = found
+    owners = grouped["row"]
+
+    def count(places: tuple[int, int]) -> None:
+        for place in range(*places):
+            phrase = terms[size + cut.offsets[place] : size + cut.offsets[place + 1]]
+            phrase = phrase[phrase != LEFT_OUT]
+            if len(phrase):
+                rows = owners[place].to_numpy().astype(np.int64)
+                found = np.empty(len(rows), np.uint64)
+                count_in_rows(*given, corpus.root_offsets, corpus.roots, rows, phrase, borders(phrase.tolist()), found)
+                counts[rows] = found
+
+    map_parallel(count, even_chunks(len(owners), PHRASES, each=4))
     return counts
 
 

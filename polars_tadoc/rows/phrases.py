@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Unpack, cast
@@ -17,9 +17,10 @@ from polars_tadoc.kernels.host.rows.word_map import map_roots, map_rules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.column import scatter_to_rows
-from polars_tadoc.model.corpus import Corpus, require_countable
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism, MorphismOptions, encode, naming_normalize
 from polars_tadoc.rows.matching import Target
+from polars_tadoc.rows.pattern_kept import kept_corpora
 from polars_tadoc.rows.phrase_by_row import count_phrase_by_row
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.token_count import token_count
@@ -28,8 +29,12 @@ from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import ProgressOption
+from polars_tadoc.runtime.parallel import map_parallel
 from polars_tadoc.traversal.options import TokenizerOption, tokenizer_of
-from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, require_text, text_corpora
+from polars_tadoc.traversal.text_corpus import WORDS, require_text, text_corpora
+
+TOGETHER = 1 << 19
+"""Symbols from which on the grammars of a column are searched side by side."""
 
 SHOWN = 80
 """Characters of a phrase shown in messages."""
@@ -83,18 +88,16 @@ def count_phrase(column: pl.Series, phrase: str | pl.Series, **options: Unpack[P
     """
     column = require_text(column, "count_phrase")  # before the arguments, which the caller may have swapped
     if isinstance(phrase, pl.Series):
-        return count_phrase_by_row(column, phrase, Morphism.of(options), tokenizer_of(options))
-    return PhraseRequest.of_phrase("count_phrase", phrase, options).run(column)
+        return count_phrase_by_row("count_phrase", column, phrase, Morphism.of(options), tokenizer_of(options))
+    return PhraseRequest.of_phrase("count_phrase", phrase, options).run_checked(column)
 
 
 @documented_by(count_phrase)
-def contains_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Series:
+def contains_phrase(column: pl.Series, phrase: str | pl.Series, **options: Unpack[PhraseOptions]) -> pl.Series:
     """Tell which rows contain a phrase, with the rules of :func:`count_phrase`.
 
     Parameters
     ----------
-    phrase
-        Adjacent words.
     progress
         Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
@@ -108,10 +111,15 @@ def contains_phrase(column: pl.Series, phrase: str, **options: Unpack[PhraseOpti
     >>> column = pl.Series("text", ["To be, or not to be", "be", None]).tadoc.compress()
     >>> tadoc.contains_phrase(column, "not to").to_list()
     [True, False, None]
+    >>> tadoc.contains_phrase(column, pl.Series(["be or", "to", "be"])).to_list()
+    [True, False, None]
 
     """
     column = require_text(column, "contains_phrase")  # before the arguments, which the caller may have swapped
-    return PhraseRequest.of_phrase("contains_phrase", phrase, options).run(column)
+    if isinstance(phrase, pl.Series):
+        morphism = Morphism.of(options)
+        return count_phrase_by_row("contains_phrase", column, phrase, morphism, tokenizer_of(options)) > 0
+    return PhraseRequest.of_phrase("contains_phrase", phrase, options).run_checked(column)
 
 
 @documented_by(contains_phrase)
@@ -140,7 +148,7 @@ def contains_any(column: pl.Series, phrases: Iterable[str], **options: Unpack[Ph
 
     """
     column = require_text(column, "contains_any")
-    return PhraseRequest.of_phrases(phrases, options).run(column)
+    return PhraseRequest.of_phrases(phrases, options).run_checked(column)
 
 
 def _require_phrase(phrase: object, call: str, what: str) -> str:
@@ -191,34 +199,47 @@ class PhraseRequest:
         """Type of the result."""
         return pl.Boolean() if self.once else pl.UInt64()
 
-    @ends_on_interrupt
-    @by_steps
     def run(self, column: pl.Series) -> pl.Series:
         """Match the phrases in each row."""
-        column = require_text(column, self.call)
+        return self.run_checked(require_text(column, self.call))
+
+    @ends_on_interrupt
+    @by_steps
+    def run_checked(self, column: pl.Series) -> pl.Series:
+        """Match the phrases in each row of a String column, or of a compressed column's storage."""
         corpora: Iterable[Corpus]
         if column.dtype == pl.String:  # block by block: the words of earlier ones are not held
             corpora, documents = text_corpora(column, self.tokenizer or WORDS), len(column) - column.null_count()
         else:
-            corpora = corpora_of(column, self.call, self.tokenizer)
-            require_countable(corpora)
+            corpora = list(kept_corpora(column, self.call, self.tokenizer))
             documents = sum(corpus.document_count for corpus in corpora)
         texts: dict[str, PhraseWords] = {}
         rows: list[Int64] = []
         buffer, counts = allocate(documents, np.uint64)
         counts[:] = 0
-        at = 0
-        for corpus in corpora:
-            name = corpus.grammar.tokenizer
-            if name not in texts:
-                tokenizer = named_tokenizer(corpus.grammar)
-                require_known(tokenizer, f"{self.call}: the column")
-                texts[name] = PhraseWords.cut(self.phrases, tokenizer)
-                self._require_words(texts[name].offsets)
+
+        def prepared(corpora: Iterable[Corpus]) -> Iterator[tuple[Corpus, PhraseWords, UInt64]]:
+            at = 0
+            for corpus in corpora:
+                name = corpus.grammar.tokenizer
+                if name not in texts:
+                    tokenizer = named_tokenizer(corpus.grammar)
+                    require_known(tokenizer, f"{self.call}: the column")
+                    texts[name] = PhraseWords.cut(self.phrases, tokenizer)
+                    self._require_words(texts[name].offsets)
+                rows.append(corpus.rows)
+                yield corpus, texts[name], counts[at : at + corpus.document_count]
+                at += corpus.document_count
+
+        def count(item: tuple[Corpus, PhraseWords, UInt64]) -> None:
             with naming_normalize(self.call, column.name):
-                self._count(corpus, texts[name], counts[at : at + corpus.document_count])
-            at += corpus.document_count
-            rows.append(corpus.rows)
+                self._count(*item)
+
+        if isinstance(corpora, list) and sum(corpus.symbol_count for corpus in corpora) >= TOGETHER:
+            map_parallel(count, list(prepared(corpora)))
+        else:
+            for item in prepared(corpora):
+                count(item)
         if self.once:
             values = pl.Series(column.name, counts != 0)
         else:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from typing import Any
+from unittest.mock import patch
 
 import polars as pl
 import pytest
@@ -21,6 +22,7 @@ from polars_tadoc.kernels.host.rows import phrases_reference as reference
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.kernels.traverse.reference import expand
+from polars_tadoc.rows import phrases as phrases_module
 from polars_tadoc.rows.phrases import contains_any, contains_phrase, count_phrase
 from tests import handmade, oracle, strategies
 from tests.analytic_cases import Case, cases
@@ -81,6 +83,18 @@ def drawn_phrases(data: st.DataObject, documents: Documents, known: Sequence[str
 @given(case=cases(), data=st.data())
 def test_columns(case: Case, data: Any) -> None:
     check(case.column, case.documents, drawn_phrases(data, case.documents))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16])
+@given(made=st.lists(cases(), min_size=1, max_size=3), data=st.data())
+def test_grammars_side_by_side(threads: int, made: list[Case], data: Any) -> None:
+    column = pl.concat([own.column.alias("text") for own in made])
+    documents = list(chain.from_iterable(own.documents for own in made))
+    phrases = drawn_phrases(data, documents)
+    with tadoc.Config(threads=threads), patch.object(phrases_module, "TOGETHER", 0):
+        check(column, documents, phrases)
+        backwards = range(len(documents))[::-1]
+        check(column.gather(backwards), documents[::-1], phrases)
 
 
 ALIKE = pl.element().str.replace_many(["cat", "é"], ["dog", "e"])
@@ -456,10 +470,11 @@ def test_messages_show_no_column() -> None:
     for call in (count_phrase, contains_phrase, contains_any):
         with pytest.raises(TypeError, match=rf"^{call.__name__} takes a Polars Series, not str; pass df"):
             call("a b", column)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"^count_phrase: the phrases are Text.{0,50}, not String; cast them$"):
-        count_phrase(column, column)
-    with pytest.raises(TypeError, match=r"^contains_phrase: phrase must be a string, not Series$"):
-        contains_phrase(column, column)  # type: ignore[arg-type]
+    for call in (count_phrase, contains_phrase):
+        with pytest.raises(TypeError, match=rf"^{call.__name__}: the phrases are Text.{{0,50}}, not String; cast them$"):
+            call(column, column)
+        with pytest.raises(TypeError, match=rf"^{call.__name__}: phrase must be a string, not list$"):
+            call(column, ["a"])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^contains_any: phrases\[0\] must be a string, not dict$"):
         contains_any(column, column)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^contains_any: phrases\[1\] must be a string, not NoneType$"):

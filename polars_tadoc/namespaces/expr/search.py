@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Unpack
 
@@ -114,13 +114,10 @@ class ExprSearch(ExprBase):
         [2, 0, None]
 
         """
-        if isinstance(phrase, pl.Expr):
-            PhraseRequest.of_phrase("count_phrase", "a", options)  # wrong options raise here
-            return elementwise(partial(count_phrase, **options), pl.UInt64, self._expr, phrase)
-        return self._find(PhraseRequest.of_phrase("count_phrase", phrase, options))
+        return self._phrase(count_phrase, phrase, options)
 
     @documented_by(contains_phrase)
-    def contains_phrase(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Expr:
+    def contains_phrase(self, phrase: str | pl.Expr, **options: Unpack[PhraseOptions]) -> pl.Expr:
         """Tell which rows contain a phrase: row-wise, null for null rows.
 
         Returns
@@ -133,9 +130,12 @@ class ExprSearch(ExprBase):
         >>> df = pl.DataFrame({"row": [1, 2], "text": ["to be", "or not"]}).tadoc.compress("text")
         >>> df.filter(pl.col("text").tadoc.contains_phrase("To be", lowercase=True))["row"].to_list()
         [1]
+        >>> df = df.with_columns(phrase=pl.Series(["be", "to be"]))
+        >>> df.filter(pl.col("text").tadoc.contains_phrase(pl.col("phrase")))["row"].to_list()
+        [1]
 
         """
-        return self._find(PhraseRequest.of_phrase("contains_phrase", phrase, options))
+        return self._phrase(contains_phrase, phrase, options)
 
     @documented_by(contains_any)
     def contains_any(self, phrases: Iterable[str], **options: Unpack[PhraseOptions]) -> pl.Expr:
@@ -154,6 +154,13 @@ class ExprSearch(ExprBase):
 
         """
         return self._find(PhraseRequest.of_phrases(phrases, options))
+
+    def _phrase(self, call: Callable[..., pl.Series], phrase: str | pl.Expr, options: PhraseOptions) -> pl.Expr:
+        """Make an expression of a call with a phrase for all rows, or with one for each row."""
+        if not isinstance(phrase, pl.Expr):
+            return self._find(PhraseRequest.of_phrase(call.__name__, phrase, options))
+        dtype = PhraseRequest.of_phrase(call.__name__, "a", options).dtype  # wrong options raise here
+        return elementwise(partial(call, **options), dtype, self._expr, phrase)
 
     def _find(self, request: PhraseRequest | PatternRequest) -> pl.Expr:
         return elementwise(request.run, request.dtype, self._expr)

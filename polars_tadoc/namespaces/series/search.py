@@ -86,7 +86,7 @@ class SeriesSearch(SeriesBase):
         return count_phrase(self._series, phrase, **options)
 
     @documented_by(contains_phrase)
-    def contains_phrase(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Series:
+    def contains_phrase(self, phrase: str | pl.Series, **options: Unpack[PhraseOptions]) -> pl.Series:
         """Tell which rows contain a phrase; result as for :func:`polars_tadoc.contains_phrase`.
 
         Examples
