@@ -224,6 +224,34 @@ def count_sequences(request: sequence_count.SequenceCountRequest) -> GroupReques
     )
 
 
+@dataclass(frozen=True, eq=False)
+class GroupLengths:
+    """Counts of sequences of several lengths by group."""
+
+    each: dict[int, GroupRequest]
+    """The count for each number of words, in the order of the result."""
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """Type of the result."""
+        return pl.List(pl.Struct({"n": pl.UInt32(), **sequence_count.SCHEMA}))
+
+    def run_lists(self, imploded: pl.Series) -> pl.Series:
+        """Count in each list of rows; returns one list of structs per group."""
+        fields = [pl.element().struct.field(name) for name in sequence_count.SCHEMA]
+        found = pl.DataFrame([own.run_lists(imploded).alias(str(n)) for n, own in self.each.items()])
+        parts = [
+            pl.col(str(n)).list.eval(pl.struct(pl.lit(n, pl.UInt32).alias("n"), *fields)).list.drop_nulls()
+            for n in self.each
+        ]
+        return found.select(pl.concat_list(parts)).to_series().alias(imploded.name)
+
+
+def count_lengths(request: sequence_count.LengthsRequest) -> GroupLengths:
+    """Count each group's sequences of several lengths."""
+    return GroupLengths({one.n: count_sequences(one) for one in request.each})
+
+
 def count_pairs(request: cooccurrence.CooccurrenceRequest) -> GroupRequest:
     """Count each group's pairs of words within a window."""
 

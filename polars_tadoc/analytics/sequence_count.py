@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, Unpack, cast
 
@@ -10,13 +10,25 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.analytics.word_count import word_count
+from polars_tadoc.engine.choose import Engine
 from polars_tadoc.engine.kernels import Kernels
+from polars_tadoc.engine.progress import BATCHES, bar_over
+from polars_tadoc.execute.aggregation import Aggregation
+from polars_tadoc.execute.analytic import Result
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
+from polars_tadoc.execute.stages import Stages
 from polars_tadoc.kernels.host.sequences.text_sequences import count_text_sequences
+from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.records.labelled_results import numbers, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.documented import documented_by
-from polars_tadoc.traversal.options import MAX_WORDS, LengthsOptions, RunOptions, RunRequest, WordForm
+from polars_tadoc.runtime.interrupts import interruptible
+from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.traversal.options import MAX_WORDS, LengthsOptions, Options, RunOptions, RunRequest, WordForm
+from polars_tadoc.traversal.selector import timed_source
+from polars_tadoc.traversal.source import prepare
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 SCHEMA = pl.Schema({"sequence": pl.List(pl.String()), "count": pl.UInt64()})
 
@@ -66,8 +78,8 @@ def sequence_count(column: pl.Series, **options: Unpack[LengthsOptions]) -> pa.T
     Parameters
     ----------
     n
-        Words per sequence, at least 1; or several lengths, such as ``range(2, 6)``: the result then has a first column
-        ``n``, and ``top`` applies to each length. Expressions, Workers and Spark take one length.
+        Words per sequence, at least 1; or several lengths, such as ``range(2, 6)``, which are counted in one pass: the
+        result then has a first column ``n``, and ``top`` applies to each length.
     top
         Maximum number of sequences.
     min_count
@@ -102,17 +114,94 @@ def sequence_count(column: pl.Series, **options: Unpack[LengthsOptions]) -> pa.T
     [{'n': 2, 'sequence': ['to', 'be']}, {'n': 3, 'sequence': ['be', 'or', 'not']}]
 
     """
+    return request_of(**options).run(column).to_arrow()
+
+
+@dataclass(frozen=True, eq=False)
+class ByLength(Result):
+    """Sequences of several lengths."""
+
+    parts: Mapping[int, Sequences]
+    """Sequences by their number of words, in the order of the result."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parts."""
+        return sum(part.nbytes for part in self.parts.values())
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table with a first column ``n``."""
+        tables = []
+        for n, part in self.parts.items():
+            own = part.to_arrow()
+            tables.append(own.add_column(0, "n", pa.repeat(pa.scalar(n, pa.uint32()), len(own))))
+        return pa.concat_tables(tables)
+
+    def to_frame(self, form: WordForm = "string") -> pl.DataFrame:
+        """Return a frame with a first column ``n``."""
+        return pl.concat([with_length(n, part.to_frame(form)) for n, part in self.parts.items()])
+
+
+@dataclass(frozen=True)
+class LengthsRequest(Aggregation[ByLength]):
+    """The checked arguments of a call with several lengths, of a column held in memory."""
+
+    lengths: tuple[int, ...]
+    top: int | None
+    min_count: int
+    options: Options
+    name: ClassVar[str] = "sequence_count"
+    joins_grammars_on: ClassVar[tuple[str, ...]] = SequenceCountRequest.joins_grammars_on
+
+    @property
+    def each(self) -> list[SequenceCountRequest]:
+        """The same call for each length."""
+        return [SequenceCountRequest(n, self.top, self.min_count, self.options) for n in self.lengths]
+
+    @property
+    def schema(self) -> pl.Schema:
+        """Columns of the frame."""
+        return pl.Schema({"n": pl.UInt32(), **self.each[0].columns()})
+
+    def partial(self, corpus: Corpus, engine: Engine) -> ByLength:
+        """Count one corpus' sequences."""
+        source, to_host = prepare(corpus, engine, self.options.morphism), engine.kernels.to_host
+        with timed_source(self.options.strategy, source, self.name, max(self.lengths)) as (source, strategy):
+            count = engine.kernels.sequence_counts_of_lengths
+            limits = self.min_count, self.top
+            found = count(*source.symbols, self.lengths, source.rank, strategy, *limits)
+        made = [Sequences(source.words, to_host(ids), to_host(counts)) for ids, counts in found]
+        return ByLength(dict(zip(self.lengths, made, strict=True)))
+
+    def merge(self, partials: Sequence[ByLength]) -> ByLength:
+        """Add the counts of several corpora."""
+        return ByLength({one.n: one.merge([part.parts[one.n] for part in partials]) for one in self.each})
+
+    def run(self, column: pl.Series, id: pl.Series | None = None, owner: object = None) -> ByLength:
+        """Count in a column held in memory, which is kept for the next call while ``owner`` lives."""
+        with interruptible(), bar_over(column, self.name, BATCHES):
+            return Stages(self).all(column, column if owner is None else owner)
+
+    def frame(self, column: pl.Series, id: pl.Series | None = None, owner: object = None) -> pl.DataFrame:
+        """Return a frame."""
+        return self.run(column, id, owner).to_frame(self.options.words)
+
+
+def with_length(n: int, frame: Frame) -> Frame:
+    """Return a frame with a first column ``n``."""
+    return frame.select(pl.lit(n, pl.UInt32).alias("n"), pl.all())
+
+
+@takes_options
+def request_of(**options: Unpack[LengthsOptions]) -> SequenceCountRequest | LengthsRequest:
+    """Check the arguments of :func:`sequence_count`; errors as there."""
     lengths = lengths_of(options["n"])
-    if lengths is None:
-        return SequenceCountRequest.from_arguments(**_of_one(options, options["n"])).run(column).to_arrow()
-    tables = []
-    for n in lengths:
-        found = SequenceCountRequest.from_arguments(**_of_one(options, n)).run(column).to_arrow()
-        tables.append(found.add_column(0, "n", pa.repeat(pa.scalar(n, pa.uint32()), len(found))))
-    return pa.concat_tables(tables)
+    one = SequenceCountRequest.from_arguments(**of_length(options, options["n"] if lengths is None else lengths[0]))
+    return one if lengths is None else LengthsRequest(tuple(lengths), one.top, one.min_count, one.options)
 
 
-def _of_one(options: LengthsOptions, n: Any) -> RunOptions:
+def of_length(options: Mapping[str, Any], n: Any) -> RunOptions:
+    """Return the options of the call for one length."""
     return cast(RunOptions, {**options, "n": n})
 
 
@@ -133,15 +222,3 @@ def lengths_of(n: object) -> list[int] | None:
     if not lengths or len(set(lengths)) < len(lengths):
         raise ValueError(f"sequence_count: n={lengths}: give distinct lengths, such as range(2, 6)")
     return lengths
-
-
-Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
-
-
-def frames_of_lengths(options: Mapping[str, Any], count: Callable[[dict[str, Any]], Frame]) -> Frame:
-    """Join the frames of several lengths, with a first column ``n``; the frame of one length as it is."""
-    lengths = lengths_of(options["n"])
-    if lengths is None:
-        return count({**options})
-    found = [count({**options, "n": n}).select(pl.lit(n, pl.UInt32).alias("n"), pl.all()) for n in lengths]
-    return pl.concat(found)

@@ -17,6 +17,7 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -37,7 +38,7 @@ from polars_tadoc.analytics.cleaning.sent_near import NearRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
-from polars_tadoc.analytics.sequence_count import SequenceCountRequest
+from polars_tadoc.analytics.sequence_count import LengthsRequest, request_of
 from polars_tadoc.analytics.sort import SortRequest
 from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFOptions, TFIDFRequest
@@ -55,7 +56,7 @@ from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.kernels.host.passages.stretches import draw_grams
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.documented import Call, documented_by
-from polars_tadoc.traversal.options import CountOptions, RunOptions, TopOptions
+from polars_tadoc.traversal.options import CountOptions, LengthsOptions, RunOptions, TopOptions
 from polars_tadoc.traversal.text_corpus import WORDS
 from polars_tadoc.twig.twig_set import TwigSet
 
@@ -189,14 +190,14 @@ def sort(df: DataFrame, column: str, **options: Unpack[CountOptions]) -> DataFra
 
 
 @_documented
-def sequence_count(df: DataFrame, column: str, **options: Unpack[RunOptions]) -> DataFrame:
-    """Count sequences of n words.
+def sequence_count(df: DataFrame, column: str, **options: Unpack[LengthsOptions]) -> DataFrame:
+    """Count sequences of n words; several lengths one after the other.
 
     Returns
     -------
     pyspark.sql.DataFrame
         ``sequence: array<string>, count: bigint``; with ``top``, by descending count, then word by word in code point
-        order.
+        order. With several lengths after a column ``n: bigint``.
 
     Examples
     --------
@@ -206,8 +207,14 @@ def sequence_count(df: DataFrame, column: str, **options: Unpack[RunOptions]) ->
     [Row(sequence=['to', 'be'], count=2)]
 
     """
-    request = SequenceCountRequest.from_arguments(**options)
-    return _best(_merged(df, request, column, None, "sequence array<string>, count bigint"), request.top, "sequence")
+    request, result = request_of(**options), "sequence array<string>, count bigint"
+    if not isinstance(request, LengthsRequest):
+        return _best(_merged(df, request, column, None, result), request.top, "sequence")
+    parts = []
+    for one in request.each:
+        found = _best(_merged(df, one, column, None, result), one.top, "sequence")
+        parts.append(found.selectExpr(f"CAST({one.n} AS BIGINT) AS n", "sequence", "count"))
+    return reduce(lambda made, part: made.unionAll(part), parts)
 
 
 @_documented

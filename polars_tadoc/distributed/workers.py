@@ -32,7 +32,7 @@ from polars_tadoc.analytics.cleaning.sent_near import NearRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOnWorkers, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest, ranked_inverted_index
-from polars_tadoc.analytics.sequence_count import SequenceCountRequest, sequence_count
+from polars_tadoc.analytics.sequence_count import LengthsRequest, request_of, sequence_count, with_length
 from polars_tadoc.analytics.sort import SortRequest, sort
 from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.tfidf import TFIDFOnWorkers, TFIDFRequest, tfidf
@@ -56,7 +56,13 @@ from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.storage.atomic_write import atomic_folder, require_empty
 from polars_tadoc.storage.find import Source
-from polars_tadoc.traversal.options import CountOnWorkers, RunOnWorkers, TopOnWorkers, require_memory_limit
+from polars_tadoc.traversal.options import (
+    CountOnWorkers,
+    LengthsOnWorkers,
+    RunOnWorkers,
+    TopOnWorkers,
+    require_memory_limit,
+)
 from polars_tadoc.twig.twig_set import TwigSet
 
 SHARDS = 4
@@ -284,17 +290,21 @@ class Workers:
 
     @documented_by(sequence_count, source=SOURCE, column=COLUMN)
     def sequence_count(
-        self, source: Source, column: str | None = None, **options: Unpack[RunOnWorkers]
+        self, source: Source, column: str | None = None, **options: Unpack[LengthsOnWorkers]
     ) -> pl.LazyFrame:
-        """Count the sequences of n words.
+        """Count the sequences of n words; several lengths one after the other.
 
         Returns
         -------
         LazyFrame
-            ``sequence: List(String), count: UInt64``, by descending count, then in code point order.
+            ``sequence: List(String), count: UInt64``, by descending count, then in code point order; with several
+            lengths after a column ``n: UInt32``, in the order of ``n``.
 
         """
-        return self._answer(SequenceCountRequest.from_arguments(**options), source, column)
+        request = request_of(**options)
+        if not isinstance(request, LengthsRequest):
+            return self._answer(request, source, column)
+        return pl.concat([with_length(one.n, self._answer(one, source, column)) for one in request.each])
 
     @documented_by(ranked_inverted_index, source=SOURCE, column=COLUMN, id=LABELS)
     def ranked_inverted_index(

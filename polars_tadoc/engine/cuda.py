@@ -28,6 +28,9 @@ from polars_tadoc.kernels.sequences.sequences_cuda import derive_pairs as derive
 from polars_tadoc.kernels.sequences.sequences_cuda import derive_sequences as derive_sequences
 from polars_tadoc.kernels.sequences.sequences_cuda import pair_counts as pair_counts
 from polars_tadoc.kernels.sequences.sequences_cuda import sequence_counts as sequence_counts
+from polars_tadoc.kernels.sequences.sequences_cuda import (
+    sequence_counts_of_lengths as sequence_counts_of_lengths,
+)
 from polars_tadoc.kernels.sequences.sequences_cuda import sequence_postings as sequence_postings
 from polars_tadoc.kernels.tokenize.number_words_cuda import count_text_words as count_text_words
 from polars_tadoc.kernels.tokenize.number_words_cuda import number_words as number_words

@@ -134,7 +134,10 @@ class Analytic(Aggregation[Part], Generic[Part, Made]):
         """Make the result of all rows."""
 
 
-def asking_for_frames(make: Callable[..., Analytic[Any, Any]], options: Mapping[str, Any]) -> Analytic[Any, Any]:
+Asked = TypeVar("Asked", bound=Aggregation[Any])
+
+
+def asking_for_frames(make: Callable[..., Asked], options: Mapping[str, Any]) -> Asked:
     """Make a call from its options and :class:`WordFormOption`.
 
     Raises

@@ -166,7 +166,11 @@ class LengthsOption(TypedDict, total=False):
     n: Annotated[int | Iterable[int], Default(3)]
 
 
-class LengthsOptions(LengthsOption, TopOptions, total=False):
+class LengthsOnWorkers(LengthsOption, TopOnWorkers, total=False):
+    """Options of :class:`LengthsOptions` where workers settle the engine."""
+
+
+class LengthsOptions(LengthsOnWorkers, TokenizerOption, EngineOption, total=False):
     """Options of calls for sequences of one length or several."""
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from tests import handmade, oracle
-from tests.analytic_cases import COLUMN, STRATEGIES
+from tests.analytic_cases import COLUMN, STRATEGIES, Case, cases
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -90,5 +95,69 @@ def test_several_lengths() -> None:
     lazy = column.to_frame().lazy().tadoc.sequence_count("text", n=[3, 1, 2], min_count=2)
     assert lazy.collect().equals(frame)
     assert lazy.collect_schema() == frame.schema
-    with pytest.raises(TypeError, match="must be an integer"):
-        pl.col("text").tadoc.sequence_count(n=range(1, 3))
+
+
+def expected_lengths(documents: Any, lengths: list[int], **limits: Any) -> list[tuple[Any, ...]]:
+    """The definition: each length by itself, in the order given."""
+    return [(n, *row) for n in lengths for row in oracle.sequence_count(documents, n, **limits)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(
+    case=cases(normalised=True),
+    lengths=st.lists(st.integers(1, 7), min_size=1, max_size=4, unique=True),
+    top=st.none() | st.integers(0, 5),
+    min_count=st.integers(1, 3),
+)
+def test_lengths_by_definition(
+    engine: str, strategy: str, case: Case, lengths: list[int], top: int | None, min_count: int
+) -> None:
+    limits: dict[str, Any] = {"top": top, "min_count": min_count}
+    wanted = expected_lengths(case.documents, lengths, **limits)
+    options = case.arguments | limits
+    found = case.column.tadoc.sequence_count(n=lengths, strategy=strategy, engine=engine, **options)
+    assert found.rows() == wanted
+    assert found.schema == {"n": pl.UInt32(), "sequence": pl.List(pl.String()), "count": pl.UInt64()}
+    text = case.column.tadoc.decompress()
+    assert text.tadoc.sequence_count(n=lengths, engine=engine, **options).rows() == wanted
+    assert tadoc.sequence_count(text, n=lengths, engine=engine, **options).num_rows == len(wanted)
+
+
+@given(case=cases(), lengths=st.lists(st.integers(1, 5), min_size=1, max_size=3, unique=True))
+def test_lengths_by_group_and_in_plans(engine: str, case: Case, lengths: list[int]) -> None:
+    places = range(len(case.column))
+    lf = pl.LazyFrame([case.column.alias("text"), pl.Series("half", [place % 2 for place in places], pl.Int64)])
+    counts = pl.col("text").tadoc.sequence_count(n=lengths, top=3, engine=engine)
+    by_group = lf.group_by("half").agg(counts).collect()
+    for half, found in by_group.rows():
+        own = [words for place, words in enumerate(case.documents) if place % 2 == half]
+        assert [tuple(one.values()) for one in found] == expected_lengths(own, lengths, top=3)
+    assert by_group.schema == lf.group_by("half").agg(counts).collect_schema()
+    wanted = expected_lengths(case.documents, lengths)
+    assert lf.tadoc.sequence_count("text", n=iter(lengths)).collect().rows() == wanted
+    limited = lf.tadoc.sequence_count("text", n=lengths, memory_limit="1GB").collect()
+    assert limited.rows() == wanted
+
+
+def test_lengths_with_a_checkpoint(tmp_path: Path) -> None:
+    df = pl.DataFrame({"text": ["a b a b", None, "b a"]}).tadoc.compress("text")
+    df.tadoc.write_packed(tmp_path / "packed")
+    for _ in range(2):
+        plan = tadoc.scan_packed(tmp_path / "packed").tadoc.sequence_count(
+            n=[2, 1], memory_limit="1GB", checkpoint=tmp_path / "parts"
+        )
+        assert plan.collect().rows() == expected_lengths([["a", "b", "a", "b"], None, ["b", "a"]], [2, 1])
+    assert sorted(path.name for path in (tmp_path / "parts").iterdir()) == ["n=1", "n=2"]
+    with pytest.raises(ValueError, match="checkpoint= is for calls with memory_limit="):
+        df.lazy().tadoc.sequence_count(n=[2, 1], checkpoint=tmp_path / "parts")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16])
+def test_lengths_with_threads(threads: int) -> None:
+    words = [f"w{k * k % 97}" for k in range(60_000)]
+    column = tadoc.compress(pl.Series("text", [" ".join(words[k : k + 100]) for k in range(0, len(words), 100)]))
+    documents = [words[k : k + 100] for k in range(0, len(words), 100)]
+    with tadoc.Config(threads=threads):
+        assert column.tadoc.sequence_count(n=range(1, 5), top=50).rows() == expected_lengths(
+            documents, [1, 2, 3, 4], top=50
+        )

@@ -79,6 +79,14 @@ def test_tables_of_text_are_equal(session: Any, frame: pl.DataFrame, name: str) 
     assert rows(ask(spark_frame(session, frame), name)) == rows(CASES[name].expected(frame))
 
 
+def test_sequences_of_several_lengths(session: Any, frame: pl.DataFrame) -> None:
+    df = spark_frame(session, frame)
+    made = spark.sequence_count(df, "text", n=iter([3, 1]), top=4)
+    assert made.columns == ["n", "sequence", "count"]
+    wanted = pl.DataFrame(tadoc.sequence_count(frame["text"], n=[3, 1], top=4))
+    assert [(row.n, row.sequence, row["count"]) for row in made.collect()] == wanted.rows()
+
+
 def test_twigs_are_matched_in_text_and_compressed(session: Any) -> None:
     frame = pl.DataFrame({"id": range(12), "text": XML * 2})
     text = spark_frame(session, frame)

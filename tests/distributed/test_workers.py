@@ -55,7 +55,7 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 LIMITED: dict[str, dict[str, Any]] = {
     "word_count": {"top": 5, "min_count": 2, "stopwords": ["the"]},
-    "sequence_count": {"top": 7},
+    "sequence_count": {"n": range(2, 4), "top": 7},
     "ranked_inverted_index": {"top": 4},
     "cooccurrence": {"top": 3, "min_count": 2},
 }

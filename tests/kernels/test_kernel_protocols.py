@@ -279,6 +279,7 @@ COMPARISONS: dict[str, Callable[..., None]] = {
     "weigh_tfidf": test_weight_kernels.test_tfidf,
     "top_weights": test_weight_kernels.test_top,
     "sequence_counts": test_sequence_kernels.test_sequence_counts,
+    "sequence_counts_of_lengths": test_sequence_kernels.test_sequence_counts_of_lengths,
     "sequence_postings": test_sequence_kernels.test_sequence_postings,
     "pair_counts": test_sequence_kernels.test_pair_counts,
     "derive_sequences": derive_sequences,
@@ -322,6 +323,7 @@ def members() -> list[str]:
 
 OPTIONS: dict[str, list[dict[str, str]]] = {
     "sequence_counts": [{"strategy": one} for one in STRATEGIES],
+    "sequence_counts_of_lengths": [{"strategy": one} for one in STRATEGIES],
     "sequence_postings": [{"strategy": one} for one in STRATEGIES],
     "pair_counts": [{"strategy": one} for one in STRATEGIES],
     "count_text_words": [{"tokenizer": "words"}, {"tokenizer": "whitespace"}],

@@ -471,7 +471,9 @@ def test_messages_show_no_column() -> None:
         with pytest.raises(TypeError, match=rf"^{call.__name__} takes a Polars Series, not str; pass df"):
             call("a b", column)  # type: ignore[arg-type]
     for call in (count_phrase, contains_phrase):
-        with pytest.raises(TypeError, match=rf"^{call.__name__}: the phrases are Text.{{0,50}}, not String; cast them$"):
+        with pytest.raises(
+            TypeError, match=rf"^{call.__name__}: the phrases are Text.{{0,50}}, not String; cast them$"
+        ):
             call(column, column)
         with pytest.raises(TypeError, match=rf"^{call.__name__}: phrase must be a string, not list$"):
             call(column, ["a"])  # type: ignore[arg-type]

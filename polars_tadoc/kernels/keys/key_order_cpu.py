@@ -71,7 +71,7 @@ def in_result_order(counted: Counted, min_count: int = 1, top: int | None = None
 
     """
     keys, counts = _largest(*_kept(counted, max(min_count, 1)), top)
-    return _by_count(*sort_with(keys, counts), None, top)
+    return order_by_count(*sort_with(keys, counts), None, top)
 
 
 Batch = tuple[UInt64, UInt64 | None, Shares | None]
@@ -94,9 +94,30 @@ def sum_in_result_order(
         Bits of the largest key, if known.
 
     """
+    keys, sums, stretches = _summed(batches, max(min_count, 1), bits)
+    if top is None:
+        return order_by_count(keys, sums, stretches, None)
+    edges = np.array(stretches, np.int64)
+    counted = Counted(keys, sums, edges[:, 0].copy(), edges[:, 1] - edges[:, 0])
+    many = int(counted.sizes.sum())
+    least = 1 if top >= many else MAX_COUNT if top == 0 else least_of_largest(sums, top, stretches)
+    return order_by_count(*_kept(counted, least), None, top)
+
+
+def sum_in_key_order(batches: Iterable[Batch], bits: int | None = None) -> tuple[UInt64, UInt64]:
+    """Add the counts of equal keys; keys ascend. Parameters as for :func:`sum_in_result_order`."""
+    keys, sums, stretches = _summed(batches, 1, bits)
+    if len(stretches) == 1:
+        return keys[slice(*stretches[0])], sums[slice(*stretches[0])]
+    edges = np.array(stretches, np.int64).reshape(-1, 2)
+    return _kept(Counted(keys, sums, edges[:, 0].copy(), edges[:, 1] - edges[:, 0]), 1)
+
+
+def _summed(batches: Iterable[Batch], least: int, bits: int | None) -> tuple[UInt64, UInt64, Shares]:
+    """Return ascending keys with at least a sum, and the sums, in stretches of both arrays."""
     last: tuple[UInt64, UInt64 | None] = NOTHING, NOTHING
     runs: list[Run] = []
-    room, least = Room(), max(min_count, 1)
+    room = Room()
     for keys, counts, shares in batches:
         if len(last[0]):
             runs += _runs(*merge_sums(*last))
@@ -108,22 +129,15 @@ def sum_in_result_order(
     del room, last  # before more memory is taken
     if runs:
         keys, sums, stretches = merge_runs(runs + _runs(keys, sums, stretches), least)
-    del runs
-    if top is None:
-        return _by_count(keys, sums, stretches, None)
-    edges = np.array(stretches, np.int64)
-    counted = Counted(keys, sums, edges[:, 0].copy(), edges[:, 1] - edges[:, 0])
-    many = int(counted.sizes.sum())
-    least = 1 if top >= many else MAX_COUNT if top == 0 else least_of_largest(sums, top, stretches)
-    return _by_count(*_kept(counted, least), None, top)
+    return keys, sums, stretches
 
 
 def _runs(keys: UInt64, counts: UInt64, stretches: Shares) -> list[Run]:
     return [(keys[first:stop], counts[first:stop]) for first, stop in stretches if stop > first]
 
 
-def _by_count(keys: UInt64, counts: UInt64, stretches: Shares | None, top: int | None) -> tuple[UInt64, UInt64]:
-    """Order ascending keys by descending count."""
+def order_by_count(keys: UInt64, counts: UInt64, stretches: Shares | None, top: int | None) -> tuple[UInt64, UInt64]:
+    """Order ascending keys by descending count, and keep the first ``top``; of ``stretches``, one per thread."""
     made, each, starts = by_falling_count(keys[None], counts, stretches)
     return made[0, :top], view(spread(each, starts))[:top]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.keys.key_buckets_cpu import Room, Shares
-from polars_tadoc.kernels.keys.key_order_cpu import Batch, sum_in_result_order
+from polars_tadoc.kernels.keys.key_order_cpu import Batch, sum_in_key_order, sum_in_result_order
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies
 from polars_tadoc.kernels.sequences.windows_cpu import Bounds, FlatWindows, PackedWindows, SpreadWindows
@@ -153,6 +153,10 @@ class OwnedWindows:
     def in_result_order(self, weights: UInt64, min_count: int, top: int | None) -> tuple[UInt64, UInt64]:
         """Count the windows, those of rules by their occurrences: keys and counts as in results."""
         return sum_in_result_order(self._batches(weights), min_count, top, self.rules.windows.form.width)
+
+    def in_key_order(self, weights: UInt64) -> tuple[UInt64, UInt64]:
+        """Count the windows as :meth:`in_result_order` does; keys ascend."""
+        return sum_in_key_order(self._batches(weights), self.rules.windows.form.width)
 
     def _batches(self, weights: UInt64) -> Iterator[Batch]:
         windows = self.rules.windows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from polars_tadoc.kernels.traverse.rules import Rules
@@ -22,6 +23,20 @@ class SequenceKernels(Protocol):
         top: int | None = None,
     ) -> tuple[Any, Any]:
         """Count the sequences of n words: words of each sequence, and counts."""
+        ...
+
+    def sequence_counts_of_lengths(
+        self,
+        rules: Rules,
+        root_offsets: Any,
+        roots: Any,
+        lengths: Sequence[int],
+        rank: Any,
+        strategy: str,
+        min_count: int = 1,
+        top: int | None = None,
+    ) -> list[tuple[Any, Any]]:
+        """Count the sequences of several lengths: words of each sequence, and counts, by length."""
         ...
 
     def sequence_postings(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, Spread, words_of
 from polars_tadoc.kernels.keys.key_order_cpu import Counted, in_result_order
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
+from polars_tadoc.kernels.sequences.beginnings_cpu import Beginnings, count_beginnings
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, longest_document
 from polars_tadoc.kernels.sequences.derived_rules_cpu import Derived
+from polars_tadoc.kernels.sequences.ended_documents_cpu import end_documents
 from polars_tadoc.kernels.sequences.expanded_documents_cpu import expand_documents
 from polars_tadoc.kernels.sequences.owned_windows_cpu import OwnedWindows, Windows
 from polars_tadoc.kernels.sequences.rule_ends_cpu import SIZE, rank_bits
@@ -62,6 +66,53 @@ def sequence_counts(
         return _chosen(Counted.of(keys, counts), Ranks(1, rank_bits(rules.terminals)), rank, min_count, top)
     windows, bodies = _sequence_windows(bodies, rank, n)
     return _window_counts(windows, bodies, rank, strategy, min_count, top)
+
+
+def sequence_counts_of_lengths(
+    rules: Rules,
+    root_offsets: Int64,
+    roots: UInt32,
+    lengths: Sequence[int],
+    rank: UInt32 | None,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> list[tuple[UInt32, UInt64]]:
+    """Count the sequences of several lengths in one pass: the shorter ones begin the longest ones.
+
+    A terminal that ends each document, as often as needed, makes a longest sequence of the last words, too.
+
+    Parameters
+    ----------
+    lengths
+        Words per sequence, each at least 1.
+    min_count, top
+        For each length.
+    rules, root_offsets, roots, rank, strategy
+        As for :func:`sequence_counts`.
+
+    Returns
+    -------
+    list of (uint32 array, uint64 array)
+        For each length, as of :func:`sequence_counts`.
+
+    """
+    bodies = Bodies.of(rules, root_offsets, roots)
+    most = min(max(lengths), longest_document(bodies, max(lengths)))
+    ended = None if len(lengths) == 1 or most < 2 else end_documents(rules, root_offsets, roots, most - 1)
+    if ended is None:
+        given = rules, root_offsets, roots
+        return [sequence_counts(*given, n, rank, strategy, min_count, top) for n in lengths]
+    end = rules.terminals
+    rank = None if rank is None else np.append(rank, np.uint32(end))
+    windows, bodies = _sequence_windows(Bodies.of(*ended), rank, most)
+    if strategy == "bottom_up":
+        derived = Derived.by(windows, bodies)
+        keys, counts = derived.form.distinct, terminal_counts(derived.bodies.rules, derived.bodies.roots, strategy)
+    else:
+        keys, counts = OwnedWindows.by(windows, bodies).in_key_order(bodies.weights)
+    bits = rank_bits(end + 1)
+    return count_beginnings(keys, windows.form, counts, Beginnings(rank, end, bits, min_count, top), lengths)
 
 
 def pair_counts(

@@ -9,6 +9,7 @@ then count windows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from polars_tadoc.kernels.sequences.derived_rules_cuda import derive_pairs as derive_pairs
@@ -40,6 +41,24 @@ def sequence_counts(
 
     """
     return count_windows(Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, min_count, top)
+
+
+def sequence_counts_of_lengths(
+    rules: Rules,
+    root_offsets: Any,
+    roots: Any,
+    lengths: Sequence[int],
+    rank: Any,
+    strategy: str,
+    min_count: int = 1,
+    top: int | None = None,
+) -> list[tuple[Any, Any]]:
+    """Count the sequences of several lengths, one after the other, on the same rows.
+
+    Parameters and result as for :func:`polars_tadoc.kernels.sequences.sequences_cpu.sequence_counts_of_lengths`, as
+    cupy arrays; errors as for :func:`sequence_counts`.
+    """
+    return [sequence_counts(rules, root_offsets, roots, n, rank, strategy, min_count, top) for n in lengths]
 
 
 def pair_counts(

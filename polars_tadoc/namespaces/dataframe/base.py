@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from polars_tadoc.analytics.sequence_count import LengthsRequest
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.columns import compressed_column, label_column, text_column
 from polars_tadoc.namespaces.accessors import Calls
@@ -33,5 +34,7 @@ class FrameBase(Calls):
         df = self._df
         return None if id is None else df[label_column(df.schema, id, call)]
 
-    def _answer(self, request: Analytic[Any, Any], column: str | None, id: str | None = None) -> pl.DataFrame:
+    def _answer(
+        self, request: Analytic[Any, Any] | LengthsRequest, column: str | None, id: str | None = None
+    ) -> pl.DataFrame:
         return request.frame(self._text(request.name, column), self._labels(request.name, id), self._df)

@@ -11,7 +11,7 @@ from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest, bm25_weights
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest, ranked_inverted_index
-from polars_tadoc.analytics.sequence_count import SequenceCountRequest, frames_of_lengths, sequence_count
+from polars_tadoc.analytics.sequence_count import request_of, sequence_count
 from polars_tadoc.analytics.sort import SortRequest, sort
 from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.tfidf import TFIDFRequest, tfidf
@@ -172,7 +172,8 @@ class FrameCounting(FrameBase):
         Returns
         -------
         DataFrame
-            ``sequence: List(String), count: UInt64``, by descending count, then in code point order.
+            ``sequence: List(String), count: UInt64``, by descending count, then in code point order; with several
+            lengths after a column ``n: UInt32``, in the order of ``n``.
 
         Examples
         --------
@@ -181,9 +182,7 @@ class FrameCounting(FrameBase):
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        return frames_of_lengths(
-            options, lambda own: self._answer(asking_for_frames(SequenceCountRequest.from_arguments, own), column)
-        )
+        return self._answer(asking_for_frames(request_of, options), column)
 
     @documented_by(ranked_inverted_index, id=LABELS, words=given.WORD_FORM)
     def ranked_inverted_index(

@@ -8,7 +8,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_tadoc.analytics import index_by_group
-from polars_tadoc.analytics.by_group import GroupRequest
+from polars_tadoc.analytics.by_group import GroupLengths, GroupRequest
 from polars_tadoc.analytics.cleaning.shares import ShareRequest
 from polars_tadoc.namespaces.accessors import Calls
 from polars_tadoc.runtime.process.fork import require_threads
@@ -51,6 +51,6 @@ class ExprBase(Calls):
         rows = pl.struct(self._expr, labels.alias(index_by_group.LABEL))  # has the name of its first field
         return rows.implode().map_batches(how.run_labelled, return_dtype=dtype(labels), is_elementwise=True)
 
-    def _by_group(self, how: GroupRequest) -> pl.Expr:
+    def _by_group(self, how: GroupRequest | GroupLengths) -> pl.Expr:
         # a group's rows become one value, and all groups are passed at once
         return self._expr.implode().map_batches(how.run_lists, return_dtype=how.dtype, is_elementwise=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Unpack, cast
+from typing import Unpack
 
 import polars as pl
 
 from polars_tadoc.analytics import index_by_group
-from polars_tadoc.analytics.by_group import count_pairs, count_sequences, count_words, sort_words
+from polars_tadoc.analytics.by_group import count_lengths, count_pairs, count_sequences, count_words, sort_words
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest, cooccurrence
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest, inverted_index
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest, ranked_inverted_index
-from polars_tadoc.analytics.sequence_count import SequenceCountRequest, sequence_count
+from polars_tadoc.analytics.sequence_count import LengthsRequest, request_of, sequence_count
 from polars_tadoc.analytics.sort import SortRequest, sort
 from polars_tadoc.analytics.term_vector import TermVectorRequest, term_vector
 from polars_tadoc.analytics.word_count import WordCountRequest, word_count
@@ -131,7 +131,8 @@ class ExprCounting(ExprBase):
         Returns
         -------
         Expr
-            ``List(Struct{sequence: List(String), count: UInt64})``, by descending count, then in code point order.
+            ``List(Struct{sequence: List(String), count: UInt64})``, by descending count, then in code point order; with
+            several lengths the first field is ``n: UInt32``, in the order of ``n``.
 
         Examples
         --------
@@ -141,7 +142,10 @@ class ExprCounting(ExprBase):
         [(1, ['to', 'be'], 2), (2, ['to', 'do'], 1)]
 
         """
-        return self._by_group(count_sequences(SequenceCountRequest.from_arguments(**cast(RunOptions, options))))
+        request = request_of(**options)
+        if isinstance(request, LengthsRequest):
+            return self._by_group(count_lengths(request))
+        return self._by_group(count_sequences(request))
 
     @documented_by(cooccurrence)
     def cooccurrence(self, **options: Unpack[CooccurrenceOptions]) -> pl.Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -10,11 +10,14 @@ from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
-from polars_tadoc.analytics.sequence_count import SequenceCountRequest, frames_of_lengths
+from polars_tadoc.analytics.sequence_count import SequenceCountRequest, lengths_of, request_of, with_length
 from polars_tadoc.analytics.sort import SortRequest
 from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFRequest
 from polars_tadoc.analytics.word_count import WordCountRequest
+from polars_tadoc.execute.analytic import asking_for_frames
+from polars_tadoc.execute.columns import text_column
+from polars_tadoc.execute.plan import read_columns
 from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.namespaces.lazyframe.base import (
     BM25WeightsInPlans,
@@ -27,6 +30,7 @@ from polars_tadoc.namespaces.lazyframe.base import (
     TopInPlans,
     documented,
 )
+from polars_tadoc.runtime.arguments import require_path
 
 
 class PlanCounting(PlanBase):
@@ -122,6 +126,8 @@ class PlanCounting(PlanBase):
     def sequence_count(self, column: str | None = None, **options: Unpack[LengthsInPlans]) -> pl.LazyFrame:
         """Count the sequences of n words in a compressed column; only that column is read.
 
+        With ``memory_limit``, each of several lengths is counted by itself, and ``checkpoint`` has a folder for each.
+
         Examples
         --------
         >>> lf = pl.LazyFrame({"text": ["to be or not to be", "to do"]}).tadoc.compress("text")
@@ -129,7 +135,21 @@ class PlanCounting(PlanBase):
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        return frames_of_lengths(options, lambda own: self._plan(SequenceCountRequest.from_arguments, own, column))
+        own: dict[str, Any] = dict(options)
+        lengths = lengths_of(own["n"])
+        if lengths is None:
+            return self._plan(SequenceCountRequest.from_arguments, own, column)
+        checkpoint = own.pop("checkpoint")
+        if own["memory_limit"] is None and checkpoint is None:
+            del own["memory_limit"]
+            request, columns = asking_for_frames(request_of, own | {"n": lengths}), self._lf.collect_schema()
+            return read_columns(self._lf, request, text_column(columns, column, request.name), None, request.schema)
+        plans = []
+        for n in lengths:
+            folder = None if checkpoint is None else require_path("checkpoint", checkpoint, "sequence_count") / f"n={n}"
+            asked = own | {"n": n, "checkpoint": folder}
+            plans.append(with_length(n, self._plan(SequenceCountRequest.from_arguments, asked, column)))
+        return pl.concat(plans)
 
     @documented(TadocFrame.ranked_inverted_index)
     def ranked_inverted_index(

@@ -11,7 +11,7 @@ from polars_tadoc.analytics.bm25_weights import BM25WeightsRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceRequest
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
-from polars_tadoc.analytics.sequence_count import SequenceCountRequest, frames_of_lengths
+from polars_tadoc.analytics.sequence_count import request_of
 from polars_tadoc.analytics.sort import SortRequest
 from polars_tadoc.analytics.term_vector import TermVectorRequest
 from polars_tadoc.analytics.tfidf import TFIDFRequest
@@ -129,9 +129,7 @@ class SeriesCounting(SeriesBase):
         [(['to', 'be'], 2), (['be', 'or'], 1)]
 
         """
-        return frames_of_lengths(
-            options, lambda own: asking_for_frames(SequenceCountRequest.from_arguments, own).frame(self._series)
-        )
+        return asking_for_frames(request_of, options).frame(self._series)
 
     @documented(TadocFrame.ranked_inverted_index)
     def ranked_inverted_index(

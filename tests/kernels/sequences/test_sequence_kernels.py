@@ -6,6 +6,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from polars_tadoc.engine.choose import choose
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.keys.key_numbers_cpu import dense_ids
 from polars_tadoc.kernels.keys.key_order_cpu import Counted, in_result_order, sum_in_result_order
+from polars_tadoc.kernels.sequences import ended_documents_cpu as ended_documents
 from polars_tadoc.kernels.sequences import expanded_documents_cpu as expanded_documents
 from polars_tadoc.kernels.sequences import owned_windows_cpu as owned_windows
 from polars_tadoc.kernels.sequences import word_pairs_cpu as word_pairs
@@ -102,13 +104,20 @@ class Case:
         rank = None if self.rank is None else load(np.array(self.rank, np.uint32))
         size, strategy = arguments
         got = getattr(kernels, name)(rules, load(self.root_offsets), load(self.roots), size, rank, strategy, **options)
-        return [kernels.to_host(array) for array in got]
+        return [tuple(map(kernels.to_host, one)) if isinstance(one, tuple) else kernels.to_host(one) for one in got]
 
     def counted(self, engine: str, name: str, size: int, strategy: str, **options: Any) -> list[Any]:
         words, counts = self.run(engine, name, size, strategy, **options)
         assert (words.dtype, counts.dtype) == (np.uint32, np.uint64)
         assert words.shape == (len(counts), 2 if name == "pair_counts" else size)
         return list(zip(map(tuple, words.tolist()), counts.tolist(), strict=True))
+
+    def counted_each(self, engine: str, lengths: list[int], strategy: str, **options: Any) -> list[Any]:
+        parts = self.run(engine, "sequence_counts_of_lengths", lengths, strategy, **options)
+        assert [(words.dtype, words.shape) for words, _ in parts] == [
+            (np.uint32, (len(counts), n)) for n, (_, counts) in zip(lengths, parts, strict=True)
+        ]
+        return [list(zip(map(tuple, words.tolist()), counts.tolist(), strict=True)) for words, counts in parts]
 
     def postings(self, engine: str, n: int, strategy: str, **options: Any) -> list[Any]:
         words, offsets, documents, counts = self.run(engine, "sequence_postings", n, strategy, **options)
@@ -143,6 +152,20 @@ def test_sequence_counts(engine: str, strategy: str, made: Made, n: int, data: A
     case = drawn(made, data)
     expected = reference.sequence_counts(case.rows, n, case.rank, **options)
     assert case.counted(engine, "sequence_counts", n, strategy, **options) == expected
+
+
+lengths_of_sequences = st.lists(st.integers(1, 9), min_size=1, max_size=4, unique=True)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(made=made_rules() | plain_rows(), lengths=lengths_of_sequences, data=st.data(), **limits)
+def test_sequence_counts_of_lengths(
+    engine: str, strategy: str, made: Made, lengths: list[int], data: Any, **options: Any
+) -> None:
+    case = drawn(made, data)
+    expected = [reference.sequence_counts(case.rows, n, case.rank, **options) for n in lengths]
+    with patch.object(ended_documents, "MOST_ENDS", data.draw(st.sampled_from([0, 8, 1 << 20]))):
+        assert case.counted_each(engine, lengths, strategy, **options) == expected
 
 
 @given(made=plain_rows(), size=st.integers(1, 20), data=st.data(), **limits)
