@@ -21,8 +21,8 @@ __all__ = ["TadocVectorizer"]
 class TadocVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn texts into a sparse matrix of TF-IDF weights or counts, as scikit-learn's ``TfidfVectorizer`` does.
 
-    Words are counted by :func:`polars_tadoc.to_csr`, and sequences of words by
-    :func:`polars_tadoc.ranked_inverted_index`, on compressed columns without decompressing them. On the same tokens,
+    Words and sequences of words are counted by :func:`polars_tadoc.to_csr`, on compressed columns without decompressing
+    them. On the same tokens,
     results equal those of ``TfidfVectorizer`` and ``CountVectorizer``. Tokens differ by default: words of one character
     count here, and each Han or kana character is a word.
 
@@ -131,9 +131,7 @@ class TadocVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn the features of documents, and return their matrix; parameters and errors as for :meth:`fit`."""
         if self.weights not in ("tfidf", "count"):
             raise ValueError(f'TadocVectorizer: weights={self.weights!r}: use "tfidf" or "count"')
-        counts, terms = self._counts(_series(X))
-        vocabulary = terms.unique().sort()
-        counts = _gathered(counts, terms, vocabulary)
+        counts, vocabulary = self._counts(_series(X))
         kept = self._kept(counts)
         if not len(kept):
             raise ValueError("empty vocabulary; no word remains: lower min_df, or raise max_df")
@@ -207,12 +205,10 @@ class TadocVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._tfidf.idf_
 
     def _counts(self, column: pl.Series) -> tuple[Any, pl.Series]:
-        """Return counts by row and term, and the terms of the columns, which may repeat."""
+        """Return counts by row and term, and the terms of the columns, ascending."""
         least, most = _range(self.ngram_range)
         options: dict[str, Any] = {"lowercase": self.lowercase, "stopwords": self.stop_words, "engine": self.engine}
-        options["tokenizer"] = self.tokenizer
-        parts = [_count(column, n, options) for n in range(least, most + 1)]
-        return sparse.hstack([part for part, _ in parts], format="csr"), pl.concat([terms for _, terms in parts])
+        return tadoc.to_csr(column, ngram_range=(least, most), tokenizer=self.tokenizer, **options)
 
     def _kept(self, counts: Any) -> Any:
         """Return the columns within the limits, as scikit-learn chooses them."""
@@ -259,19 +255,6 @@ def _range(ngram_range: tuple[int, int]) -> tuple[int, int]:
         case (least, most) if 1 <= least <= most:
             return int(least), int(most)
     raise ValueError(f"TadocVectorizer: ngram_range={ngram_range}: give (least, most) with 1 <= least <= most")
-
-
-def _count(column: pl.Series, n: int, options: dict[str, Any]) -> tuple[Any, pl.Series]:
-    """Count words or sequences of ``n`` words by row."""
-    if n == 1:
-        return tadoc.to_csr(column, **options)
-    found = tadoc.of(column).ranked_inverted_index(n=n, **options)
-    documents = found["documents"]
-    entries = documents.explode(empty_as_null=False).struct
-    columns = np.repeat(np.arange(found.height), documents.list.len().to_numpy())
-    counts = entries.field("count").to_numpy().astype(np.int64)
-    made = _matrix(counts, entries.field("id").to_numpy(), columns, (len(column), found.height))
-    return made, found["sequence"].list.join(" ")
 
 
 def _matrix(values: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Any:

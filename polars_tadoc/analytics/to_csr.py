@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict, Unpack
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
 
 from polars_tadoc.analytics.bm25_weights import bm25_weights
+from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
 from polars_tadoc.dictionary.dictionary import Dictionary
-from polars_tadoc.engine.choose import finishing_engine
+from polars_tadoc.engine.choose import CPU, finishing_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError
-from polars_tadoc.execute.counting import Counting, TextOptions
+from polars_tadoc.execute.counting import Counting, TextOptions, of_dictionary
 from polars_tadoc.execute.stages import Stages
 from polars_tadoc.execute.terms import Terms
 from polars_tadoc.execute.weights import weigh_in_batches
+from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.counts_cpu import map_counts
+from polars_tadoc.model.word_map import encode
+from polars_tadoc.records.labelled_results import sequence_series
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.array_types import Float64, Int64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import Default, takes_options
 from polars_tadoc.scoring.weighting import BM25, TFIDF, Weighting
-from polars_tadoc.traversal.options import MinCountOption, TraversalOptions, require_min_count
+from polars_tadoc.traversal.options import MAX_WORDS, MinCountOption, TraversalOptions, require_min_count
 
 CSR = Any
 """``scipy.sparse.csr_array``; SciPy is imported on first use."""
@@ -44,7 +49,15 @@ class RowLimitsOption(TypedDict, total=False):
     max_df: Annotated[float, Default(1.0)]  # not "int | float": typing takes that for the type above, with 1 for 1.0
 
 
-class ToCSROptions(MinCountOption, RowLimitsOption, WeightsOption, TextOptions, TraversalOptions, total=False):
+class NGramRangeOption(TypedDict, total=False):
+    """Minimum and maximum number of words of a column of the matrix."""
+
+    ngram_range: Annotated[tuple[int, int], Default((1, 1))]
+
+
+class ToCSROptions(
+    MinCountOption, NGramRangeOption, RowLimitsOption, WeightsOption, TextOptions, TraversalOptions, total=False
+):
     """Options of :func:`to_csr`."""
 
 
@@ -53,6 +66,7 @@ class ToCSRRequest:
     """The checked arguments of a call."""
 
     min_count: int
+    ngram_range: tuple[int, int]
     min_df: int | float
     max_df: int | float
     weights: Weighting | None
@@ -76,19 +90,19 @@ class ToCSRRequest:
                 "only one of them"
             )
         limits = (_require_rows("min_df", options["min_df"]), _require_rows("max_df", options["max_df"]))
-        if counting.dictionary is not None and limits != (1, 1.0):
+        if counting.dictionary is not None and _drop(*limits):
             raise ValueError("to_csr: min_df= and max_df= drop columns, but dictionary= makes a column of each word")
-        return cls(least, *limits, weights, counting)
+        return cls(least, _require_range(options["ngram_range"]), *limits, weights, counting)
 
     @ends_on_interrupt
     def run(self, column: pl.Series) -> tuple[CSR, pl.Series]:
         """Count or weigh the words of each row."""
         sparse = _sparse()
         stages = Stages(self.counting)
-        terms = stages.all(column)
+        terms = stages.all(column) if self.ngram_range == (1, 1) else self._ngrams(column)
         if self.min_count > 1:
             terms = _frequent(terms.on_host(), self.min_count)
-        if (self.min_df, self.max_df) != (1, 1.0):
+        if _drop(self.min_df, self.max_df):
             terms = _within(terms.on_host(), self._rows(self.min_df, column), self._rows(self.max_df, column))
         to_host = terms.engine.kernels.to_host
         values = to_host(terms.counts).view(np.int64) if self.weights is None else self._weigh(terms, stages.batches)
@@ -103,6 +117,25 @@ class ToCSRRequest:
         matrix = sparse.csr_array(arrays, shape=(len(column), len(words)))
         matrix.has_canonical_format = True  # words ascend in each row, without duplicates
         return matrix, words
+
+    def _ngrams(self, column: pl.Series) -> Terms:
+        """Count the n-grams of each row: words joined by a space, of equal ones together."""
+        least, most = self.ngram_range
+        options = replace(self.counting.options, tokenizer=self.counting.tokenizer)
+        parts = [Stages(_NGrams(n, None, 1, options)).all(column) for n in range(least, most + 1)]
+        image = encode(pl.concat([sequence_series(part.words, part.ids).list.join(" ") for part in parts]))
+        owners = np.repeat(image.words.rank[image.ids], np.concatenate([np.diff(part.offsets) for part in parts]))
+        rows = np.flatnonzero(column.is_not_null().to_numpy())
+        documents = np.searchsorted(rows, np.concatenate([part.rows for part in parts])).astype(np.uint64)
+        counts = np.concatenate([part.counts for part in parts])
+        keys, counts = sort_with(documents << np.uint64(32) | owners, counts)
+        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
+        if len(starts) < len(keys):  # words with a space in them
+            keys, counts = keys[starts], np.add.reduceat(counts, starts)
+        offsets = np.searchsorted(keys, np.arange(len(rows) + 1, dtype=np.uint64) << np.uint64(32))
+        ids = image.words.by_rank[(keys & np.uint64(0xFFFFFFFF)).astype(np.int64)]
+        terms = Terms(CPU, image.words, False, rows, offsets.astype(np.int64), ids, counts)
+        return terms if self.counting.dictionary is None else of_dictionary(terms, self.counting.dictionary)
 
     @staticmethod
     def _rows(limit: int | float, column: pl.Series) -> float:
@@ -121,6 +154,13 @@ class ToCSRRequest:
         terms = self.counting.settle(terms)
         made: Float64 = terms.engine.kernels.to_host(terms.weigh(weights))
         return made
+
+
+@dataclass(frozen=True)
+class _NGrams(RankedInvertedIndexRequest):
+    """Counts the sequences of n words of each row."""
+
+    name: ClassVar[str] = "to_csr"
 
 
 def _columns(terms: Terms, dictionary: Dictionary | None, engine: str) -> tuple[pl.Series, Int64]:
@@ -147,6 +187,21 @@ def _within(terms: Terms, least: float, most: float) -> Terms:
     if most < least:
         raise ValueError(f"to_csr: max_df= is {most:,.0f} rows here, less than the {least:,.0f} of min_df=")
     return terms.only((terms.frequencies >= least) & (terms.frequencies <= most))
+
+
+def _drop(least: int | float, most: int | float) -> bool:
+    """Tell whether ``min_df=`` and ``max_df=`` may drop words; 1 is one row, and 1.0 all rows."""
+    return isinstance(least, float) or least > 1 or not isinstance(most, float) or most < 1
+
+
+def _require_range(given: Any) -> tuple[int, int]:
+    """Check ``ngram_range=``."""
+    if isinstance(given, str) or not isinstance(given, Iterable) or len(ends := tuple(given)) != 2:
+        raise TypeError(f"to_csr: ngram_range={given!r} is not a pair of integers, such as (1, 2)")
+    least, most = (require_integer("ngram_range", end, 1, MAX_WORDS) for end in ends)
+    if most < least:
+        raise ValueError(f"to_csr: ngram_range=({least}, {most}): the first number is larger than the second")
+    return least, most
 
 
 def _require_rows(name: str, limit: Any) -> int | float:
@@ -176,6 +231,9 @@ def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.
     min_count
         Drop words with smaller counts over all rows; they still count to rows' lengths. Cannot be combined with
         ``dictionary``, whose words are the columns.
+    ngram_range
+        Minimum and maximum number of words of a column, as in scikit-learn: with ``(1, 2)`` single words, and pairs of
+        adjacent words, joined by a space. Words that are dropped leave no gap. Lengths of rows are their n-grams then.
     min_df
         Drop words that fewer rows contain: a number of rows, or a share of all rows as a float, as in scikit-learn.
         They still count to rows' lengths for BM25. Cannot be combined with ``dictionary``.
@@ -200,15 +258,15 @@ def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.
     ImportError
         SciPy is not installed.
     TypeError
-        ``min_count`` is not an integer, ``min_df`` or ``max_df`` neither integer nor float, ``weights`` neither
-        :class:`BM25` nor :class:`TFIDF`, ``dictionary`` not a :class:`Dictionary`, ``normalize`` not an expression,
-        ``lowercase`` not a bool or ``stopwords`` not a list of strings; ``tokenizer`` is not that of the compressed
-        column.
+        ``min_count`` is not an integer, ``ngram_range`` no pair of integers, ``min_df`` or ``max_df`` neither integer
+        nor float, ``weights`` neither :class:`BM25` nor :class:`TFIDF`, ``dictionary`` not a :class:`Dictionary`,
+        ``normalize`` not an expression, ``lowercase`` not a bool or ``stopwords`` not a list of strings; ``tokenizer``
+        is not that of the compressed column.
     ValueError
         ``min_count`` above 1, ``min_df`` or ``max_df`` is combined with ``dictionary``; ``min_df`` or ``max_df`` is
-        negative, or a float above 1, or ``max_df`` is less than ``min_df``; ``tokenizer``, ``strategy`` or ``engine``
-        is unknown, or ``normalize`` reads columns or does not give one String or null per word; a row of a String
-        column is not UTF-8.
+        negative, or a float above 1, or ``max_df`` is less than ``min_df``; ``ngram_range`` does not ascend from 1 on;
+        ``tokenizer``, ``strategy`` or ``engine`` is unknown, or ``normalize`` reads columns or does not give one String
+        or null per word; a row of a String column is not UTF-8.
 
     Examples
     --------
@@ -218,6 +276,9 @@ def to_csr(column: pl.Series, **options: Unpack[ToCSROptions]) -> tuple[CSR, pl.
     ['be', 'do', 'not', 'or', 'to']
     >>> counts.toarray().tolist()
     [[2, 0, 1, 1, 2], [0, 0, 0, 0, 0], [0, 1, 0, 0, 1]]
+    >>> counts, words = tadoc.to_csr(column, ngram_range=(1, 2), max_df=1)
+    >>> words.to_list()
+    ['be', 'be or', 'do', 'not', 'not to', 'or', 'or not', 'to be', 'to do']
     >>> dictionary = tadoc.Dictionary.from_words(pl.Series(["to", "be", "seen"]))
     >>> counts, words = tadoc.to_csr(column, dictionary=dictionary)
     >>> words.to_list(), counts.toarray().tolist()

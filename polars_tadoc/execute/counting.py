@@ -139,7 +139,7 @@ class Counting(Aggregation[Terms]):
             terms, rank = kernels.merge_terms(*terms, kernels.load_array(image.ids)), None
         offsets, ids, counts = terms
         found = Terms(engine, words, False, source.rows, offsets, ids, counts, known_rank=rank)
-        return found if self.dictionary is None else _of_dictionary(found, self.dictionary)
+        return found if self.dictionary is None else of_dictionary(found, self.dictionary)
 
     def on_host(self, part: Terms) -> Terms:
         """Copy counts to host memory."""
@@ -170,7 +170,7 @@ class Counting(Aggregation[Terms]):
         return Terms(CPU, words, False, rows, offsets, ids, counts, lengths)
 
 
-def _of_dictionary(terms: Terms, dictionary: Dictionary) -> Terms:
+def of_dictionary(terms: Terms, dictionary: Dictionary) -> Terms:
     """Keep the words of a dictionary; other words still count in the lengths of documents."""
     kept = np.zeros(len(terms.words), np.bool_)
     kept[_known(terms.words, np.flatnonzero(terms.frequencies), dictionary, terms.engine)] = True

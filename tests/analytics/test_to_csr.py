@@ -77,12 +77,79 @@ def test_rows_that_contain_a_word_against_scikit_learn(engine: str) -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     text = ["disk error", "disk check ok", "link error retry", "disk"]
-    for low, high in ((2, 1.0), (0.5, 3), (1, 0.5), (0.26, 0.75)):
+    for low, high in ((2, 1.0), (0.5, 3), (1, 0.5), (0.26, 0.75), (1, 1), (0.75, 1.0)):
         peer = TfidfVectorizer(token_pattern=r"\w+", min_df=low, max_df=high)
         expected = peer.fit_transform(text).toarray()
         matrix, words = tadoc.to_csr(pl.Series(text), weights=tadoc.TFIDF(), min_df=low, max_df=high, engine=engine)
         assert words.to_list() == peer.get_feature_names_out().tolist()
         np.testing.assert_allclose(matrix.toarray(), expected)
+    assert tadoc.to_csr(pl.Series(text), min_df=1.0, engine=engine)[1].is_empty()
+    assert tadoc.to_csr(pl.Series([*text[:2], "disk"]), min_df=1.0, engine=engine)[1].to_list() == ["disk"]
+
+
+def ngrams_of(words: list[str] | None, least: int, most: int) -> Counter[str]:
+    """The definition: n-grams of a row, words joined by a space."""
+    own = words or []
+    return Counter(" ".join(own[at : at + n]) for n in range(least, most + 1) for at in range(len(own) - n + 1))
+
+
+@given(
+    case=cases(normalised=True),
+    ends=st.tuples(st.integers(1, 4), st.integers(0, 3)),
+    min_count=least,
+    low=st.integers(0, 2),
+    high=st.sampled_from([1.0, 0.7, 3, 1]),
+    strategy=strategies,
+)
+def test_ngrams(
+    engine: str, case: Case, ends: tuple[int, int], min_count: int, low: int, high: float, strategy: str
+) -> None:
+    first, last = ends[0], sum(ends)
+    counts = [ngrams_of(words, first, last) for words in case.documents]
+    most = high * len(counts) if isinstance(high, float) else high
+    most = max(most, low) if high == 1.0 and low < 2 and isinstance(high, float) else most  # the defaults, on no rows
+    total = sum(counts, Counter())
+    kept = {gram for gram, count in total.items() if count >= min_count}
+    kept = {gram for gram in kept if low <= sum(gram in own for own in counts) <= most}
+    for column in (case.column, case.column.tadoc.decompress()):
+        arguments = {"min_count": min_count, "strategy": strategy, "engine": engine, **case.arguments}
+        limits: dict[str, Any] = {"min_df": low, "max_df": high}
+        if most < low:
+            with pytest.raises(ValueError, match="less than"):
+                tadoc.to_csr(column, ngram_range=(first, last), **limits, **arguments)
+            continue
+        matrix, words = tadoc.to_csr(column, ngram_range=(first, last), **limits, **arguments)
+        well_formed(matrix, words, len(counts))
+        assert words.to_list() == sorted(kept)
+        assert matrix.toarray().tolist() == [[own[gram] for gram in sorted(kept)] for own in counts]
+
+
+@given(rows=columns_without_nulls, ends=st.sampled_from([(1, 1), (1, 2), (2, 2), (1, 3)]))
+@settings(max_examples=20)
+def test_weights_of_ngrams_are_scikit_learns(engine: str, rows: list[str], ends: tuple[int, int]) -> None:
+    sklearn = pytest.importorskip("sklearn.feature_extraction.text")
+    documents = oracle.tokenize(rows)
+    text, known = (
+        pl.Series("text", rows, pl.String),
+        sorted({*sum((ngrams_of(own, *ends) for own in documents), Counter()), "a b"}),
+    )
+    same = {"tokenizer": list, "preprocessor": list, "token_pattern": None, "lowercase": False}
+    if not rows:
+        return
+    peer = sklearn.TfidfVectorizer(ngram_range=ends, vocabulary=known, **same)
+    expected = peer.fit_transform(documents).toarray()
+    dictionary = tadoc.Dictionary.from_words(pl.Series(known))
+    for column in (text, text.tadoc.compress()):
+        options: dict[str, Any] = {"weights": tadoc.TFIDF(), "ngram_range": ends, "engine": engine}
+        matrix, words = tadoc.to_csr(column, dictionary=dictionary, **options)
+        assert words.to_list() == known
+        assert np.allclose(matrix.toarray(), expected, rtol=1e-12, atol=0)
+
+
+def test_ngrams_of_words_with_spaces_are_added() -> None:
+    column = pl.Series("text", ["a b,a,b", "c"]).tadoc.compress(tokenizer=re.compile("[^,]+"))
+    matrix, words = tadoc.to_csr(column, ngram_range=(1, 2))
+    assert dict(zip(words, matrix.toarray()[0].tolist(), strict=True)) == {"a": 1, "a b": 2, "a b a": 1, "b": 1, "c": 0}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -194,6 +261,12 @@ def test_dictionary_and_min_count_are_not_taken_together() -> None:
         ({"max_df": "1"}, TypeError, "max_df='1' must be an integer"),
         ({"min_df": 3, "max_df": 2}, ValueError, "max_df= is 2 rows here, less than the 3 of min_df="),
         ({"max_df": 0.5, "dictionary": tadoc.Dictionary.from_words(pl.Series(["a"]))}, ValueError, "dictionary="),
+        ({"ngram_range": 2}, TypeError, r"ngram_range=2 is not a pair of integers, such as \(1, 2\)"),
+        ({"ngram_range": (1, 2, 3)}, TypeError, "not a pair"),
+        ({"ngram_range": (1, 2.5)}, TypeError, "ngram_range=2.5 must be an integer"),
+        ({"ngram_range": (2, 1)}, ValueError, "the first number is larger"),
+        ({"ngram_range": (0, 1)}, ValueError, "ngram_range=0 must be at least 1"),
+        ({"ngram_range": (1, 2), "tokenizer": "xml"}, TypeError, "^to_csr: tokenizer= is for String columns"),
         ({"strategy": "sideways"}, ValueError, "sideways"),
         ({"stopwords": "the"}, TypeError, "one string"),
         ({"normalize": pl.col("a")}, ValueError, "one word at a time"),
