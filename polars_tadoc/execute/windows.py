@@ -20,7 +20,7 @@ from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.runtime.process.prefetch import read_ahead
-from polars_tadoc.traversal.text_corpus import is_text
+from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, is_text
 
 ROWS_SHARE = 64
 """Maximum share of the limit for the compressed rows of a window."""
@@ -169,6 +169,33 @@ def plan_windows(
         held, first = [frame.slice(stop)], first + stop
         size = 0 if text else _nbytes(storage(held[0][column]))
     yield _window(pl.concat(held), column, others, first, limit)
+
+
+def windows_of_texts(plan: pl.LazyFrame, columns: Sequence[str], others: list[str], limit: int) -> Iterator[Window]:
+    """Yield the rows of a plan with several columns of text or compressed text, all in the windows' frames.
+
+    Rows are collected until the text of these columns fills a share of the limit; the last window may be empty.
+    """
+    read = plan.select(cs.by_name(*dict.fromkeys([*columns, *others])))
+    held = [read.collect_schema().to_frame()]
+    first = size = 0
+    for batch in batches(read):
+        require_row_numbers(first + sum(frame.height for frame in held) + batch.height)
+        held.append(batch)
+        size += sum(_text_bytes(batch[name]) for name in columns)
+        if size >= limit // TEXT_SHARE:
+            frame = pl.concat(held)
+            yield Window(first, frame, ())
+            held, first, size = [frame.clear()], first + frame.height, 0
+    yield Window(first, pl.concat(held), ())
+
+
+def _text_bytes(column: pl.Series) -> int:
+    """Return the bytes of text of rows, also of compressed ones."""
+    if is_text(column.dtype):
+        return int(column.cast(pl.String).str.len_bytes().sum())
+    words = sum(corpus.word_total() for corpus in split_one_by_one(column, cached=False))
+    return int(words) * BYTES_A_WORD
 
 
 def _window(frame: pl.DataFrame, column: str, others: list[str], first: int, limit: int) -> Window:

@@ -23,7 +23,7 @@ from polars_tadoc.index.store.stored_text import StoredText
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.column import split
-from polars_tadoc.model.corpus import require_countable
+from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.runtime.array_types import Int64
@@ -40,7 +40,7 @@ class Joined(NamedTuple):
     text: StoredText | None
 
 
-def tokenizer_of_all(texts: list[pl.Series], named: Tokenizer | None) -> Tokenizer:
+def tokenizer_of_all(texts: list[pl.Series], named: Tokenizer | None, call: str = "build_index") -> Tokenizer:
     """Return the tokenizer of compressed columns, or the named one."""
     known = {
         named_tokenizer(corpus.grammar): text.name
@@ -51,19 +51,29 @@ def tokenizer_of_all(texts: list[pl.Series], named: Tokenizer | None) -> Tokeniz
     for tokenizer, name in known.items():
         if named is not None and tokenizer != named:
             raise TypeError(
-                f'build_index: column "{name}" was cut by tokenizer "{tokenizer.name}", not "{named.name}": compress '
+                f'{call}: column "{name}" was cut by tokenizer "{tokenizer.name}", not "{named.name}": compress '
                 "it with that one, or omit tokenizer="
             )
     if len(known) > 1:
         names = ", ".join(f'"{tokenizer.name}"' for tokenizer in known)
-        raise ValueError(f"build_index: the columns were cut by different tokenizers, {names}; use one of them for all")
+        raise ValueError(f"{call}: the columns were cut by different tokenizers, {names}; use one of them for all")
     return next(iter(known), named or WORDS)
 
 
-def join(
-    frame: pl.DataFrame, fields: Fields, tokenizer: Tokenizer, options: Options, store: bool, codec: Codec, call: str
-) -> Joined:
-    """Join columns of a frame to documents; a null text beside others is empty."""
+class FieldTexts(NamedTuple):
+    """The texts of several columns as one column."""
+
+    rows: Int64
+    """int64, ascending: rows of the frame with a text that is not null."""
+    column: pl.Series
+    """The texts of these rows, field by field: compressed if they are stored."""
+    corpora: list[Corpus]
+
+
+def interleave(
+    frame: pl.DataFrame, fields: Fields, tokenizer: Tokenizer, options: Options, store: bool, call: str
+) -> FieldTexts:
+    """Join columns of a frame; a null text beside others is empty."""
     texts = [require_text(frame[name], call) for name in fields.names]
     is_null = np.logical_and.reduce([text.is_null().to_numpy() for text in texts])
     rows, count = np.flatnonzero(~is_null), len(texts)
@@ -73,17 +83,32 @@ def join(
     places = rows[:, None] + len(is_null) * np.arange(count)
     column = pl.concat([text.alias("text") for text in plain]).gather(pl.Series(places.ravel()))
     kept = stored_form(column, tokenizer, options.engine, store)
-    corpora = corpora_of(kept, call, tokenizer if kept.dtype == pl.String else None)
-    require_countable(corpora)
-    engine = choose(options.engine, sum(corpus.symbol_count for corpus in corpora))
+    return FieldTexts(rows, kept, corpora_of(kept, call, tokenizer if kept.dtype == pl.String else None))
+
+
+def count_fields(texts: FieldTexts, fields: Fields, options: Options, call: str) -> Counted:
+    """Count words by document: in each field, and weighted over all fields."""
+    require_countable(texts.corpora)
+    engine = choose(options.engine, sum(corpus.symbol_count for corpus in texts.corpora))
     with naming_normalize(call):
-        counted = count_words(corpora, np.arange(len(column)), engine, options)
-    segment = _segment(counted, rows, fields, codec, call)
-    return Joined(rows, segment, StoredText.of(kept) if store else None)
+        counted = count_words(texts.corpora, np.arange(len(texts.column)), engine, options)
+    return _of_documents(counted, texts.rows, fields, call)
 
 
-def _segment(counted: Counted, rows: Int64, fields: Fields, codec: Codec, call: str) -> Segment:
-    """Make postings of counts by text: of each word in each field, and of its weighted sum over all fields."""
+def join(
+    frame: pl.DataFrame, fields: Fields, tokenizer: Tokenizer, options: Options, store: bool, codec: Codec, call: str
+) -> Joined:
+    """Join columns of a frame to documents; a null text beside others is empty."""
+    texts = interleave(frame, fields, tokenizer, options, store, call)
+    total = count_fields(texts, fields, options, call)
+    weighted = total.lengths(texts.rows, call)
+    ordered, (offsets, found, counts) = total.in_order()
+    segment = Segment(ordered, codec.encode(offsets, found, counts, len(texts.rows)), weighted)
+    return Joined(texts.rows, segment, StoredText.of(texts.column) if store else None)
+
+
+def _of_documents(counted: Counted, rows: Int64, fields: Fields, call: str) -> Counted:
+    """Convert counts by text to counts by document: of each word in each field, and of its weighted sum."""
     count, weights = len(fields.names), np.array(fields.weights, np.uint64)
     words, lengths = counted.words.series, counted.lengths(np.repeat(rows, count), call)
     if words.str.starts_with(MARK).any():
@@ -102,7 +127,4 @@ def _segment(counted: Counted, rows: Int64, fields: Fields, codec: Codec, call: 
     terms = Vocabulary.copied(pl.concat([names.alias("word") for names, _, _, _ in parts]))
     sums = lengths.reshape(len(rows), count).astype(np.float64) @ weights.astype(np.float64)
     found, counts = (np.concatenate([part[at] for part in parts]) for at in (2, 3))
-    total = Counted(terms, running_sum(sizes), found, counts, sums)
-    weighted = total.lengths(rows, call)
-    ordered, (offsets, found, own_counts) = total.in_order()
-    return Segment(ordered, codec.encode(offsets, found, own_counts, len(rows)), weighted)
+    return Counted(terms, running_sum(sizes), found, counts, sums)

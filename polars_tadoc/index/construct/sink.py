@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,14 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.execute.splits import working_bytes
 from polars_tadoc.execute.windows import Window, in_parts
 from polars_tadoc.index.codecs import Codec
-from polars_tadoc.index.construct.collect import MAX_DOCUMENTS, count_words, document_rows
+from polars_tadoc.index.construct.collect import MAX_DOCUMENTS, Counted, count_words, document_rows
 from polars_tadoc.index.construct.disk_array import DiskArray
+from polars_tadoc.index.construct.field_documents import count_fields, interleave, tokenizer_of_all
 from polars_tadoc.index.construct.plain_text import stored_form
 from polars_tadoc.index.construct.posting_files import LONG, PostingsWriter
 from polars_tadoc.index.construct.sink_documents import DocumentsWriter
 from polars_tadoc.index.construct.sink_terms import TermsWriter
+from polars_tadoc.index.fields import Fields
 from polars_tadoc.index.query.analyzer import Analyzer
 from polars_tadoc.index.store.folder import Writer, new_folder
 from polars_tadoc.index.store.storage import contents, require_saved
@@ -36,7 +39,7 @@ from polars_tadoc.records import Checkpoint, Spill
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.arrow_arrays import lent, strings
 from polars_tadoc.traversal.options import Options
-from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, naming_rows, require_tokenizer
+from polars_tadoc.traversal.text_corpus import WORDS, corpora_of, naming_rows, require_text, require_tokenizer
 
 LAYOUT = Layout(("word", "row"), 2)
 """Counts of words by document; a word's documents may arrive in several ranges. The first word is the empty string,
@@ -60,6 +63,7 @@ def sink_index(
     codec: Codec,
     limit: int,
     checkpoint: Checkpoint | None = None,
+    fields: Fields | None = None,
 ) -> None:
     """Write an index of the documents of some windows.
 
@@ -75,6 +79,8 @@ def sink_index(
         Memory limit in bytes.
     checkpoint
         Stores postings of finished partitions, for resuming.
+    fields
+        Columns of the windows' frames, if documents have several texts.
 
     """
     require_saved(options.morphism, CALL)
@@ -82,7 +88,9 @@ def sink_index(
     with Spill(LAYOUT, room, CALL, checkpoint) as spill, new_folder(path, overwrite, CALL) as folder:
         writer, scratch = Writer(folder), folder / "scratch"
         scratch.mkdir()
-        building = _Building(options, documents, spill)
+        building = (
+            _Building(options, documents, spill) if fields is None else _OfFields(options, documents, spill, fields)
+        )
         documents.open(folder, scratch)
         shown = counted(windows, CALL, lambda window: window.height)
         for partition, window in enumerate(shown, start=-1):  # the first window of a packed scan has no partition
@@ -97,7 +105,7 @@ def sink_index(
         described = segment.finish()
         about = documents.finish(writer)
         shutil.rmtree(scratch)
-        writer.finish(contents(codec, building.analyzer, about, [described]))
+        writer.finish(contents(codec, building.analyzer, about, [described], fields))
 
 
 class _Building:
@@ -140,10 +148,14 @@ class _Building:
         engine = choose(self._options.engine, sum(corpus.symbol_count for corpus in corpora))
         with naming_normalize(CALL):
             counted = count_words(corpora, rows, engine, self._options)
+        return self._records(counted, rows, first, short_name(corpora[0].key))
+
+    @staticmethod
+    def _records(counted: Counted, rows: npt.NDArray[np.int64], first: int, source: str) -> Records:
         lengths = counted.lengths(rows, CALL)
         terms, (offsets, documents, counts) = counted.in_order()
         if len(terms) and terms.strings[0].as_py() == "":
-            raise InvalidGrammarError(f"{short_name(corpora[0].key)}: it has an empty word: the data is damaged")
+            raise InvalidGrammarError(f"{source}: it has an empty word: the data is damaged")
         keys = np.empty((len(rows) + len(documents), 2), np.uint32)
         keys[: len(rows), 0] = 0
         keys[: len(rows), 1] = np.arange(first, first + len(rows))
@@ -160,6 +172,39 @@ class _Building:
                 "tokenized by only one: compress all of them with the same tokenizer"
             )
         self.analyzer, self._seen = analyzer, True
+
+
+class _OfFields(_Building):
+    """Counts the words of documents with several texts."""
+
+    def __init__(self, options: Options, documents: DocumentsWriter, spill: Spill, fields: Fields) -> None:
+        super().__init__(options, documents, spill)
+        self._fields = fields
+
+    def cut(self, window: Window) -> Window:
+        """Return the window: its texts are cut when they are added."""
+        return window
+
+    def add(self, window: Window, is_counted: bool) -> None:
+        """Count the words of a window's documents, and write their data."""
+        named, store, first = self._options.tokenizer, self._documents.stores_text, self._count
+        texts = [require_text(window.frame[name], CALL) for name in self._fields.names]
+        is_cut = any(text.dtype != pl.String and text.null_count() < len(text) for text in texts)
+        tokenizer = tokenizer_of_all(texts, named, CALL) if is_cut or not self._seen else self.analyzer.tokenizer
+        with ExitStack() as stack:
+            for text in texts:
+                if text.dtype == pl.String:
+                    stack.enter_context(naming_rows(text, window.first))
+            found = interleave(window.frame, self._fields, tokenizer, self._options, store, CALL)
+        rows = found.rows + window.first
+        self._count += len(rows)
+        if self._count * len(texts) > MAX_DOCUMENTS:
+            raise LimitExceededError(f"{CALL}: an index holds at most {MAX_DOCUMENTS:,} texts; build several")
+        self._documents.add(window, rows, found.column)
+        if len(rows):
+            self._require_one_tokenizer(Analyzer(tokenizer, self._options.morphism))
+            counted = count_fields(found, self._fields, self._options, CALL)
+            self._spill.add(self._records(counted, rows, first, CALL))
 
 
 class _Segment:

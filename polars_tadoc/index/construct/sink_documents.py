@@ -72,8 +72,8 @@ class DocumentsWriter:
         """Names of the columns to read besides the text."""
         return list(dict.fromkeys([*([] if self._id is None else [self._id]), *(self._metadata or [])]))
 
-    def add(self, window: Window, rows: Int64) -> None:
-        """Write the data of the documents in these rows of a window."""
+    def add(self, window: Window, rows: Int64, texts: pl.Series | None = None) -> None:
+        """Write the data of the documents in these rows of a window; ``texts``: theirs, if they have several each."""
         height, frame = window.height, window.frame
         kept = None if len(rows) == height else pl.Series("row", rows - window.first)
         if kept is not None and frame.width:
@@ -83,7 +83,9 @@ class DocumentsWriter:
         if self._metadata is not None:
             self._frames["metadata"].append(frame[self._metadata])
         if self._text is not None:
-            if window.column is None:
+            if texts is not None:
+                self._text.append(texts)
+            elif window.column is None:
                 for corpus in window.corpora:
                     self._text.append_corpus(corpus)
             else:

@@ -138,7 +138,7 @@ class PlanSearch(PlanBase):
     def sink_index(
         self,
         path: str | os.PathLike[str],
-        column: str | None = None,
+        column: str | Mapping[str, float] | None = None,
         *,
         id: str | None = None,
         memory_limit: int | str = "1GB",
@@ -152,7 +152,8 @@ class PlanSearch(PlanBase):
 
         The column is compressed or plain text, which is compressed only to be stored. Saves the index of
         :func:`polars_tadoc.build_index` in the format of :meth:`polars_tadoc.Index.save`, for more
-        documents than memory holds. The folder appears only when it is complete.
+        documents than memory holds. The folder appears only when it is complete. Several columns with their weights,
+        ``{"title": 2.0, "body": 1.0}``, are fields of the index, as in :func:`polars_tadoc.build_index`.
 
         Examples
         --------

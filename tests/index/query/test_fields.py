@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import ColumnMissingError, InvalidIndexError
+from polars_tadoc.execute import windows
 from polars_tadoc.index.store.folder import HEADER, _header_text
 from tests.bm25_oracle import idf, part
 
@@ -175,5 +178,58 @@ def test_wrong_fields() -> None:
         mixed.tadoc.build_index({"title": 2, "body": 1}, tokenizer="words")
     with pytest.raises(ValueError, match="cut by different tokenizers"):
         mixed.tadoc.compress("body").tadoc.build_index({"title": 2, "body": 1})
-    with pytest.raises(TypeError, match="sink_index: an index of several columns is built in memory"):
-        DF.lazy().tadoc.sink_index("unwritten", {"title": 2})
+
+
+@given(
+    parts=st.lists(st.lists(st.tuples(st.none() | WORDS, st.none() | WORDS), max_size=4), min_size=1, max_size=3),
+    compressed=st.sets(st.sampled_from(["title", "body"])),
+    store=st.booleans(),
+    share=st.sampled_from([windows.TEXT_SHARE, 1 << 40]),
+)
+def test_sunk_fields_are_those_built_in_memory(
+    engine: str, parts: list[list[Any]], compressed: set[str], store: bool, share: int
+) -> None:
+    weights, frames, first = {"title": 2.5, "body": 1.0}, [], 0
+    for rows in parts:
+        texts = {
+            name: [None if row[place] is None else " ".join(row[place]) for row in rows]
+            for place, name in enumerate(weights)
+        }
+        frame = pl.DataFrame(texts, dict.fromkeys(weights, pl.String)).with_row_index("number", first)
+        frames.append(frame.tadoc.compress(sorted(compressed)) if compressed else frame)
+        first += len(rows)
+    options: dict[str, Any] = {"id": "number", "metadata": ["number"], "store": store, "engine": engine}
+    built = pl.concat(frames).tadoc.build_index(weights, **options)
+    with tempfile.TemporaryDirectory() as folder, patch.object(windows, "TEXT_SHARE", share):
+        plan = pl.concat([frame.lazy() for frame in frames])
+        plan.tadoc.sink_index(Path(folder) / "sunk", weights, **options)
+        sunk = tadoc.load_index(Path(folder) / "sunk")
+        built.save(Path(folder) / "built")
+        headers = [json.loads((Path(folder) / name / HEADER).read_text()) for name in ("sunk", "built")]
+        assert headers[0]["fields"] == headers[1]["fields"]
+        assert headers[0]["documents"] == headers[1]["documents"]
+        assert (sunk.terms, sunk.postings) == (built.terms, built.postings)
+        for query in QUERIES:
+            if store or '"' not in query:
+                wanted = built.search(query, 20, engine=engine)
+                assert sunk.search(query, 20, engine=engine).equals(wanted)
+                if store:
+                    assert sunk.snippets(wanted, query).equals(built.snippets(wanted, query))
+        assert sunk.search("a b", sort="number").equals(built.search("a b", sort="number"))
+
+
+def test_wrong_fields_of_a_plan(tmp_path: Path) -> None:
+    lf, weights = DF.lazy(), {"title": 2, "body": 1}
+    for wrong, options, error, message in [
+        ({"titel": 1.0}, {}, ColumnMissingError, 'titel.*did you mean "title"'),
+        ({"year": 1.0}, {}, TypeError, "year"),
+        ({}, {}, ValueError, "there are 0 fields"),
+        (weights, {"metadata": ["title"]}, ValueError, 'sink_index: "title" is a field and a column of the metadata'),
+        (weights, {"checkpoint": tmp_path / "parts"}, ValueError, "checkpoint= is for an index of one column"),
+    ]:
+        with pytest.raises(error, match=message):
+            lf.tadoc.sink_index(tmp_path / "unwritten", wrong, **options)
+    mixed = pl.concat([DF.tadoc.compress("title", tokenizer=own).lazy() for own in ("words", "whitespace")])
+    with pytest.raises((ValueError, TypeError), match=r"sink_index: .*tokenizer"):
+        mixed.tadoc.sink_index(tmp_path / "unwritten", weights)
+    assert not (tmp_path / "unwritten").exists()
