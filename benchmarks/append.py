@@ -89,7 +89,7 @@ def main() -> None:
             tenth = max(1, len(seconds) // 10)
             early, late = statistics.median(seconds[:tenth]), statistics.median(seconds[-tenth:])
             times = [f"{1e3 * s:.1f}" for s in (early, late, statistics.mean(seconds), max(seconds))]
-            grammars = tadoc.info(column)["grammars"][0].as_py()
+            grammars = tadoc.info(column)["grammars"][0]
             ratio = stored_bytes(column) / one_shot
             print(" | ".join([short, way.__name__, *times, str(grammars), f"{ratio:.2f}"]), flush=True)
             columns.setdefault(short, column)
@@ -105,7 +105,7 @@ def main() -> None:
         taken = side_by_side.times({"merge": merge, "anew": anew}, given.repeat)
         if not fields(merge()).equals(fields(anew())):
             raise SystemExit(f"{short}: recompress gives another column than compress(decompress())")
-        grammars = tadoc.info(column)["grammars"][0].as_py()
+        grammars = tadoc.info(column)["grammars"][0]
         times = [f"{side_by_side.median_ms(taken, name):.0f}" for name in ("merge", "anew")]
         print(" | ".join([short, str(grammars), *times, f"{side_by_side.ratio(taken, 'anew', 'merge'):.2f}"]))
 

@@ -65,7 +65,7 @@ def measure(given: str, repeat: int) -> dict[str, float | str]:
         back.append(time.perf_counter() - start)
     if not again.equals(text):
         raise SystemExit(f"{name}: decompressed text differs")
-    info = tadoc.info(column).to_pylist()[0]
+    info = tadoc.info(column).to_dicts()[0]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file.parquet"
         text.to_frame().write_parquet(path, compression_level=9)

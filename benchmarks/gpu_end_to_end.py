@@ -37,7 +37,7 @@ def main() -> None:
                 {engine: lambda e=engine: part.tadoc.word_count("text", top=20, engine=e) for engine in ("cpu", "gpu")},  # noqa: B023
                 args.repeat,
             )
-            info = tadoc.info(part["text"]).to_pylist()[0]
+            info = tadoc.info(part["text"]).to_dicts()[0]
             print(f"{name:22}{info['rows']:9,}{info['words']:12,}{info['symbols']:11,}", end="")
             print(
                 f"{median_ms(taken, 'cpu'):9.2f}{median_ms(taken, 'gpu'):9.2f}{ratio(taken, 'cpu', 'gpu'):6.1f}", end=""

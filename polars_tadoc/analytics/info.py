@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from polars_tadoc.analytics.by_group import Groups
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR
@@ -51,11 +50,11 @@ class InfoRequest:
 
     def frame(self, column: pl.Series, id: pl.Series | None = None) -> pl.DataFrame:
         """Describe a column in a frame of one row."""
-        return pl.DataFrame(info(column))
+        return info(column)
 
 
 @with_imports
-def info(column: pl.Series) -> pa.Table:
+def info(column: pl.Series) -> pl.DataFrame:
     """Describe a compressed column in one row.
 
     Warns if grammars take more space than the rows: because there are many grammars for few rows, or because rows of
@@ -69,12 +68,12 @@ def info(column: pl.Series) -> pa.Table:
 
     Returns
     -------
-    pyarrow.Table
-        ``rows``; ``grammars``; ``words`` (all occurrences); ``vocabulary`` (distinct words, and those of a dictionary,
-        summed over grammars); ``rules``; ``symbols`` (of rows and rules); ``levels`` (of the deepest grammar), uint64;
-        ``text_bytes`` (UTF-8 of the text); ``bytes`` (Arrow arrays of grammars and rows, before general compression);
-        ``grammar_bytes`` (the grammars' part of ``bytes``), uint64; ``ratio`` (``text_bytes / bytes``), double, null if
-        ``bytes`` is 0.
+    DataFrame
+        One row: ``rows``; ``grammars``; ``words`` (all occurrences); ``vocabulary`` (distinct words, and those of a
+        dictionary, summed over grammars); ``rules``; ``symbols`` (of rows and rules); ``levels`` (of the deepest
+        grammar), UInt64; ``text_bytes`` (UTF-8 of the text); ``bytes`` (Arrow arrays of grammars and rows, before
+        general compression); ``grammar_bytes`` (the grammars' part of ``bytes``), UInt64; ``ratio`` (``text_bytes /
+        bytes``), Float64, null if ``bytes`` is 0.
 
     Raises
     ------
@@ -86,7 +85,7 @@ def info(column: pl.Series) -> pa.Table:
     Examples
     --------
     >>> column = pl.Series("text", ["all the same words"] * 1000).tadoc.compress()
-    >>> tadoc.info(column).select(["rows", "words", "vocabulary", "rules", "symbols"]).to_pylist()
+    >>> tadoc.info(column).select(["rows", "words", "vocabulary", "rules", "symbols"]).to_dicts()
     [{'rows': 1000, 'words': 4000, 'vocabulary': 4, 'rules': 1, 'symbols': 1004}]
 
     """
@@ -95,7 +94,7 @@ def info(column: pl.Series) -> pa.Table:
     described = _described(corpora, np.array([0, len(column)]))
     of_grammars = [_grammar_bytes(corpus) for corpus in corpora]
     _warn(corpora, of_grammars, int(described["bytes"][0]) - sum(of_grammars))
-    return described.to_arrow()
+    return described
 
 
 def info_by_group(imploded: pl.Series) -> pl.Series:

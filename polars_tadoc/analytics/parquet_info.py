@@ -47,7 +47,7 @@ def parquet_info(
     *,
     storage_options: Mapping[str, Any] | None = None,
     credential_provider: Any = "auto",
-) -> pa.Table:
+) -> pl.DataFrame:
     """Describe a compressed column of Parquet files in one row; of the data, reads only the grammars.
 
     Warns if copies of the same grammars take more space than the rest of the column: because row groups are small, rows
@@ -68,10 +68,10 @@ def parquet_info(
 
     Returns
     -------
-    pyarrow.Table
-        ``files``; ``rows``; ``row_groups``; ``grammars`` (distinct); ``copies`` (grammars of each row group, summed);
-        ``grammar_bytes`` (of all copies, as stored in the files); ``bytes`` (of the whole column there), uint64;
-        ``advice`` (what to do if that is much more than necessary, otherwise null), string.
+    DataFrame
+        One row: ``files``; ``rows``; ``row_groups``; ``grammars`` (distinct); ``copies`` (grammars of each row group,
+        summed); ``grammar_bytes`` (of all copies, as stored in the files); ``bytes`` (of the whole column there),
+        UInt64; ``advice`` (what to do if that is much more than necessary, otherwise null), String.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def parquet_info(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     df.write_parquet(Path(folder) / "small.parquet", row_group_size=1)
     ...     info = tadoc.parquet_info(Path(folder) / "small.parquet")
-    >>> info.select(["rows", "row_groups", "grammars", "copies"]).to_pylist()
+    >>> info.select(["rows", "row_groups", "grammars", "copies"]).to_dicts()
     [{'rows': 3, 'row_groups': 3, 'grammars': 1, 'copies': 3}]
 
     """
@@ -113,7 +113,7 @@ def parquet_info(
     if advice is not None:
         warnings.warn(f"{found[0].file}{others}: {advice}", RepeatedGrammarsWarning, stacklevel=2)
     row = (len(found), rows, groups, distinct, len(keys), of_grammars, total, advice)
-    return pl.DataFrame([row], schema=SCHEMA, orient="row").to_arrow()
+    return pl.DataFrame([row], schema=SCHEMA, orient="row")
 
 
 def _advice(

@@ -100,7 +100,7 @@ def recompress(column: pl.Series, **options: Unpack[RecompressOptions]) -> pl.Se
     --------
     >>> parts = [pl.Series("text", [text]).tadoc.compress() for text in ("to be", "or not to be")]
     >>> column = tadoc.recompress(pl.concat(parts))
-    >>> tadoc.info(column)["grammars"].to_pylist(), tadoc.decompress(column).to_list()
+    >>> tadoc.info(column)["grammars"].to_list(), tadoc.decompress(column).to_list()
     ([1], ['to be', 'or not to be'])
 
     """

@@ -4,7 +4,6 @@ import time
 from itertools import pairwise
 
 import polars as pl
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +17,8 @@ from tests.strategies import columns
 def test_counts_what_is_there(rows: list[str | None], rows_per_grammar: int) -> None:
     column = tadoc.compress(pl.Series(rows, dtype=pl.String), rows_per_grammar=rows_per_grammar)
     table = tadoc.info(column)
-    table.validate(full=True)
-    row = table.to_pylist()[0]
+    assert (table.height, table.schema) == (1, SCHEMA)
+    row = table.to_dicts()[0]
     corpora = tadoc.column.split(column)
     text = [row for row in rows if row is not None]
     assert row["rows"] == len(rows)
@@ -37,13 +36,13 @@ def test_schema() -> None:
     assert df.tadoc.info().schema == SCHEMA
     assert df["text"].tadoc.info().schema == SCHEMA
     assert df.clear().tadoc.info().schema == SCHEMA
-    assert isinstance(tadoc.info(df["text"]), pa.Table)
+    assert isinstance(tadoc.info(df["text"]), pl.DataFrame)
 
 
 def test_a_known_column() -> None:
     grammar = handmade.grammar(["a", "bé"], [[0, 1], [2, 2, 1]], gaps=["\n"])
     column = handmade.column(grammar, [[3, 0], [2], None], [b"\x00\x01", b"", None])
-    row = tadoc.info(column).to_pylist()[0]
+    row = tadoc.info(column).to_dicts()[0]
     # "\na bé a bé bé a" and "a bé"
     assert {
         k: row[k] for k in ("rows", "grammars", "words", "vocabulary", "rules", "symbols", "levels", "text_bytes")
@@ -72,9 +71,9 @@ def test_replaced_gaps_in_nested_rules() -> None:
     ]
     column = handmade.column(grammar, [row] * len(streams), streams)
     text = tadoc.decompress(column)
-    assert tadoc.info(column)["text_bytes"].to_pylist() == [text.str.len_bytes().sum()]
+    assert tadoc.info(column)["text_bytes"].to_list() == [text.str.len_bytes().sum()]
     for at in range(len(column)):
-        assert tadoc.info(column.slice(at, 1))["text_bytes"].to_pylist() == [len(text[at].encode())]
+        assert tadoc.info(column.slice(at, 1))["text_bytes"].to_list() == [len(text[at].encode())]
 
 
 def test_time_grows_as_the_replaced_gaps_do() -> None:
@@ -83,7 +82,7 @@ def test_time_grows_as_the_replaced_gaps_do() -> None:
     column = tadoc.compress(pl.Series([one, one, one, two]))  # one rule of all words, and a row that replaces its gaps
     tadoc.info(column.head(1))  # not to be timed: the grammar's tables, the kernel's compilation
     started = time.perf_counter()
-    size = tadoc.info(column)["text_bytes"].to_pylist()
+    size = tadoc.info(column)["text_bytes"].to_list()
     assert time.perf_counter() - started < 5  # a search from the rule's start for each gap takes a minute
     assert size == [3 * len(one) + len(two)]
 
@@ -95,5 +94,5 @@ def test_only_rows_that_are_left_count() -> None:
 
 
 def test_nothing() -> None:
-    row = tadoc.info(tadoc.compress(pl.Series([], dtype=pl.String))).to_pylist()[0]
+    row = tadoc.info(tadoc.compress(pl.Series([], dtype=pl.String))).to_dicts()[0]
     assert row == {**dict.fromkeys(SCHEMA, 0), "ratio": None}

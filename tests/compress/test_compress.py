@@ -81,7 +81,7 @@ def test_equal_rows_share_a_grammar() -> None:
 
 def test_grammar_is_smaller_than_the_text() -> None:
     rows = [f"Jan {i % 28} host kernel: usb 1-1.{i % 4}: new high-speed device number {i}" for i in range(2000)]
-    info = tadoc.info(tadoc.compress(pl.Series(rows))).to_pylist()[0]
+    info = tadoc.info(tadoc.compress(pl.Series(rows))).to_dicts()[0]
     assert info["symbols"] < info["words"] / 2
     assert info["rules"] > 10
     assert info["ratio"] > 1.2

@@ -227,7 +227,7 @@ def test_packed_rows_and_files(tmp_path: Path) -> None:
 
 def test_info_counts_the_dictionary() -> None:
     column = tadoc.compress(TEXT, dictionary=CATS)
-    described, plain = (tadoc.info(one).to_pylist()[0] for one in (column, tadoc.compress(TEXT)))
+    described, plain = (tadoc.info(one).to_dicts()[0] for one in (column, tadoc.compress(TEXT)))
     assert plain["vocabulary"] == 7
     assert described["vocabulary"] == 8  # with "unicorn"
     assert {**described, "vocabulary": 7}.items() >= {key: plain[key] for key in ("words", "rules", "symbols")}.items()

@@ -30,7 +30,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 def symbols_of(column: pl.Series) -> int:
-    return int(tadoc.info(column)["symbols"].to_pylist()[0])
+    return int(tadoc.info(column)["symbols"][0])
 
 
 @given(texts=columns, tokenizer=st.sampled_from(["words", "whitespace", "xml"]), lossless=st.booleans())

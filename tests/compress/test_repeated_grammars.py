@@ -41,7 +41,7 @@ def test_a_file_is_described(large: pl.DataFrame, tmp_path: Path, row_group_size
     groups = -(-4000 // (row_group_size or 4000))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        row = tadoc.parquet_info(path).to_pylist()[0]
+        row = tadoc.parquet_info(path).to_dicts()[0]
     grammar, column = field_sizes(path)
     advice = row.pop("advice")
     assert row == {
@@ -72,7 +72,7 @@ def test_mixed_rows_of_a_file_are_told_apart(tmp_path: Path) -> None:
     column.gather(list(range(0, 301, 3)) + list(range(1, 301, 3)) + list(range(2, 301, 3))).to_frame().write_parquet(
         path, row_group_size=50
     )
-    row = tadoc.parquet_info(path, "text").to_pylist()[0]
+    row = tadoc.parquet_info(path, "text").to_dicts()[0]
     assert (row["rows"], row["grammars"]) == (301, 3)
     assert row["copies"] > row["row_groups"] > 3
 
@@ -80,7 +80,7 @@ def test_mixed_rows_of_a_file_are_told_apart(tmp_path: Path) -> None:
 def test_rows_without_a_grammar(tmp_path: Path) -> None:
     for rows in ([], [None], [None, None]):
         tadoc.compress(pl.Series("text", rows, pl.String)).to_frame().write_parquet(tmp_path / "a.parquet")
-        row = tadoc.parquet_info(tmp_path / "a.parquet").to_pylist()[0]
+        row = tadoc.parquet_info(tmp_path / "a.parquet").to_dicts()[0]
         assert (row["rows"], row["grammars"], row["copies"]) == (len(rows), 0, 0)
 
 
@@ -102,22 +102,22 @@ def test_files_at_defaults_hold_few_copies(tmp_path: Path) -> None:
     frame = pl.DataFrame({"text": [f"line {i % 50} of w{i % 977}" for i in range(600_000)]})
     frame.tadoc.compress("text").write_parquet(tmp_path / "eager.parquet")
     frame.lazy().tadoc.compress("text").sink_parquet(tmp_path / "lazy.parquet")
-    eager, lazy = (tadoc.parquet_info(tmp_path / f"{kind}.parquet").to_pylist()[0] for kind in ("eager", "lazy"))
+    eager, lazy = (tadoc.parquet_info(tmp_path / f"{kind}.parquet").to_dicts()[0] for kind in ("eager", "lazy"))
     assert eager["grammars"] == 3
     assert eager["copies"] <= 3 * eager["grammars"]
     assert lazy["copies"] == lazy["grammars"] == lazy["row_groups"] == 6
     frame.tadoc.compress("text").write_parquet(tmp_path / "told.parquet", row_group_size=250_000)
-    assert tadoc.parquet_info(tmp_path / "told.parquet")["copies"].to_pylist() == [3]
+    assert tadoc.parquet_info(tmp_path / "told.parquet")["copies"].to_list() == [3]
 
 
 def test_many_grammars_for_few_rows_are_warned_of() -> None:
     parts = pl.concat([tadoc.compress(texts(8, 900, seed)) for seed in range(40)])
     with pytest.warns(RepeatedGrammarsWarning, match=r"40 grammars of \d.* MB for 320 rows.*recompress") as caught:
-        before = tadoc.info(parts).to_pylist()[0]
+        before = tadoc.info(parts).to_dicts()[0]
     assert caught[0].filename == __file__
     with warnings.catch_warnings(record=True) as quiet:
         warnings.simplefilter("always")
-        after = tadoc.info(tadoc.recompress(parts)).to_pylist()[0]
+        after = tadoc.info(tadoc.recompress(parts)).to_dicts()[0]
     assert quiet == []
     assert after["grammars"] == 1
     assert after["grammar_bytes"] < before["grammar_bytes"] / 2
@@ -140,8 +140,8 @@ def test_ordinary_columns_are_not_warned_of(large: pl.DataFrame, rows_per_gramma
 
 
 def test_bytes_of_grammars_are_part_of_the_bytes(large: pl.DataFrame) -> None:
-    row = tadoc.info(large["text"]).to_pylist()[0]
-    none = tadoc.info(large["text"].clear()).to_pylist()[0]
+    row = tadoc.info(large["text"]).to_dicts()[0]
+    none = tadoc.info(large["text"].clear()).to_dicts()[0]
     assert 100_000 < row["grammar_bytes"] < row["bytes"]
     assert none["grammar_bytes"] == none["bytes"] == 0
 
@@ -149,7 +149,7 @@ def test_bytes_of_grammars_are_part_of_the_bytes(large: pl.DataFrame) -> None:
 def test_other_columns_are_not_counted(tmp_path: Path) -> None:
     df = pl.DataFrame({"text": ["to be", "or not", "to be"]}).tadoc.compress("text")
     df.write_parquet(tmp_path / "alone.parquet")
-    alone = tadoc.parquet_info(tmp_path / "alone.parquet").to_pylist()[0]
+    alone = tadoc.parquet_info(tmp_path / "alone.parquet").to_dicts()[0]
     others = {
         "map": pl.Series([[{"key": "a", "value": [1]}]] * 3),
         "text.note": pl.Series(["a long note " * 99, "another", ""]),
@@ -159,16 +159,16 @@ def test_other_columns_are_not_counted(tmp_path: Path) -> None:
     before = pl.DataFrame(others).with_columns(pl.col("text.note").alias("text.symbols"))
     for name, frame in {"before": before.hstack(df), "after": df.hstack(before)}.items():
         frame.write_parquet(tmp_path / f"{name}.parquet")
-        assert tadoc.parquet_info(tmp_path / f"{name}.parquet").to_pylist() == [alone]
-        assert tadoc.parquet_info(tmp_path / f"{name}.parquet", "text").to_pylist() == [alone]
+        assert tadoc.parquet_info(tmp_path / f"{name}.parquet").to_dicts() == [alone]
+        assert tadoc.parquet_info(tmp_path / f"{name}.parquet", "text").to_dicts() == [alone]
 
 
 def test_one_file_is_described(tmp_path: Path) -> None:
     df = pl.DataFrame({"text": ["to be"]}).tadoc.compress("text")
     df.write_parquet(tmp_path / "a.parquet")
-    assert tadoc.parquet_info(str(tmp_path / "a.parquet")).num_rows == 1
+    assert tadoc.parquet_info(str(tmp_path / "a.parquet")).height == 1
     for path in (tmp_path, tmp_path / "*.parquet", str(tmp_path), [tmp_path / "a.parquet"]):
-        assert tadoc.parquet_info(path)["files"].to_pylist() == [1]
+        assert tadoc.parquet_info(path)["files"].to_list() == [1]
     for path in (tmp_path / "none.parquet", tmp_path / "none*.parquet"):
         with pytest.raises(FileNotFoundError, match=r"parquet_info: .*: no Parquet file found"):
             tadoc.parquet_info(path)

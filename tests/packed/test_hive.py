@@ -50,7 +50,7 @@ def test_two_keys_and_rows_in_their_order(tmp_path: Path) -> None:
         for b in (1, 2):
             part = pl.read_parquet(tmp_path / f"out/a={a}/b={b}/00000000.parquet", hive_partitioning=False)
             assert_frame_equal(part.tadoc.decompress("text"), df.filter(a=a, b=b))
-            assert tadoc.info(part["text"])["grammars"].to_pylist() == [1]
+            assert tadoc.info(part["text"])["grammars"].to_list() == [1]
     assert not [one for one in tmp_path.rglob("*") if one.name.startswith(".")]
 
 
@@ -73,7 +73,7 @@ def test_a_partition_of_several_row_groups(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("polars_tadoc.execute.partitioned_sink.ROWS_PER_GRAMMAR", 300)
     df = pl.DataFrame({"key": [1] * 1000 + [2] * 50, "text": lines(1050), "row": range(1050)})
     df.tadoc.compress("text").tadoc.write_parquet(tmp_path / "out", partition_by="key")
-    info = tadoc.parquet_info(tmp_path / "out/key=1").to_pylist()[0]
+    info = tadoc.parquet_info(tmp_path / "out/key=1").to_dicts()[0]
     assert (info["row_groups"], info["grammars"], info["copies"]) == (4, 4, 4)
     assert_frame_equal(pl.read_parquet(tmp_path / "out").sort("row").tadoc.decompress().select(df.columns), df)
 
@@ -100,12 +100,12 @@ def test_many_small_grammars_are_said(tmp_path: Path) -> None:
     compressed.tadoc.write_parquet(tmp_path / "ours", partition_by="key")
     for path in (tmp_path / "cut", tmp_path / "cut/*/*.parquet", sorted((tmp_path / "cut").rglob("*.parquet"))):
         with pytest.warns(RepeatedGrammarsWarning, match=r"33 times in 33 row groups of 33 files.*partition_by="):
-            found = tadoc.parquet_info(path).to_pylist()[0]
+            found = tadoc.parquet_info(path).to_dicts()[0]
         assert (found["files"], found["rows"], found["grammars"], found["copies"]) == (33, 20_000, 1, 33)
         assert "sink_parquet(folder, partition_by=…)" in found["advice"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RepeatedGrammarsWarning)
-        ours, cut = (tadoc.parquet_info(tmp_path / name).to_pylist()[0] for name in ("ours", "cut"))
+        ours, cut = (tadoc.parquet_info(tmp_path / name).to_dicts()[0] for name in ("ours", "cut"))
     assert ours["copies"] == ours["grammars"] == 33
     assert ours["bytes"] < cut["bytes"] / 3
 
@@ -118,7 +118,7 @@ def test_sixty_files_of_fifty_rows_are_said(tmp_path: Path) -> None:
         part = pl.DataFrame({"text": rows[50 * number : 50 * number + 50]}).tadoc.compress("text")
         part.write_parquet(tmp_path / f"{number}.parquet")
     with pytest.warns(RepeatedGrammarsWarning, match=r"60 grammars of .* for 3,000 rows.*in 60 files.*recompress"):
-        assert "recompress" in tadoc.parquet_info(tmp_path)["advice"][0].as_py()
+        assert "recompress" in tadoc.parquet_info(tmp_path)["advice"][0]
     with pytest.warns(RepeatedGrammarsWarning, match=r"info: 60 grammars .* for 3,000 rows.*recompress"):
         tadoc.info(pl.read_parquet(tmp_path)["text"])
 

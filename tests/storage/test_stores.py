@@ -98,7 +98,7 @@ def test_row_aligned_files(s3: Server) -> None:
     back = pl.scan_parquet("s3://bucket/rows/a.parquet", storage_options=s3.options).collect()
     assert_frame_equal(back.tadoc.decompress("text"), FRAME)
     s3.given()
-    info = tadoc.parquet_info("s3://bucket/rows", storage_options=s3.options).to_pylist()[0]
+    info = tadoc.parquet_info("s3://bucket/rows", storage_options=s3.options).to_dicts()[0]
     assert (info["files"], info["rows"], info["grammars"]) == (1, 8000, 8)
     assert s3.given("rows/a")[1] < s3.size("rows/a.parquet")
     with pytest.raises(ValueError, match="object stores cannot replace a folder atomically"):
@@ -305,7 +305,7 @@ def test_stores_of_google_and_azure(scheme: str, s3: Server, azure: azure_server
     by_polars = pl.scan_parquet(f"{root}/rows/a.parquet", storage_options=options)
     for rows in (by_polars, tadoc.scan_parquet(f"{root}/rows/a.parquet", storage_options=options)):
         assert_frame_equal(rows.collect().tadoc.decompress("text"), FRAME)
-    assert tadoc.parquet_info(f"{root}/rows", storage_options=options)["rows"].to_pylist() == [8000]
+    assert tadoc.parquet_info(f"{root}/rows", storage_options=options)["rows"].to_list() == [8000]
     index = COMPRESSED.tadoc.build_index("text", id="year")
     index.save(f"{root}/index", storage_options=options)
     COMPRESSED.lazy().tadoc.sink_index(f"{root}/sunk", id="year", storage_options=options)
@@ -368,7 +368,7 @@ def test_addresses_of_this_machine(tmp_path: Path) -> None:
     COMPRESSED.tadoc.build_index("text").save(f"{address}/index")
     assert tadoc.load_index(f"{address}/index").documents == 8000
     COMPRESSED.lazy().tadoc.sink_parquet(f"{address}/rows.parquet")
-    assert tadoc.parquet_info(f"{address}/rows.parquet")["rows"].to_pylist() == [8000]
+    assert tadoc.parquet_info(f"{address}/rows.parquet")["rows"].to_list() == [8000]
 
 
 def test_open_files(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ def test_open_files(tmp_path: Path) -> None:
         lf.collect()
     rows = io.BytesIO()
     COMPRESSED.lazy().tadoc.sink_parquet(rows)
-    assert tadoc.parquet_info(rows)["rows"].to_pylist() == [8000]
+    assert tadoc.parquet_info(rows)["rows"].to_list() == [8000]
 
 
 def test_open_files_that_will_not_do(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def run(folder: Path, size: str) -> None:
     database.register("counted", counted.to_arrow())
     answer = database.execute("SELECT sum(count) FROM counted").fetchone()
     assert answer is not None
-    assert int(answer[0]) == tadoc.info(compressed["text"])["words"][0].as_py()
+    assert int(answer[0]) == tadoc.info(compressed["text"])["words"][0]
     pandas = pd.DataFrame({"text": docs["text"].head(200).to_list()})
     again = pl.from_pandas(pandas).tadoc.compress("text")
     assert again.tadoc.decompress("text")["text"].to_list() == pandas["text"].tolist()

@@ -29,7 +29,7 @@ def run(folder: Path, size: str) -> None:
             half.tadoc.sink_packed(folder / "half.parquet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RepeatedGrammarsWarning)  # what a tail keeps
-        assert tadoc.info(column)["grammars"][0].as_py() <= 12
+        assert tadoc.info(column)["grammars"][0] <= 12
     stored = meta.with_columns(text=column)
     assert stored.tadoc.decompress("text").select(lines.columns).equals(lines)
 

@@ -355,7 +355,7 @@ def test_other_readers_take_many_rows_with_one_grammar(tmp_path: Path, how: str)
             other = pl.col("number").map_elements(lambda number: f"kind {number % 3}", pl.String).cast(pl.Categorical)
             frame.with_columns(kind=other).tadoc.write_packed(path)
         if how == "parquet_info":
-            assert tadoc.parquet_info(path)["grammars"].to_pylist() == [1]
+            assert tadoc.parquet_info(path)["grammars"].to_list() == [1]
             return
         source = pl.scan_parquet(path) if how == "plain Parquet" else tadoc.scan_packed(path)
         assert source.tadoc.word_count("text", **limit).collect().equals(expected)

@@ -143,4 +143,4 @@ class FrameColumns(FrameBase):
         (1, 2)
 
         """
-        return pl.DataFrame(info(self._column("info", column)))
+        return info(self._column("info", column))

@@ -175,4 +175,4 @@ class SeriesColumns(SeriesBase):
         (2, 4, 3)
 
         """
-        return pl.DataFrame(info(self._series))
+        return info(self._series)

@@ -122,7 +122,7 @@ def test_any_number_of_threads_gives_the_same_column() -> None:
         with tadoc.Config(threads=threads):
             columns.append(tadoc.compress(text))
             assert tadoc.decompress(columns[-1]).equals(text)
-            assert tadoc.info(columns[-1])["text_bytes"].to_pylist() == [sum(len(row) for row in rows)]
+            assert tadoc.info(columns[-1])["text_bytes"].to_list() == [sum(len(row) for row in rows)]
     for field in ("symbols", "gaps"):
         assert columns[0].ext.storage().struct.field(field).equals(columns[1].ext.storage().struct.field(field))
         assert columns[0].ext.storage().struct.field(field).equals(columns[2].ext.storage().struct.field(field))
