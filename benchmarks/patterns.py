@@ -7,7 +7,8 @@ column is faster. Both take turns; each pattern's time is the smallest of its ro
 column is split, its rows are spelled out and the automata of regular expressions are built before. What that takes is
 printed first: the time of a column's first, second and third call with a pattern, the median time of calls with new
 regular expressions then, and the time to spell out rows and their size beside that of the split column in memory.
-``--calls`` prints only that.
+``--calls`` prints only that. ``--threads`` prints instead how many times faster calls are with two threads
+than with one, on columns of one grammar and of four, with equal results.
 
 The default corpora are the versions of a manual (the largest corpus here), all logs, and prose.
 """
@@ -163,9 +164,34 @@ def first_calls(column: pl.Series) -> str:
     )
 
 
+def by_threads(text: pl.Series, patterns: dict[str, tuple[list[str], bool]], rounds: int) -> None:
+    """Print ratios of one thread's times to those of two, and of sixteen."""
+    for grammars in (1, 4):
+        column = tadoc.compress(text, rows_per_grammar=-(-len(text) // grammars))
+        for call in ("contains", "count_matches"):
+            for kind, (listed, literal) in patterns.items():
+                totals: dict[int, float] = dict.fromkeys((1, 2, 16), 0.0)
+                for pattern in listed:
+                    best, made = dict.fromkeys(totals, math.inf), {}
+                    for _ in range(rounds + 2):  # the first calls split the column and spell out its rows
+                        for threads in totals:
+                            with tadoc.Config(threads=threads):
+                                start = time.perf_counter()
+                                made[threads] = getattr(tadoc, call)(column, pattern, literal=literal)
+                                best[threads] = min(best[threads], 1e3 * (time.perf_counter() - start))
+                    assert all(made[1].equals(own) for own in made.values())
+                    totals = {threads: taken + best[threads] for threads, taken in totals.items()}
+                print(
+                    f"  {grammars} grammars, {call:13} {len(listed)} {kind}: {totals[1]:7.1f} ms with one thread, "
+                    f"{totals[1] / totals[2]:.2f} x with 2, {totals[1] / totals[16]:.2f} x with 16",
+                    flush=True,
+                )
+
+
 def main() -> None:
     parser = corpora.arguments(__doc__ or "")
     parser.add_argument("--calls", action="store_true", help="print the time of first calls only")
+    parser.add_argument("--threads", action="store_true", help="compare numbers of threads only")
     parser.add_argument("--each", action="store_true", help="print each pattern")
     args = parser.parse_args()
     print(f"machine: {corpora.machine()}")
@@ -174,6 +200,10 @@ def main() -> None:
         column = tadoc.compress(text)
         text = text.fill_null("")
         print(f"{name}: {len(text):,} rows, {text.str.len_bytes().sum() / 1e6:.1f} MB")
+        if args.threads:
+            some = {"literals": (literals(text)[::8], True), "regexes": (REGEXES[::2], False)}
+            by_threads(text, some, args.repeat)
+            continue
         print(f"  {first_calls(column)}")
         if args.calls:
             continue

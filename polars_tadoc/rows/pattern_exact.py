@@ -14,13 +14,21 @@ from polars_tadoc.kernels.host.patterns import exact as kernels
 from polars_tadoc.kernels.host.patterns import exact_rows as kernels_rows
 from polars_tadoc.kernels.host.patterns.match import FULL, Text
 from polars_tadoc.kernels.host.rows import phrases
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.rows.pattern_words import WordAutomaton
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 SPARSE = 8
 """Symbols that are not quiet are looked up by their words, not by reading all, if fewer than one in this many is."""
+
+CHUNK = 1 << 16
+"""Minimum symbols per thread."""
+
+MARKED = 1 << 14
+"""Minimum symbols per thread if the others are skipped."""
 
 
 def text_of(corpus: Corpus) -> Text:
@@ -110,8 +118,18 @@ class ExactRows:
             kernels_rows.sum_up_all(exact, steps, quiet)
         table = np.zeros(steps.width * self.rule_count, steps.exits.dtype)
         counts = np.zeros(self.row_count, steps.exits.dtype)
-        kernels_rows.run_rows(exact, steps, quiet, bits, back, own.has_ends, self.level_count, table, counts)
+        read = exact, steps, quiet, bits, back, own.has_ends, self.level_count, table
+        map_parallel(lambda rows: kernels_rows.run_rows(*read, *rows, counts), self._chunks(bits, own.has_ends))
         return counts
+
+    def _chunks(self, bits: UInt64, all_rows: bool) -> list[tuple[int, int]]:
+        """Split the rows for threads, by the symbols to read; ``bits`` are the places that are not quiet, if known."""
+        before = self.offsets[self.rule_count :]
+        if len(bits) and not all_rows:
+            marked = running_sum(np.bitwise_count(bits).astype(np.int64))
+            places = np.minimum((before - before[0]) >> 6, len(bits))
+            return weighted_chunks(marked[places], MARKED)
+        return weighted_chunks(before, CHUNK)
 
     @property
     def nbytes(self) -> int:

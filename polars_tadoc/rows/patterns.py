@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from hashlib import blake2b
 from typing import Any
 
@@ -39,6 +39,7 @@ from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
+from polars_tadoc.runtime.parallel import map_parallel
 from polars_tadoc.traversal.text_corpus import require_text
 
 MAX_AFTER_GAP = 8
@@ -253,7 +254,9 @@ class PatternRequest:
             return pl.Series(column.name, [None], self.dtype).new_from_index(0, len(column))
         corpora = kept.corpora
         automaton = self._automaton(corpora)
-        found = [self._search(corpus, exact, automaton) for corpus, exact in kept.pairs]
+        pairs = list(kept.pairs)
+        known = _searched(pairs, automaton)
+        found = [self._search(corpus, automaton, own) for (corpus, _), own in zip(pairs, known, strict=True)]
         return scatter_to_rows(pl.concat(found).alias(column.name), [own.rows for own in corpora], len(column))
 
     def _is_valid(self) -> bool:
@@ -272,13 +275,13 @@ class PatternRequest:
             return f"{self.call}: the pattern is invalid, all rows are null"
         kept = kept_rows(column)
         automaton = self._automaton(kept.corpora) if kept.corpora else None
-        lines = []
-        for corpus, exact in kept.pairs:
+        lines, pairs = [], list(kept.pairs)
+        for (corpus, _), own in zip(pairs, _searched(pairs, automaton), strict=True):
             rows, how = corpus.document_count, "all, no automaton holds the pattern"
             decompressed = rows
             if automaton is not None:
                 how = f"automaton of {len(automaton.steps):,} states, {automaton.width} classes of characters"
-                found, undone = self._matches(corpus, exact, automaton)
+                found, undone = _matches(corpus, automaton, own)
                 decompressed = 0 if undone is None else len(undone)
                 if self.call in ("find", "extract_all"):
                     decompressed += int(np.count_nonzero(found))
@@ -286,21 +289,11 @@ class PatternRequest:
             lines.append(f"  documents: {rows:,}, decompressed for Polars: {decompressed:,}")
         return "\n".join(lines) or f"{self.call}: no rows, nothing to do"
 
-    def _matches(
-        self, corpus: Corpus, exact: ExactRows | None, automaton: PatternAutomaton
-    ) -> tuple[npt.NDArray[Any], Int64 | None]:
-        """Return the matches by document, and the documents that remain for Polars, if any."""
-        if automaton.start == kernels.FOUND:
-            return np.ones(corpus.document_count, np.uint64), None
-        search = Search(corpus, automaton)
-        found = None if exact is None else search.run_exact(exact)
-        return search.run() if found is None else (found, None)
-
-    def _search(self, corpus: Corpus, exact: ExactRows | None, automaton: PatternAutomaton | None) -> pl.Series:
-        """Search the documents of a corpus."""
+    def _search(self, corpus: Corpus, automaton: PatternAutomaton | None, known: npt.NDArray[Any] | None) -> pl.Series:
+        """Search the documents of a corpus, of which some rows are known to match."""
         if automaton is None:
             return self.in_polars(_texts(corpus, None, self.call))
-        found, undone = self._matches(corpus, exact, automaton)
+        found, undone = _matches(corpus, automaton, known)
         if undone is not None:
             again = self.in_polars(_texts(corpus, undone, self.call))
             values = again if self.call in ("contains", "count_matches") else again.is_not_null()
@@ -330,6 +323,28 @@ class PatternRequest:
     def _is_plain(self) -> bool:
         """Whether the pattern is a string without signs."""
         return self.literal or not any(sign in self.pattern for sign in SIGNS)
+
+
+def _searched(
+    pairs: Sequence[tuple[Corpus, ExactRows | None]], automaton: PatternAutomaton | None
+) -> list[npt.NDArray[Any] | None]:
+    """Return each corpus' matches by document, by its spelled out rows, side by side; None if that is not possible.
+
+    Only kernels run side by side: what calls Polars, whose threads may all wait for this call, does not.
+    """
+    if automaton is None or automaton.start == kernels.FOUND:
+        return [None] * len(pairs)
+    searches = [None if exact is None else Search(corpus, automaton).of_exact(exact) for corpus, exact in pairs]
+    return map_parallel(lambda search: None if search is None else search(), searches)
+
+
+def _matches(
+    corpus: Corpus, automaton: PatternAutomaton, known: npt.NDArray[Any] | None
+) -> tuple[npt.NDArray[Any], Int64 | None]:
+    """Return the matches by document, and the documents that remain for Polars, if any."""
+    if automaton.start == kernels.FOUND:
+        return np.ones(corpus.document_count, np.uint64), None
+    return Search(corpus, automaton).run() if known is None else (known, None)
 
 
 def _texts(corpus: Corpus, documents: Int64 | None, call: str) -> pl.Series:
@@ -451,8 +466,8 @@ class Search:
         same[kernels.FOUND] = False
         return np.asarray(same, np.uint8)
 
-    def run_exact(self, exact: ExactRows) -> npt.NDArray[Any] | None:
-        """Return the matches by document, by their spelled out rows; None if the automaton would be too large."""
+    def of_exact(self, exact: ExactRows) -> Callable[[], npt.NDArray[Any]] | None:
+        """Return a call that searches spelled out rows, by document; None if the automaton would be too large."""
         own, grammar = self._own, self._corpus.grammar
         words = None if own.literal is None else LiteralWords.of(own.literal, grammar, exact.no_gap_is_empty)
         gaps = _gap_orders.get(self._corpus.key) or _gap_orders.put(self._corpus.key, GapOrder.of(grammar))
@@ -465,14 +480,14 @@ class Search:
                 if made is None:
                     return None
                 _automata.put(key, made)
-            return exact.search(made)
+            return partial(exact.search, made)
         if words.is_nowhere:
-            return np.zeros(exact.row_count, np.uint8)
+            return partial(np.zeros, exact.row_count, np.uint8)
         made = WordAutomaton.of(self._text, gaps, self._known, own, np.unique(np.concatenate(words.places)))
         if made is None:
             return None
         place = int(np.argmin([exact.occurrences(one) for one in words.places]))
-        return exact.search(made, words.places[place], place)
+        return partial(exact.search, made, words.places[place], place)
 
     def run(self) -> tuple[npt.NDArray[Any], Int64 | None]:
         """Return the matches by document, and the documents that remain to be searched in another way, if any."""

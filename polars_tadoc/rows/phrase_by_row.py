@@ -80,19 +80,20 @@ def _in_corpus(call: str, corpus: Corpus, phrases: pl.Series, morphism: Morphism
     terms[ids == DELETED] = LEFT_OUT
     rules = load_rules(corpus.grammar)
     given = rules.terminals, rules.rule_offsets, rules.symbols, len(rules.level_offsets), terms[:size]
-    owners = grouped["row"]
+    owners = grouped["row"].explode().to_numpy().astype(np.int64)
+    starts = np.append(0, np.cumsum(grouped["row"].list.len().to_numpy(), dtype=np.int64))
 
     def count(places: tuple[int, int]) -> None:
         for place in range(*places):
             phrase = terms[size + cut.offsets[place] : size + cut.offsets[place + 1]]
             phrase = phrase[phrase != LEFT_OUT]
             if len(phrase):
-                rows = owners[place].to_numpy().astype(np.int64)
+                rows = owners[starts[place] : starts[place + 1]]
                 found = np.empty(len(rows), np.uint64)
                 count_in_rows(*given, corpus.root_offsets, corpus.roots, rows, phrase, borders(phrase.tolist()), found)
                 counts[rows] = found
 
-    map_parallel(count, even_chunks(len(owners), PHRASES, each=4))
+    map_parallel(count, even_chunks(len(grouped), PHRASES, each=4))
     return counts
 
 

@@ -235,7 +235,9 @@ class PhraseRequest:
             with naming_normalize(self.call, column.name):
                 self._count(*item)
 
-        if isinstance(corpora, list) and sum(corpus.symbol_count for corpus in corpora) >= TOGETHER:
+        # words are normalised by Polars, whose threads may all wait for this call
+        apart = isinstance(corpora, list) and self.morphism is None
+        if apart and sum(corpus.symbol_count for corpus in corpora) >= TOGETHER:
             map_parallel(count, list(prepared(corpora)))
         else:
             for item in prepared(corpora):

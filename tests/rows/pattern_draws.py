@@ -33,6 +33,8 @@ NEVER = 1 << 40
 WAYS: dict[str, tuple[Any, str, list[int]]] = {
     "spelled_from": (pattern_kept, "SPELLED_FROM", [1, 1, 2, NEVER]),
     "sparse": (pattern_exact, "SPARSE", [0, 8, 8, NEVER]),
+    "chunk": (pattern_exact, "CHUNK", [1, 1 << 17]),
+    "marked": (pattern_exact, "MARKED", [1, 1 << 15]),
     "flags": (patterns, "SPARSE", [0, 16, NEVER]),
     "dropped": (patterns, "DROPPED", [0, 200_000, NEVER]),
     "tried": (patterns, "TRIED", [0, 200_000]),

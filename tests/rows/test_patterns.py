@@ -58,7 +58,9 @@ def check(text: pl.Series, column: pl.Series, call: str, pattern: str, **options
 def kept_in_ways(data: Any) -> Iterator[None]:
     """Spell out gaps from the first call on, or never; look for the words of patterns in each way."""
     first, sparse = data.draw(st.sampled_from([(1, 0), (1, 1 << 40), (1 << 40, 8)]))
-    with patch.object(pattern_kept, "SPELLED_FROM", first), patch.object(pattern_exact, "SPARSE", sparse):
+    threads, smallest = data.draw(st.sampled_from([(1, 1), (2, 1), (16, 1), (2, 1 << 40)]))
+    limits = patch.multiple(pattern_exact, SPARSE=sparse, CHUNK=smallest, MARKED=smallest)
+    with patch.object(pattern_kept, "SPELLED_FROM", first), limits, tadoc.Config(threads=threads):
         yield
 
 

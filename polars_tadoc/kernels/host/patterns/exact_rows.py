@@ -411,9 +411,13 @@ def run_rows(
     all_rows: bool,
     levels: int,
     table: Any,
+    first: int,
+    stop_row: int,
     counts: Any,
 ) -> int:
     """Count the matches in rows, or tell whether there is one.
+
+    Threads may share a table: an entry has one value, whichever thread writes it.
 
     Parameters
     ----------
@@ -430,16 +434,18 @@ def run_rows(
         Levels of rules.
     table
         By rule and state before it: as ``steps.exits``; 0: unknown. Initially zero.
+    first, stop_row
+        The rows to read.
     counts
         Output by row; initially zero.
 
     """
     began = interrupts()
     size, width, rules = exact.vocabulary_size, steps.width, exact.rule_count
-    begin, end = exact.offsets[rules], len(exact.offsets) - 1 - rules
+    begin, end = exact.offsets[rules], nb.int64(stop_row)
     at, stop, until = np.empty(levels + 2, np.int64), np.empty(levels + 2, np.int64), np.empty(levels + 2, np.int64)
     slot, before = np.empty(levels + 2, np.int64), np.empty(levels + 2, np.uint64)
-    row, reads, places = 0, 0, exact.offsets[rules + end] - begin
+    row, reads, places = nb.int64(first), 0, exact.offsets[rules + end] - begin
     while row < end:
         if interrupts() != began:
             return STOPPED
