@@ -191,7 +191,7 @@ def sort(df: DataFrame, column: str, **options: Unpack[CountOptions]) -> DataFra
 
 @_documented
 def sequence_count(df: DataFrame, column: str, **options: Unpack[LengthsOptions]) -> DataFrame:
-    """Count sequences of n words; several lengths one after the other.
+    """Count sequences of n words; each of several lengths by itself.
 
     Returns
     -------

@@ -292,7 +292,7 @@ class Workers:
     def sequence_count(
         self, source: Source, column: str | None = None, **options: Unpack[LengthsOnWorkers]
     ) -> pl.LazyFrame:
-        """Count the sequences of n words; several lengths one after the other.
+        """Count the sequences of n words; each of several lengths by itself.
 
         Returns
         -------

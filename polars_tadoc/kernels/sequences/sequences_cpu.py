@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from polars_tadoc.kernels.keys.beginnings_cpu import Beginnings, count_beginnings
 from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, Spread, words_of
 from polars_tadoc.kernels.keys.key_order_cpu import Counted, in_result_order
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
-from polars_tadoc.kernels.sequences.beginnings_cpu import Beginnings, count_beginnings
-from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, longest_document
+from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, end_documents, longest_document
 from polars_tadoc.kernels.sequences.derived_rules_cpu import Derived
-from polars_tadoc.kernels.sequences.ended_documents_cpu import end_documents
 from polars_tadoc.kernels.sequences.expanded_documents_cpu import expand_documents
 from polars_tadoc.kernels.sequences.owned_windows_cpu import OwnedWindows, Windows
 from polars_tadoc.kernels.sequences.rule_ends_cpu import SIZE, rank_bits

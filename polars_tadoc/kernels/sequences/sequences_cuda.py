@@ -53,7 +53,7 @@ def sequence_counts_of_lengths(
     min_count: int = 1,
     top: int | None = None,
 ) -> list[tuple[Any, Any]]:
-    """Count the sequences of several lengths, one after the other, on the same rows.
+    """Count the sequences of several lengths, each by itself, on the same rows.
 
     Parameters and result as for :func:`polars_tadoc.kernels.sequences.sequences_cpu.sequence_counts_of_lengths`, as
     cupy arrays; errors as for :func:`sequence_counts`.

@@ -19,7 +19,7 @@ from polars_tadoc.engine.choose import choose
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.keys.key_numbers_cpu import dense_ids
 from polars_tadoc.kernels.keys.key_order_cpu import Counted, in_result_order, sum_in_result_order
-from polars_tadoc.kernels.sequences import ended_documents_cpu as ended_documents
+from polars_tadoc.kernels.sequences import bodies_cpu as bodies
 from polars_tadoc.kernels.sequences import expanded_documents_cpu as expanded_documents
 from polars_tadoc.kernels.sequences import owned_windows_cpu as owned_windows
 from polars_tadoc.kernels.sequences import word_pairs_cpu as word_pairs
@@ -164,7 +164,7 @@ def test_sequence_counts_of_lengths(
 ) -> None:
     case = drawn(made, data)
     expected = [reference.sequence_counts(case.rows, n, case.rank, **options) for n in lengths]
-    with patch.object(ended_documents, "MOST_ENDS", data.draw(st.sampled_from([0, 8, 1 << 20]))):
+    with patch.object(bodies, "MOST_ENDS", data.draw(st.sampled_from([0, 8, 1 << 20]))):
         assert case.counted_each(engine, lengths, strategy, **options) == expected
 
 
