@@ -57,7 +57,9 @@ _IMPORTS = {**_FURTHER, "import polars as pl": r"\bpl\.", _PACKAGE: r"\btadoc\."
 _BEFORE_EXAMPLES = re.compile(r"^( *)Examples\n *-{8}\n(?= *>>> )", re.MULTILINE)
 
 
-def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[Call], Call]:
+def documented_by(
+    function: Callable[..., Any], *, returns: str | None = None, **parameters: str
+) -> Callable[[Call], Call]:
     """Add the parameters and errors of a function to a call's docstring, where it does not have its own.
 
     Leaves out parameters that the call lacks, and for a method also the function's first one, the column. Adds the
@@ -69,6 +71,8 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
     ----------
     function
         The function.
+    returns
+        Description of the result; its type is that of the call.
     **parameters
         Descriptions of parameters that the function lacks, or that mean something else here.
 
@@ -106,7 +110,9 @@ def documented_by(function: Callable[..., Any], **parameters: str) -> Callable[[
         own["Parameters"] = _joined({name: entries[name] for name in shown})
         own["Raises"] = _joined(errors | _entries(own.get("Raises", "")))
         kind = inspect.signature(made).return_annotation
-        if returned is not None and "Returns" not in own and ("self" in known or kind == annotated):
+        if returns is not None:
+            own["Returns"] = f"{str(kind).rpartition('.')[2]}\n    {returns}"
+        elif returned is not None and "Returns" not in own and ("self" in known or kind == annotated):
             own["Returns"] = returned if kind == annotated else re.sub("^.*", str(kind).rpartition(".")[2], returned)
         written = [f"{name}\n{'-' * len(name)}\n{own[name]}" for name in _ORDER if own.get(name)]
         made.__doc__ = _BEFORE_EXAMPLES.sub(_add_imports, "\n\n".join([summary, *written]) + "\n")

@@ -49,16 +49,15 @@ class FrameCleaning(FrameBase):
         request = RepeatsRequest.from_arguments(**options)
         return request.frame(self._text(call, column), self._labels(call, id))
 
-    @documented_by(near_duplicates, id=LABELS)
+    @documented_by(
+        near_duplicates,
+        returns="``id, other, similarity: Float64``, the earlier row first, in order of both.",
+        id=LABELS,
+    )
     def near_duplicates(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[NearDuplicatesOptions]
     ) -> pl.DataFrame:
         """Find pairs of rows whose sets of n-grams of words are similar, in a compressed column or text.
-
-        Returns
-        -------
-        DataFrame
-            ``id, other, similarity: Float64``, the earlier row first, in order of both.
 
         Examples
         --------
@@ -120,7 +119,11 @@ class FrameCleaning(FrameBase):
             return self._df.filter(request.kept_rows(text))
         return self._df.with_columns(request.cut(text))
 
-    @documented_by(overlap, id=LABELS)
+    @documented_by(
+        overlap,
+        returns="``id, offset: UInt32, length: UInt32, reference, reference_offset: UInt32``, in row order.",
+        id=LABELS,
+    )
     def overlap(
         self,
         column: str | None = None,
@@ -133,11 +136,6 @@ class FrameCleaning(FrameBase):
         """Find passages of a compressed column or text that occur in a reference, too.
 
         The column is optional if there is only one compressed column: ``overlap(reference=…)``.
-
-        Returns
-        -------
-        DataFrame
-            ``id, offset: UInt32, length: UInt32, reference, reference_offset: UInt32``, in row order.
 
         Examples
         --------

@@ -22,7 +22,11 @@ from polars_tadoc.runtime.option_signature import takes_progress
 class FrameColumns(FrameBase):
     """Strip tokenize the compressed form, and what rows hold."""
 
-    @documented_by(compress)
+    @documented_by(
+        compress,
+        returns="The frame with the columns as ``tadoc.DTYPE``, or in the type of ``like`` or "
+        "``Config(column_type=)``.",
+    )
     def compress(self, column: str | Sequence[str], **options: Unpack[CompressOptions]) -> pl.DataFrame:
         """Replace String columns by their compressed form.
 
@@ -32,11 +36,6 @@ class FrameColumns(FrameBase):
         ----------
         column
             Name of the column, or a list of names.
-
-        Returns
-        -------
-        DataFrame
-            The frame with the columns as ``tadoc.DTYPE``, or in the type of ``like`` or ``Config(column_type=)``.
 
         Examples
         --------
@@ -49,14 +48,9 @@ class FrameColumns(FrameBase):
         names = each_column(column, lambda name: string_column(df.schema, name, "compress"))
         return df.with_columns(compress(df[name], **options) for name in names)
 
-    @documented_by(recompress)
+    @documented_by(recompress, returns="The frame with the same rows; the type of the column does not change.")
     def recompress(self, column: str | None = None, **options: Unpack[RecompressOptions]) -> pl.DataFrame:
         """Merge the grammars of a compressed column (optional if there is only one).
-
-        Returns
-        -------
-        DataFrame
-            The frame with the same rows; the type of the column does not change.
 
         Examples
         --------
@@ -123,7 +117,7 @@ class FrameColumns(FrameBase):
         """
         return preview(self._df, rows, words)
 
-    @documented_by(info)
+    @documented_by(info, returns="One row; UInt64 and Float64 columns as described there.")
     def info(self, column: str | None = None) -> pl.DataFrame:
         """Describe a compressed column in one row; columns as for :func:`polars_tadoc.info`.
 
@@ -131,11 +125,6 @@ class FrameColumns(FrameBase):
         ----------
         column
             Name of the compressed column; optional if there is only one.
-
-        Returns
-        -------
-        DataFrame
-            One row; UInt64 and Float64 columns as described there.
 
         Examples
         --------

@@ -25,14 +25,13 @@ from polars_tadoc.runtime.documented import documented_by
 class FrameCounting(FrameBase):
     """Counts and weights."""
 
-    @documented_by(word_count, words=given.WORD_FORM)
+    @documented_by(
+        word_count,
+        returns="``word: String, count: UInt64``, by descending count, then word in code point order.",
+        words=given.WORD_FORM,
+    )
     def word_count(self, column: str | None = None, **options: Unpack[given.TopInFrames]) -> pl.DataFrame:
         """Count the words of a compressed column (optional if there is only one).
-
-        Returns
-        -------
-        DataFrame
-            ``word: String, count: UInt64``, by descending count, then word in code point order.
 
         Examples
         --------
@@ -43,14 +42,9 @@ class FrameCounting(FrameBase):
         """
         return self._answer(asking_for_frames(WordCountRequest.from_arguments, options), column)
 
-    @documented_by(sort, words=given.WORD_FORM)
+    @documented_by(sort, returns="``word: String, count: UInt64``, by word in code point order.", words=given.WORD_FORM)
     def sort(self, column: str | None = None, **options: Unpack[given.CountInFrames]) -> pl.DataFrame:
         """List the words of a compressed column (optional if there is only one) in code point order.
-
-        Returns
-        -------
-        DataFrame
-            ``word: String, count: UInt64``, by word in code point order.
 
         Examples
         --------
@@ -61,16 +55,17 @@ class FrameCounting(FrameBase):
         """
         return self._answer(asking_for_frames(SortRequest.from_arguments, options), column)
 
-    @documented_by(inverted_index, id=LABELS, words=given.WORD_FORM)
+    @documented_by(
+        inverted_index,
+        returns="``word: String, documents: List`` of labels or row numbers, in row order; by word in code "
+        "point order.",
+        id=LABELS,
+        words=given.WORD_FORM,
+    )
     def inverted_index(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[given.CountInFrames]
     ) -> pl.DataFrame:
         """List the rows that contain each word of a compressed column (optional if there is only one).
-
-        Returns
-        -------
-        DataFrame
-            ``word: String, documents: List`` of labels or row numbers, in row order; by word in code point order.
 
         Examples
         --------
@@ -81,16 +76,16 @@ class FrameCounting(FrameBase):
         """
         return self._answer(asking_for_frames(InvertedIndexRequest.from_arguments, options), column, id)
 
-    @documented_by(term_vector, id=LABELS, words=given.WORD_FORM)
+    @documented_by(
+        term_vector,
+        returns="``id, word: String, count: UInt64``; in row order, each row's words by descending count, then word.",
+        id=LABELS,
+        words=given.WORD_FORM,
+    )
     def term_vector(
         self, column: str | None = None, *, id: str | None = None, **options: Unpack[given.TopInFrames]
     ) -> pl.DataFrame:
         """Count the words of each row of a compressed column (optional if there is only one).
-
-        Returns
-        -------
-        DataFrame
-            ``id, word: String, count: UInt64``; in row order, each row's words by descending count, then word.
 
         Examples
         --------
@@ -165,15 +160,14 @@ class FrameCounting(FrameBase):
         """
         return to_csr_analytic.to_csr(self._text("to_csr", column), **options)
 
-    @documented_by(sequence_count, words=given.WORD_FORM)
+    @documented_by(
+        sequence_count,
+        returns="``sequence: List(String), count: UInt64``, by descending count, then in code point order; with several "
+        "lengths after a column ``n: UInt32``, in the order of ``n``.",
+        words=given.WORD_FORM,
+    )
     def sequence_count(self, column: str | None = None, **options: Unpack[given.LengthsInFrames]) -> pl.DataFrame:
         """Count the sequences of n words in a compressed column (optional if there is only one).
-
-        Returns
-        -------
-        DataFrame
-            ``sequence: List(String), count: UInt64``, by descending count, then in code point order; with several
-            lengths after a column ``n: UInt32``, in the order of ``n``.
 
         Examples
         --------
@@ -205,14 +199,13 @@ class FrameCounting(FrameBase):
         """
         return self._answer(asking_for_frames(RankedInvertedIndexRequest.from_arguments, options), column, id)
 
-    @documented_by(cooccurrence, words=given.WORD_FORM)
+    @documented_by(
+        cooccurrence,
+        returns="``word: String, other: String, count: UInt64``, by descending count, then in code point order.",
+        words=given.WORD_FORM,
+    )
     def cooccurrence(self, column: str | None = None, **options: Unpack[given.CooccurrenceInFrames]) -> pl.DataFrame:
         """Count the pairs of words within a window in a compressed column.
-
-        Returns
-        -------
-        DataFrame
-            ``word: String, other: String, count: UInt64``, by descending count, then in code point order.
 
         Examples
         --------

@@ -173,14 +173,13 @@ class FrameSearch(FrameBase):
         """
         return self._answer(TwigFilterRequest.of_frame(column, queries, **options), column, id)
 
-    @documented_by(collocations)
+    @documented_by(
+        collocations,
+        returns="``word, other: String, count: UInt64, score: Float64``, by descending score, then in code "
+        "point order.",
+    )
     def collocations(self, column: str | None = None, **options: Unpack[CollocationsOptions]) -> pl.DataFrame:
         """Score pairs of words of a compressed column or text by how much more often they occur than by chance.
-
-        Returns
-        -------
-        DataFrame
-            ``word, other: String, count: UInt64, score: Float64``, by descending score, then in code point order.
 
         Examples
         --------
@@ -191,7 +190,12 @@ class FrameSearch(FrameBase):
         """
         return CollocationsRequest.from_arguments(**options).frame(self._text("collocations", column))
 
-    @documented_by(positions, id=LABELS)
+    @documented_by(
+        positions,
+        returns="``id, offset: UInt32, length: UInt32``, in row order: the occurrence's first word and its "
+        "number of words.",
+        id=LABELS,
+    )
     def positions(
         self,
         column: str | None = None,
@@ -204,11 +208,6 @@ class FrameSearch(FrameBase):
 
         The column is optional if there is only one compressed column: ``positions(phrase=…)``.
 
-        Returns
-        -------
-        DataFrame
-            ``id, offset: UInt32, length: UInt32``, in row order: the occurrence's first word and its number of words.
-
         Examples
         --------
         >>> df = pl.DataFrame({"page": ["a", "b"], "text": ["to be or not to be", "be"]}).tadoc.compress("text")
@@ -219,7 +218,7 @@ class FrameSearch(FrameBase):
         request = PositionsRequest.of(require_phrase(phrase, "positions"), options)
         return request.frame(self._text(request.name, column), self._labels(request.name, id))
 
-    @documented_by(concordance, id=LABELS)
+    @documented_by(concordance, returns="``id, offset: UInt32, left, match, right: String``, in row order.", id=LABELS)
     def concordance(
         self,
         column: str | None = None,
@@ -231,11 +230,6 @@ class FrameSearch(FrameBase):
         """Show a phrase in context: each occurrence in a compressed column or text, with the words around it.
 
         The column is optional if there is only one compressed column: ``concordance(phrase=…)``.
-
-        Returns
-        -------
-        DataFrame
-            ``id, offset: UInt32, left, match, right: String``, in row order.
 
         Examples
         --------

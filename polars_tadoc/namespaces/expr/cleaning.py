@@ -20,17 +20,12 @@ from polars_tadoc.runtime.documented import documented_by
 class ExprCleaning(ExprBase):
     """Repeated, similar and shared passages."""
 
-    @documented_by(repeated_share)
+    @documented_by(repeated_share, returns="``Float64``, from 0 to 1; null for rows without words.")
     def repeated_share(self, **options: Unpack[RepeatedShareOptions]) -> pl.Expr:
         """Return the share of each row's words inside a repeated window.
 
         Windows are counted over the rows that Polars passes: all rows of a column in ``select``, ``with_columns``,
         ``filter`` and ``sort``, the rows of each group in ``group_by`` and ``over``.
-
-        Returns
-        -------
-        Expr
-            ``Float64``, from 0 to 1; null for rows without words.
 
         Examples
         --------
@@ -41,17 +36,12 @@ class ExprCleaning(ExprBase):
         """
         return self._over_groups(ShareRequest.repeated(options))
 
-    @documented_by(novelty)
+    @documented_by(novelty, returns="``Float64``, from 0 to 1; null for rows without words.")
     def novelty(self, **options: Unpack[NoveltyOptions]) -> pl.Expr:
         """Return the share of each row's words inside no window of an earlier row.
 
         Earlier rows are those that Polars passes before, as for :meth:`repeated_share`: with ``over``, those of the
         group, in the order of the frame.
-
-        Returns
-        -------
-        Expr
-            ``Float64``, from 0 to 1; null for rows without words.
 
         Examples
         --------
@@ -62,14 +52,9 @@ class ExprCleaning(ExprBase):
         """
         return self._over_groups(ShareRequest.new(options))
 
-    @documented_by(minhash)
+    @documented_by(minhash, returns="``Array(UInt32, permutations)``; null for null rows.")
     def minhash(self, **options: Unpack[MinHashOptions]) -> pl.Expr:
         """Return the MinHash signature of each row's set of n-grams of words: row-wise.
-
-        Returns
-        -------
-        Expr
-            ``Array(UInt32, permutations)``; null for null rows.
 
         Examples
         --------
@@ -81,14 +66,9 @@ class ExprCleaning(ExprBase):
         request = MinHashRequest.from_arguments(**options)
         return elementwise(request.run, request.dtype, self._expr)
 
-    @documented_by(overlap_share)
+    @documented_by(overlap_share, returns="``Float64``, from 0 to 1; null for rows without words.")
     def overlap_share(self, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Expr:
         """Return the share of each row's words inside windows that a reference has, too: row-wise.
-
-        Returns
-        -------
-        Expr
-            ``Float64``, from 0 to 1; null for rows without words.
 
         Examples
         --------
@@ -100,14 +80,9 @@ class ExprCleaning(ExprBase):
         """
         return self._shared(SharedRequest.of("overlap_share", reference, options))
 
-    @documented_by(overlaps)
+    @documented_by(overlaps, returns="``Boolean``; null for null rows.")
     def overlaps(self, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Expr:
         """Tell which rows have at least ``length`` adjacent words of a reference: row-wise.
-
-        Returns
-        -------
-        Expr
-            ``Boolean``; null for null rows.
 
         Examples
         --------

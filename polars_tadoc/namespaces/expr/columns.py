@@ -29,18 +29,15 @@ from polars_tadoc.traversal.options import TokenizerOption, tokenizer_of
 class ExprColumns(ExprBase):
     """Strip tokenize the compressed form, and what rows hold."""
 
-    @documented_by(compress)
+    @documented_by(
+        compress, returns="``tadoc.DTYPE``, or the type of ``like`` or ``Config(column_type=)``; null for null rows."
+    )
     def compress(self, **options: Unpack[CompressOptions]) -> pl.Expr:
         """Compress a String column; result as for :func:`polars_tadoc.compress`.
 
         Polars passes each batch of a streaming plan, and each chunk of a column, separately: each gets a grammar of its
         own. If batches are small (after a filter, on many cores), use ``lf.tadoc.compress("text")`` or
         ``df.tadoc.compress("text")``, which gather them first.
-
-        Returns
-        -------
-        Expr
-            ``tadoc.DTYPE``, or the type of ``like`` or ``Config(column_type=)``; null for null rows.
 
         Examples
         --------
@@ -52,14 +49,9 @@ class ExprColumns(ExprBase):
         how = Compression.from_arguments(**options)
         return elementwise(replace(how, cached=False).run, how.dtype, self._expr)
 
-    @documented_by(recompress)
+    @documented_by(recompress, returns="The type of the column; null for null rows.")
     def recompress(self, **options: Unpack[RecompressOptions]) -> pl.Expr:
         """Merge the grammars of a compressed column, which must fit in memory.
-
-        Returns
-        -------
-        Expr
-            The type of the column; null for null rows.
 
         Examples
         --------
@@ -71,14 +63,9 @@ class ExprColumns(ExprBase):
         how = Recompression.from_arguments(**options)
         return self._expr.map_batches(at_work()(how.run), return_dtype=pl.self_dtype())
 
-    @documented_by(decompress)
+    @documented_by(decompress, returns="``String``; null for null rows.")
     def decompress(self) -> pl.Expr:
         """Return the text, byte for byte.
-
-        Returns
-        -------
-        Expr
-            ``String``; null for null rows.
 
         Examples
         --------
@@ -89,14 +76,9 @@ class ExprColumns(ExprBase):
         """
         return elementwise(decompress, pl.String, self._expr)
 
-    @documented_by(token_count)
+    @documented_by(token_count, returns="``UInt64``; null for null rows.")
     def token_count(self, **options: Unpack[TokenizerOption]) -> pl.Expr:
         """Count the words of each row.
-
-        Returns
-        -------
-        Expr
-            ``UInt64``; null for null rows.
 
         Examples
         --------
@@ -108,14 +90,9 @@ class ExprColumns(ExprBase):
         tokenizer_of(options)
         return elementwise(partial(token_count, **options), pl.UInt64, self._expr)
 
-    @documented_by(content_hash)
+    @documented_by(content_hash, returns="``UInt128``; null for null rows.")
     def content_hash(self) -> pl.Expr:
         """Hash the text of each row: a key for ``unique``, ``group_by`` and ``join``, equal for all forms of the text.
-
-        Returns
-        -------
-        Expr
-            ``UInt128``; null for null rows.
 
         Examples
         --------
@@ -176,14 +153,11 @@ class ExprColumns(ExprBase):
         arguments = {"offset": offset} if length is None else {"offset": offset, "length": length}
         return by_row(partial(extract, **options), self._expr, pl.String, **arguments)
 
-    @documented_by(head, n=COUNT.format("end"))
+    @documented_by(
+        head, returns="``String``, as for :meth:`extract`; null if the row or ``n`` is.", n=COUNT.format("end")
+    )
     def head(self, n: Integers = 5, **options: Unpack[TokenizerOption]) -> pl.Expr:
         """Return the first words of each row, with the separators between them.
-
-        Returns
-        -------
-        Expr
-            ``String``, as for :meth:`extract`; null if the row or ``n`` is.
 
         Examples
         --------
@@ -194,14 +168,11 @@ class ExprColumns(ExprBase):
         """
         return by_row(partial(head, **options), self._expr, pl.String, n=n)
 
-    @documented_by(tail, n=COUNT.format("start"))
+    @documented_by(
+        tail, returns="``String``, as for :meth:`extract`; null if the row or ``n`` is.", n=COUNT.format("start")
+    )
     def tail(self, n: Integers = 5, **options: Unpack[TokenizerOption]) -> pl.Expr:
         """Return the last words of each row, with the separators between them.
-
-        Returns
-        -------
-        Expr
-            ``String``, as for :meth:`extract`; null if the row or ``n`` is.
 
         Examples
         --------
@@ -212,16 +183,11 @@ class ExprColumns(ExprBase):
         """
         return by_row(partial(tail, **options), self._expr, pl.String, n=n)
 
-    @documented_by(info)
+    @documented_by(info, returns="``Struct`` with ``UInt64`` and ``Float64`` fields.")
     def info(self) -> pl.Expr:
         """Describe each group of rows, or all rows, in a struct; fields as the columns of :func:`polars_tadoc.info`.
 
         A grammar counts in each group that has rows of it.
-
-        Returns
-        -------
-        Expr
-            ``Struct`` with ``UInt64`` and ``Float64`` fields.
 
         Examples
         --------

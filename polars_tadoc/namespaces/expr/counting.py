@@ -24,14 +24,12 @@ from polars_tadoc.traversal.options import CountOptions, LengthsOptions, RunOpti
 class ExprCounting(ExprBase):
     """Counts and weights."""
 
-    @documented_by(word_count)
+    @documented_by(
+        word_count,
+        returns="``List(Struct{word: String, count: UInt64})``, by descending count, then word in code point order.",
+    )
     def word_count(self, **options: Unpack[TopOptions]) -> pl.Expr:
         """Count the words of each group of rows: one list per group, or one for all rows.
-
-        Returns
-        -------
-        Expr
-            ``List(Struct{word: String, count: UInt64})``, by descending count, then word in code point order.
 
         Examples
         --------
@@ -43,14 +41,9 @@ class ExprCounting(ExprBase):
         """
         return self._by_group(count_words("word_count", WordCountRequest.from_arguments(**options)))
 
-    @documented_by(sort)
+    @documented_by(sort, returns="``List(Struct{word: String, count: UInt64})``, by word in code point order.")
     def sort(self, **options: Unpack[CountOptions]) -> pl.Expr:
         """List the words of each group of rows in code point order: one list per group, or one for all rows.
-
-        Returns
-        -------
-        Expr
-            ``List(Struct{word: String, count: UInt64})``, by word in code point order.
 
         Examples
         --------
@@ -104,14 +97,12 @@ class ExprCounting(ExprBase):
         request = RankedInvertedIndexRequest.from_arguments(**options)
         return self._index(index_by_group.RankedInvertedIndex(request), id, index_by_group.ranked_dtype)
 
-    @documented_by(term_vector)
+    @documented_by(
+        term_vector,
+        returns="``List(Struct{word: String, count: UInt64})``, by descending count, then word in code point order.",
+    )
     def term_vector(self, **options: Unpack[TopOptions]) -> pl.Expr:
         """Count the words of each row: row-wise, null for null rows.
-
-        Returns
-        -------
-        Expr
-            ``List(Struct{word: String, count: UInt64})``, by descending count, then word in code point order.
 
         Examples
         --------
@@ -124,15 +115,13 @@ class ExprCounting(ExprBase):
         how = count_words("term_vector", request)
         return elementwise(how.run_rows, how.dtype, self._expr)
 
-    @documented_by(sequence_count)
+    @documented_by(
+        sequence_count,
+        returns="``List(Struct{sequence: List(String), count: UInt64})``, by descending count, then in code point "
+        "order; with several lengths the first field is ``n: UInt32``, in the order of ``n``.",
+    )
     def sequence_count(self, **options: Unpack[LengthsOptions]) -> pl.Expr:
         """Count the sequences of n words in each group of rows: one list per group, or one for all rows.
-
-        Returns
-        -------
-        Expr
-            ``List(Struct{sequence: List(String), count: UInt64})``, by descending count, then in code point order; with
-            several lengths the first field is ``n: UInt32``, in the order of ``n``.
 
         Examples
         --------
@@ -147,14 +136,13 @@ class ExprCounting(ExprBase):
             return self._by_group(count_lengths(request))
         return self._by_group(count_sequences(request))
 
-    @documented_by(cooccurrence)
+    @documented_by(
+        cooccurrence,
+        returns="``List(Struct{word: String, other: String, count: UInt64})``, by descending count, then both "
+        "words in order.",
+    )
     def cooccurrence(self, **options: Unpack[CooccurrenceOptions]) -> pl.Expr:
         """Count the pairs of words within a window in each group of rows, or in all rows.
-
-        Returns
-        -------
-        Expr
-            ``List(Struct{word: String, other: String, count: UInt64})``, by descending count, then both words in order.
 
         Examples
         --------

@@ -23,14 +23,9 @@ from polars_tadoc.twig.twig_set import TwigSet
 class ExprSearch(ExprBase):
     """Indexes, phrases and XPath queries."""
 
-    @documented_by(contains)
+    @documented_by(contains, returns="``Boolean``; null for null rows.")
     def contains(self, pattern: str, *, literal: bool = False, strict: bool = True) -> pl.Expr:
         """Tell which rows' text contains a match of a pattern, as ``str.contains``, without decompressing.
-
-        Returns
-        -------
-        Expr
-            ``Boolean``; null for null rows.
 
         Examples
         --------
@@ -41,14 +36,9 @@ class ExprSearch(ExprBase):
         """
         return self._find(PatternRequest.of("contains", pattern, literal, strict))
 
-    @documented_by(count_matches)
+    @documented_by(count_matches, returns="``UInt32``; null for null rows.")
     def count_matches(self, pattern: str, *, literal: bool = False) -> pl.Expr:
         """Count the matches of a pattern in each row, as ``str.count_matches``.
-
-        Returns
-        -------
-        Expr
-            ``UInt32``; null for null rows.
 
         Examples
         --------
@@ -59,14 +49,9 @@ class ExprSearch(ExprBase):
         """
         return self._find(PatternRequest.of("count_matches", pattern, literal, True))
 
-    @documented_by(find)
+    @documented_by(find, returns="``UInt32``; null for null rows and rows without a match.")
     def find(self, pattern: str, *, literal: bool = False, strict: bool = True) -> pl.Expr:
         """Return where the first match of a pattern begins in each row, in bytes, as ``str.find``.
-
-        Returns
-        -------
-        Expr
-            ``UInt32``; null for null rows and rows without a match.
 
         Examples
         --------
@@ -77,14 +62,9 @@ class ExprSearch(ExprBase):
         """
         return self._find(PatternRequest.of("find", pattern, literal, strict))
 
-    @documented_by(extract_all)
+    @documented_by(extract_all, returns="``List(String)``; null for null rows.")
     def extract_all(self, pattern: str) -> pl.Expr:
         """Return all matches of a regular expression in each row, as ``str.extract_all``.
-
-        Returns
-        -------
-        Expr
-            ``List(String)``; null for null rows.
 
         Examples
         --------
@@ -95,14 +75,9 @@ class ExprSearch(ExprBase):
         """
         return self._find(PatternRequest.of("extract_all", pattern, False, True))
 
-    @documented_by(count_phrase)
+    @documented_by(count_phrase, returns="``UInt64``.")
     def count_phrase(self, phrase: str | pl.Expr, **options: Unpack[PhraseOptions]) -> pl.Expr:
         """Count how often each row contains a phrase: row-wise, null for null rows.
-
-        Returns
-        -------
-        Expr
-            ``UInt64``.
 
         Examples
         --------
@@ -116,14 +91,9 @@ class ExprSearch(ExprBase):
         """
         return self._phrase(count_phrase, phrase, options)
 
-    @documented_by(contains_phrase)
+    @documented_by(contains_phrase, returns="``Boolean``.")
     def contains_phrase(self, phrase: str | pl.Expr, **options: Unpack[PhraseOptions]) -> pl.Expr:
         """Tell which rows contain a phrase: row-wise, null for null rows.
-
-        Returns
-        -------
-        Expr
-            ``Boolean``.
 
         Examples
         --------
@@ -137,14 +107,9 @@ class ExprSearch(ExprBase):
         """
         return self._phrase(contains_phrase, phrase, options)
 
-    @documented_by(contains_any)
+    @documented_by(contains_any, returns="``Boolean``.")
     def contains_any(self, phrases: Iterable[str], **options: Unpack[PhraseOptions]) -> pl.Expr:
         """Tell which rows contain at least one of several phrases: row-wise, null for null rows.
-
-        Returns
-        -------
-        Expr
-            ``Boolean``.
 
         Examples
         --------
@@ -165,18 +130,13 @@ class ExprSearch(ExprBase):
     def _find(self, request: PhraseRequest | PatternRequest) -> pl.Expr:
         return elementwise(request.run, request.dtype, self._expr)
 
-    @documented_by(bm25)
+    @documented_by(bm25, returns="``Float32``: 0 if the row has none of the query's words.")
     def bm25(self, query: str, **options: Unpack[BM25Options]) -> pl.Expr:
         """Score each row for a query with BM25: row-wise, null for null rows.
 
         Document frequencies are counted over the rows that Polars passes: all rows of a column in ``select``,
         ``with_columns``, ``filter`` and ``sort``, also in the streaming engine; the rows of each group in ``group_by``
         and ``over``. So a filter before the call changes scores, and one after it does not.
-
-        Returns
-        -------
-        Expr
-            ``Float32``: 0 if the row has none of the query's words.
 
         Examples
         --------
@@ -192,14 +152,9 @@ class ExprSearch(ExprBase):
         )
         return scores.explode(empty_as_null=False, keep_nulls=False)
 
-    @documented_by(positions)
+    @documented_by(positions, returns="``List(UInt32)``, ascending; null for null rows.")
     def positions(self, phrase: str, **options: Unpack[PhraseOptions]) -> pl.Expr:
         """Return the first word of each occurrence of a phrase: row-wise.
-
-        Returns
-        -------
-        Expr
-            ``List(UInt32)``, ascending; null for null rows.
 
         Examples
         --------

@@ -24,7 +24,10 @@ from polars_tadoc.runtime.documented import documented_by
 class PlanColumns(PlanBase):
     """Strip tokenize the compressed form, and what rows hold."""
 
-    @documented_by(compress)
+    @documented_by(
+        compress,
+        returns="The plan with the columns as ``tadoc.DTYPE``, or in the type of ``like`` or ``Config(column_type=)``.",
+    )
     def compress(self, column: str | Sequence[str], **options: Unpack[CompressOptions]) -> pl.LazyFrame:
         """Replace String columns by their compressed form.
 
@@ -36,11 +39,6 @@ class PlanColumns(PlanBase):
         ----------
         column
             Name of the column, or a list of names.
-
-        Returns
-        -------
-        LazyFrame
-            The plan with the columns as ``tadoc.DTYPE``, or in the type of ``like`` or ``Config(column_type=)``.
 
         Examples
         --------
@@ -56,16 +54,11 @@ class PlanColumns(PlanBase):
             lf = compress_stream(lf, lf.collect_schema(), name, how)
         return lf
 
-    @documented_by(recompress)
+    @documented_by(recompress, returns="The plan with the same rows; the type of the column does not change.")
     def recompress(self, column: str | None = None, **options: Unpack[RecompressOptions]) -> pl.LazyFrame:
         """Merge the grammars of a compressed column (optional if there is only one).
 
         Holds all rows of the column in memory, compressed.
-
-        Returns
-        -------
-        LazyFrame
-            The plan with the same rows; the type of the column does not change.
 
         Examples
         --------
