@@ -7,7 +7,7 @@ are first converted to symbols of these (see the kernels ``derive_sequences`` an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.records.labelled_results import from_arrow, lists, sequence_series
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.runtime.plain_name import plain
@@ -32,7 +33,7 @@ from polars_tadoc.traversal.source import Source, prepare
 from polars_tadoc.traversal.text_corpus import corpora_of, require_text
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Groups:
     """Rows of a compressed column, group after group."""
 
@@ -54,7 +55,7 @@ class Groups:
         return cls(column, np.arange(len(column) + 1, dtype=np.int64))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class GroupCounts:
     """Counts of words, sequences or pairs by group; arrays in host memory."""
 
@@ -76,7 +77,7 @@ class GroupCounts:
         return np.repeat(self.groups, np.diff(self.offsets))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class GroupRequest:
     """The checked arguments of a count by group."""
 

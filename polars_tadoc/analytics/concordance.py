@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
@@ -23,6 +22,7 @@ from polars_tadoc.rows.extract import extract_spans
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.phrases import PhraseOptions, PhraseRequest, count_phrase
 from polars_tadoc.runtime.arguments import require_integer
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
@@ -39,7 +39,7 @@ class ConcordanceOptions(PhraseOptions, total=False):
     window: Annotated[int, Default(8)]
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class PositionsRequest:
     """The checked arguments of :func:`positions`, or of a call that finds a phrase likewise."""
 
@@ -126,7 +126,7 @@ class PositionsRequest:
         return of, places, len(phrase)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class ConcordanceRequest:
     """The checked arguments of :func:`concordance`."""
 

@@ -29,6 +29,7 @@ from polars_tadoc.records.labelled_results import (
     sequence_series,
     to_arrow,
 )
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.io_source import at_work
 
@@ -36,7 +37,7 @@ LABEL = "label of a TADOC row"
 """Field name of the labels in lists of structs."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Shares:
     """The rows of each word or sequence, split by group."""
 

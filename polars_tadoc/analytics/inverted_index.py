@@ -22,6 +22,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists, word_series
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import CountOptions, CountRequest, WordForm
@@ -34,7 +35,7 @@ def schema(id_type: pl.DataType | None = None) -> pl.Schema:
     return pl.Schema({"word": pl.String(), "documents": pl.List(Labels.dtype(id_type))})
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Postings:
     """Rows that contain each word, ascending; all arrays in host memory."""
 
@@ -49,7 +50,7 @@ class Postings:
         return self.offsets.nbytes + self.rows.nbytes + self.words.nbytes
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class InvertedIndex:
     """The result; labels and strings are made only in the requested form."""
 

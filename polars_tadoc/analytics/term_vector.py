@@ -22,6 +22,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow, word_series
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, runs_of_equal
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.documented import documented_by
@@ -35,7 +36,7 @@ def schema(id_type: pl.DataType | None = None) -> pl.Schema:
     return pl.Schema({"id": Labels.dtype(id_type), "word": pl.String(), "count": pl.UInt64()})
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class DocumentWords:
     """Each document's words, by descending count, ties in code point order; all arrays in host memory."""
 
@@ -53,7 +54,7 @@ class DocumentWords:
         return self.rows.nbytes + self.offsets.nbytes + self.ids.nbytes + self.counts.nbytes + self.words.nbytes
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class TermVectors:
     """The result; labels and strings are made only in the requested form."""
 

@@ -22,6 +22,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow, word_series
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.option_signature import takes_options
@@ -33,7 +34,7 @@ from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, TEXT_BYTES, WORDS, 
 SCHEMA = pl.Schema({"word": pl.String, "count": pl.UInt64})
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class WordCounts:
     """Counts by word id, resident with an engine."""
 
@@ -48,7 +49,7 @@ class WordCounts:
         return int(self.counts.nbytes) + self.words.nbytes
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Selection:
     """The words of a result, in order; strings are made only in the requested form."""
 

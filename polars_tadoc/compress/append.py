@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -19,6 +18,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.text_type import storage
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -30,7 +30,7 @@ RECENT_ROWS = 250_000
 _SEED = np.uint64(secrets.randbits(64))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class RecentGrammar:
     """The grammar that most of a column's recent rows use."""
 
@@ -62,7 +62,7 @@ class RecentGrammar:
         return cls(row, corpus, corpus.gaps.null_count() == 0)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Parser:
     """A grammar prepared for parsing with its rules."""
 
@@ -109,7 +109,7 @@ class Parser:
         map_parallel(parse, weighted_chunks(before))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Lookup:
     """Strings in code point order, with their ids."""
 

@@ -33,6 +33,7 @@ from polars_tadoc.model import column as columns
 from polars_tadoc.model.column import require_tadoc
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import STORAGE, in_form, storage
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.arrow_arrays import lent, strings, view
 from polars_tadoc.runtime.arrow_memory import binary_views
@@ -204,7 +205,7 @@ def tail_start(column: pl.Series, most_rows: int) -> int:
     return len(column) - rows if first < len(sizes) - 1 else len(column)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Documents:
     """Documents of one corpus, and their places among the merged rows."""
 

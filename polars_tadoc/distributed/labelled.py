@@ -7,7 +7,7 @@ part's rows to those of all parts is ascending, and sorted records stay sorted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from polars_tadoc.records.packed_records import merge_records
 from polars_tadoc.records.records import Layout, Records, split
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Labelled:
     """Records, and the labels of their rows."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import unify
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.arrow_arrays import strings
 from polars_tadoc.runtime.cache import ByteLRU
@@ -31,7 +31,7 @@ SYMBOL_BYTES = 16
 """Bytes that a symbol of a joined grammar takes with everything made for it, about, on the host or on a device."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Joined:
     """One grammar made of several.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ import polars as pl
 
 from polars_tadoc.records import SpillFolder
 from polars_tadoc.records.labelled_results import Labels
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 
 HELD_SHARE = 8
 """Labels that take more than this share of the limit are written to disk."""
@@ -20,7 +20,7 @@ PIECE_SHARE = 32
 """Labels of one file, which are read together, take this share of the limit."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class StoredLabels(Labels):
     """Labels in files; ``values`` is an empty series of their type."""
 

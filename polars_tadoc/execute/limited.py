@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 
 import polars as pl
 
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.io_source import Source, sources_of
 
 WORD_BYTES = 768
@@ -17,7 +17,7 @@ MIN_ROWS, MAX_ROWS = 1 << 12, 1 << 16
 """Minimum and maximum rows of a row group; above the maximum, Polars chooses."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Limited:
     """A source of a plan with a memory limit."""
 

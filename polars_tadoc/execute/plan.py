@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -24,6 +24,7 @@ from polars_tadoc.execute.windows import packed_windows, plan_windows, question_
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.packed.pushdown import PackedQuestion, most_partitions, packed_question
 from polars_tadoc.records import Checkpoint
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.free_memory import small_arrow_memory
 from polars_tadoc.runtime.io_source import at_work, register
 
@@ -45,7 +46,7 @@ class Question(Protocol):
         """Answer with a frame."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Reading:
     """Answers from a frame in memory."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.scoring.weighting import BM25, Weighting
@@ -27,7 +28,7 @@ class Totals(NamedTuple):
     """uint64 by id, in host memory: number of documents that contain each word."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Terms:
     """Each document's distinct words with counts, in code point order."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from polars_tadoc.execute.row_order import in_row_order
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread, to_arrow
 from polars_tadoc.records.labelled_results import INDEX, Labels, from_arrow
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.arrow_memory import owned, view
 from polars_tadoc.traversal.options import WordForm
@@ -23,7 +23,7 @@ CELLS = 1 << 24
 """Rows times queries per block: a block holds one byte per cell before it is packed to bits."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Matches:
     """Matches of twigs and some rows, in host memory."""
 
@@ -53,7 +53,7 @@ class Matches:
         return cls(*in_row_order(rows, offsets, (np.uint32, twigs)))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class MatchedRows:
     """The result; labels and names are only made by the methods below."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import in_form, storage
 from polars_tadoc.packed.pushdown import PackedQuestion, packed_question
 from polars_tadoc.packed.unpack import chosen
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.plain_name import plain
@@ -36,7 +37,7 @@ WORD_BYTES = 60
 distinct."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Window:
     """Consecutive rows of a plan, including null rows."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import reprlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.index.store.stored_text import StoredText
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.rows.content_hash import content_hash
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64
 from polars_tadoc.runtime.cached_property import cached_property
 
@@ -29,7 +29,7 @@ MAX_COMPARED = 2_000
 """Maximum ids that are compared with an unknown one for similarity."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Documents:
     """Documents in document order, including deleted ones."""
 

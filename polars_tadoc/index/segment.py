@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from polars_tadoc.kernels.host.rows.spelling import LENGTHS, sign_words
 from polars_tadoc.kernels.postings import live_postings
 from polars_tadoc.kernels.postings.coded import Postings, Stream
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 
@@ -53,7 +53,7 @@ class SpelledTerms(NamedTuple):
         return cls(*map(read_only_parts, made))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Segment:
     """Postings of some documents, numbered from 0.
 

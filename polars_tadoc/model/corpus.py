@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.traverse import counts_cpu as kernels
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.payload import short_name
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.documented import with_imports
@@ -21,7 +22,7 @@ TEXT = "text "
 
 
 @with_imports
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Corpus:
     """Rows that share one grammar; made by :func:`polars_tadoc.column.split`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.grammars import checks as kernels
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_arrays import copied, strings
 from polars_tadoc.runtime.cached_property import cached_property
@@ -48,7 +48,7 @@ _WRONG = {
 
 
 @with_imports
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Grammar:
     """Words and rules that any number of rows share.
 

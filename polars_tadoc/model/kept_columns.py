@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
 from typing import Any
@@ -20,13 +20,14 @@ import pyarrow as pa
 from polars_tadoc.config import settings
 from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.cache import ByteLRU
 
 _NO_GAPS = pl.Series("gaps", [], pl.Binary)
 _numbers = count()
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Kept:
     """A column's corpora, without gaps, and the arrays whose memory names them."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import blake2b
 from typing import Annotated, Any, TypedDict
@@ -19,6 +18,7 @@ from polars_tadoc.model.analyzers import folded, is_language, parts_of, require_
 from polars_tadoc.model.stop_words import languages, stop_words
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_text
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.option_signature import Default
@@ -52,7 +52,7 @@ def naming_normalize(call: str, column: str = "") -> Iterator[None]:
         raise
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Image:
     """A vocabulary after a morphism."""
 
@@ -62,7 +62,7 @@ class Image:
     """uint32 by word id: the image's id, or ``DELETED``."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Morphism:
     """A normalisation of words: ``normalize``, then lower-casing, then stop words."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.row_group_pruning import Bounds
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of, not_of_the_file
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.storage.files import File, LocalFile, Ranges, chunk_range
@@ -222,7 +223,7 @@ def _holds_fixed_lists(dtype: Any) -> bool:
     return isinstance(dtype, pl.Array) or (isinstance(dtype, pl.List) and _holds_fixed_lists(dtype.inner))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class RowGroup:
     """One row group of a packed file; calling it reads some columns. Errors as for :meth:`PackedFile.read`."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from polars_tadoc.packed.hive_names import column_of, read_names
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class HiveColumns:
     """The hive columns of a scan."""
 

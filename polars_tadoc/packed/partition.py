@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from polars_tadoc.model.grammar import VERSION, Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.packed import coded
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.plain_name import plain
 
@@ -79,7 +80,7 @@ def is_packed(dtype: object) -> bool:
     return isinstance(dtype, pl.Struct) and dtype == PACKED_DTYPE
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Partition:
     """The contents of one packed row, checked."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -21,11 +21,12 @@ from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import Partition, partition_at
 from polars_tadoc.packed.scan import PackedScan, asking, scans
 from polars_tadoc.packed.unpack import FAULTS, Documents, chosen
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.io_source import source_of
 from polars_tadoc.storage.files import File, LocalFile
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class PackedQuestion:
     """A selection of documents of a packed scan: a pushed-down predicate and limit."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
 from polars.exceptions import PolarsError
+
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 
 Comparison = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
@@ -33,7 +34,7 @@ DEEPEST = 50
 """Maximum depth of nested conditions that pruning reads."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Bounds:
     """The known bounds of a column's values, by row group."""
 

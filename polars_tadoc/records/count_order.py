@@ -7,7 +7,7 @@ count, the parts of consecutive blocks are concatenated. Nothing is merged.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from polars_tadoc.kernels.host.records.by_count import by_falling_count
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm
 from polars_tadoc.records.runs import GROUP, KeysFile, KeysWriter
 from polars_tadoc.records.spill_folder import SpillFolder
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.free_memory import give_back_memory
 
@@ -24,7 +25,7 @@ READ_SHARE = 4
 """Maximum share of the room for data read from files at a time; a copy takes as much."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Run:
     """Records of a block of consecutive keys, by descending count; in memory or in a file."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm, merge_sorted, repack
 from polars_tadoc.records.packed_records import Sorted
 from polars_tadoc.records.runs import KeysFile
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel
 
@@ -27,7 +27,7 @@ def record_bytes(form: KeyForm) -> int:
     return 8 * (form.limbs + 1) * COPIES
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Source:
     """A sorted file, and the map from its word numbers to common ones."""
 
@@ -66,7 +66,7 @@ class Source:
         return out
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Range:
     """Merged records of a range of keys."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from polars_tadoc.kernels.host.records.merge_counts import renumber
 from polars_tadoc.kernels.primitives.to_arrow_cpu import to_arrow as in_arrow
 from polars_tadoc.model.text_type import STORAGE, Text
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.arrow_arrays import lent, view
 from polars_tadoc.runtime.arrow_memory import allocate
@@ -129,7 +129,7 @@ def _instance(dtype: Any) -> pl.DataType:
     return cast(pl.DataType, dtype() if isinstance(dtype, type) else dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Labels:
     """Labels of documents: the values of a series, or row numbers."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from polars_tadoc.kernels.host.records.sort_keys import sort_keys
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import to_arrow
 from polars_tadoc.records.records import Layout, Records
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 
 Sorted = tuple[UInt64, UInt64 | None]
@@ -24,7 +25,7 @@ ROW_FORM = KeyForm((32,))
 """Existing rows with their lengths are sorted keys with counts, too."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Packed:
     """Sorted records with packed keys."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -22,6 +21,7 @@ from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.phrases import PhraseOptions, count_phrase
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
 from polars_tadoc.runtime.arguments import require_text
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Float32, Float64, Int64, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.documented import documented_by
@@ -95,7 +95,7 @@ def bm25(column: pl.Series, query: str, **options: Unpack[BM25Options]) -> pl.Se
     return BM25Request.from_arguments(query, **options).run(column)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class BM25Request:
     """The checked arguments of a call."""
 

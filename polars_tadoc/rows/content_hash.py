@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
@@ -18,6 +16,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.rows.token_count import token_count
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt8, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.cache import ByteLRU
@@ -116,7 +115,7 @@ def hash_strings(text: pl.Series) -> pl.Series:
     return pl.select(pl.when(text.is_not_null()).then(keys).alias(text.name)).to_series()
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Parts:
     """Hashes of a grammar's symbols, from which those of rows are computed.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from polars_tadoc.errors import InvalidGrammarError
 from polars_tadoc.kernels.host.rows import extract as kernels
 from polars_tadoc.model.corpus import Corpus
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import binary_views, owned
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -104,7 +105,7 @@ def cut_words(corpus: Corpus, rows: Int64, documents: Int64, firsts: Int64, stop
     return Corpus(corpus.key, grammar, rows, root_offsets, roots, _binary(gap_offsets, gaps))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Rows:
     """Rows under construction by the kernel: offsets of both parts, symbols, gap streams."""
 

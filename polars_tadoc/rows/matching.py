@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from polars_tadoc.kernels.host.rows import phrases as kernels
 from polars_tadoc.kernels.host.rows.phrase_words import UNKNOWN
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.rows.automaton import build_automaton
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -89,7 +89,7 @@ def forget_links(key: str) -> None:
     _links.discard(key)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Target:
     """Rules and documents in which phrases are matched."""
 

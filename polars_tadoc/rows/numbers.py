@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
 
 MOST = (1 << 63) - 1
@@ -15,7 +15,7 @@ TO_THE_END = np.uint64((1 << 64) - 1)
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Numbers:
     """The values of an argument."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice, product
 
 import numpy as np
@@ -17,6 +16,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.rows.matching import Links, Target
 from polars_tadoc.rows.phrase_words import PhraseWords
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 
 RARE = 64
@@ -32,7 +32,7 @@ MAX_PHRASES = 64
 """Maximum sequences of classes of words; with more, rows are only searched for the rarest word."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class LiteralWords:
     """The words of a literal, by place: the ids of the words of the text that may be there."""
 

@@ -18,6 +18,7 @@ from polars_tadoc.rows.pattern_syntax import (
     Unsupported,
     read_pattern,
 )
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt8, UInt16, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 
@@ -25,7 +26,7 @@ MAX_STEPS = 1 << 20
 """Maximum size of the table of steps: states by classes."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class PatternAutomaton:
     """A deterministic automaton; state ``FOUND`` is absorbing and unused where matches are counted."""
 

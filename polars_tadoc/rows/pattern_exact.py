@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from polars_tadoc.kernels.host.rows import phrases
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.rows.pattern_words import WordAutomaton
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -49,7 +49,7 @@ def text_of(corpus: Corpus) -> Text:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class ExactRows:
     """Rules and rows in which every gap is the one that occurs.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Text, run_gaps
 from polars_tadoc.kernels.host.patterns.sequences import filter_rows, run_words
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64
 
 MAX_STATES = 32
@@ -21,7 +20,7 @@ MAX_AFTER_GAPS = 8
 _START = -1
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class WordSequences:
     """Which sequences of words may match."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from polars_tadoc.kernels.host.patterns.exact_rows import (
 from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Text, run_gaps
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.rows.pattern_automaton import PatternAutomaton
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 
@@ -38,7 +38,7 @@ MAX_CLASSES = 254
 _LAST_BIT = 7
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class GapOrder:
     """The gaps of a grammar, ascending by bytes."""
 
@@ -64,7 +64,7 @@ class GapOrder:
         return cls(codes, common, np.unique(np.frombuffer(joined.encode("utf-32-le"), np.uint32)))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class WordAutomaton:
     """A pattern over words and gaps."""
 

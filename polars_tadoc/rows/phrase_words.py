@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
@@ -12,10 +10,11 @@ from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK, SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class PhraseWords:
     """The words of phrases."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism, images_with_parts
 from polars_tadoc.rows.matching import Links
 from polars_tadoc.rows.token_count import document_words
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
@@ -37,7 +37,7 @@ class TermCounts(NamedTuple):
     """uint32, at least 1; capped at 32 bits."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Terms:
     """The words of a corpus whose images are terms."""
 

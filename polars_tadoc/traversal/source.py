@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,13 @@ from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.traversal.options import Options
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class PreparedRows:
     """Rows as symbols, in an engine's memory."""
 
@@ -45,7 +46,7 @@ class PreparedRows:
         return self.rules, self.root_offsets, self.roots
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Source(PreparedRows):
     """Input of an analytic's kernels: one corpus of a compressed column."""
 
@@ -122,7 +123,7 @@ def prepare(corpus: Corpus, engine: Engine, morphism: Morphism | None = None) ->
     return Source(engine, words, rules, *resident_rows(corpus, engine).arrays, corpus.rows, key, host, corpus)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class ExpandedRows:
     """Documents as words."""
 
@@ -139,7 +140,7 @@ class ExpandedRows:
         return self.rules.nbytes + int(self.offsets.nbytes + self.words.nbytes)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class ResidentRows:
     """Rows as symbols, arrays of an engine: int64, documents + 1, and uint32."""
 

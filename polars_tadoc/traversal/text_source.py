@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.arrow_arrays import lent
 from polars_tadoc.traversal.source import PreparedRows
@@ -40,7 +40,7 @@ class KnownWords(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class TextSource(PreparedRows):
     """Input of the kernels of weights for a String column: words in code point order, and no rules."""
 

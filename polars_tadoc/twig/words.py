@@ -9,7 +9,6 @@ of the words. A document whose words nest and are not doubtful is well-formed, a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from polars_tadoc.kernels.tokenize.xml_words import xml_words
 from polars_tadoc.kernels.twigs.arrays import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, WordEvents
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.tags import DECLARES, Numbers, Tags, parse_tags
@@ -68,7 +68,7 @@ _ANY_TEXT = 6
 """Kind of a text that may consist of any words: a CDATA section or a character reference."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class JudgedWords:
     """Words as a parser reads them with some namespaces declared; independent of the twigs."""
 
@@ -171,7 +171,7 @@ def word_events(vocabulary: pa.LargeStringArray, alphabet: Alphabet, namespaces:
     return JudgedWords.of(vocabulary, namespaces).events(alphabet)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Declarations:
     """Sets of namespaces that documents of a grammar may declare at their roots."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from polars_tadoc.analytics.cleaning.signatures import Scheme
 from polars_tadoc.analytics.cleaning.windows import find_windows
 from polars_tadoc.kernels.host.near import pairs, rows
 from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
@@ -49,7 +50,7 @@ def first_rows(laid: LaidWords) -> UInt32:
     return found
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Sets:
     """Distinct rows with at least one n-gram of full length, as sets of n-grams."""
 

@@ -29,6 +29,7 @@ from polars_tadoc.kernels.windows.windows_cpu import ALL_BITS, stretches_of
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records import Spill, SpillFolder
 from polars_tadoc.records.records import Layout, Records
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_arrays import strings
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
@@ -67,7 +68,7 @@ NO_WORDS: Any = strings([])
 _NONE = np.zeros(0, np.uint32)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Listed:
     """Stretches of a block in the file."""
 
@@ -223,7 +224,7 @@ def _split(keys: UInt64, least: int, most: int) -> list[tuple[int, int]]:
     return [part for part in ((least, only - 1), (only, only), (only + 1, most)) if part[0] <= part[1]]
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Stretches:
     """The stretches in a file."""
 
@@ -244,7 +245,7 @@ class _Stretches:
                 yield one.block, records
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Windows:
     """Windows of the stretches of one hash, as stretches of one window."""
 

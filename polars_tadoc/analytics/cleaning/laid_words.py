@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import Morphism, naming_normalize
 from polars_tadoc.rows.token_count import document_words
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.free_memory import trim_heap
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -41,7 +42,7 @@ MOST_WORDS = (1 << 32) - 2
 """Maximum number of words and rows of a call: their places are numbered in 32 bits."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class LaidWords:
     """Words of all rows in one array, a separator after each row; null rows have no words."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -21,6 +21,7 @@ from polars_tadoc.kernels.host.passages.windows import NONE, fingerprints_of
 from polars_tadoc.kernels.host.records.number_words import number_words
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.arguments import require_path
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.documented import with_imports
@@ -207,7 +208,7 @@ def renumbered(known: PassageSet, laid: LaidWords, column: str, call: str) -> La
     return replace(laid, words=laid.engine.kernels.map_words(laid.words, image))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Loaded:
     """Slots and bits of a reference's table, its words and first occurrences, in an engine's memory."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords
 from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages.windows import NONE, fingerprints_of
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 
 BITS_A_WINDOW = 16
@@ -23,7 +23,7 @@ CHUNK = 1 << 20
 """Slots that are checked at once."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class PassageTable:
     """Where each distinct window of a reference is."""
 

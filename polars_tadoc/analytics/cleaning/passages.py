@@ -24,6 +24,7 @@ from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.records import Checkpoint, Spill, SpillFolder
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.records import Records
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Float64, Int64, UInt32, UInt64
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 
@@ -34,7 +35,7 @@ BATCH = 1 << 18
 """Repeated windows, neighbours alike counted as one, that are read back at a time."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Passages:
     """Passages of consecutive rows, in row order."""
 

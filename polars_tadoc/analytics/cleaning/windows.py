@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import polars as pl
@@ -13,13 +12,14 @@ from polars_tadoc.engine.choose import CPU, Engine, choose, require_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.kernels.windows.windows_cpu import ALL_BITS
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.traversal.text_corpus import BYTES_A_WORD
 
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Windows:
     """Every window of exactly ``length`` words, by the place of its first word in ``laid.words``."""
 

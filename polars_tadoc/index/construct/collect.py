@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +23,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import Morphism, encode, images_with_parts
 from polars_tadoc.records.labelled_results import from_arrow, to_arrow
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.options import Options
@@ -35,7 +35,7 @@ MAX_WORDS = (1 << 32) - 1
 """Maximum words of a document."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Counted:
     """Counts of words by document; all arrays in host memory."""
 

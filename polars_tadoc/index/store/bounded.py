@@ -26,6 +26,7 @@ from polars_tadoc.index.store.growth import (
     measured,
     operation_limit,
 )
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 
 SLICE_WORDS, SLICE_BYTES = 1 << 16, 1 << 24
 """Maximum words, and bytes, of a slice whose operations run one by one."""
@@ -34,7 +35,7 @@ _SHOWN = 40
 """Characters of a word in messages."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Bounded:
     """An expression from a file, in both forms."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import Any
 
 import numba as nb
 import numpy as np
 
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.jit import kernel
 
@@ -23,7 +23,7 @@ _KEY = np.uint64(secrets.randbits(64))
 _0, _1, _32, _LONGEST, _ODD = (np.uint64(number) for number in (0, 1, 32, LONGEST, 0x9E3779B97F4A7C15))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Classes:
     """Classes of equal documents, numbered by first occurrence."""
 

@@ -6,13 +6,13 @@ blocks, each in a row of global memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import Tables
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.device import device_attribute, launch, launch_resident
 
 MAX_BITS = 1 << 34
@@ -35,7 +35,7 @@ def offered_shared() -> int:
     return device_attribute("MaxSharedMemoryPerBlockOptin") - _STATIC_SHARED
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class MarkedDocuments:
     """Classes of documents, and the rows of long ones with their terminals (top-down, their roots) marked."""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.device import device_errors, even_blocks, launch
 
 THREADS = 256
@@ -41,7 +42,7 @@ class Design:
 design = Design()
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class DeviceRules:
     """Rules of two symbols each, rule k being symbol ``vocabulary_size + k``, and the remaining sequence."""
 

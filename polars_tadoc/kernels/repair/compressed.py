@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from polars_tadoc.kernels.repair.prune import LevelledRules
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 
 METHODS: tuple[str, ...] = ("batch_repair", "sequitur")
@@ -16,7 +15,7 @@ NO_RULES = "no_rules"
 """Rows stay word ids."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Compressed:
     """One grammar and its rows, in host memory."""
 

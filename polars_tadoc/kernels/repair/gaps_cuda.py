@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.bitmap_cuda import rank
 from polars_tadoc.kernels.tokenize.intern_cuda import intern
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.device import device_attribute, device_errors, launch, launch_each
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _THREADS = 512  # of predict_gaps.cu
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class NotedGaps:
     """The gaps that differ from the default (one space inside a row, empty at its ends)."""
 
@@ -35,7 +35,7 @@ class NotedGaps:
     """cupy uint32: offset of each row in the sequence, and its length; length rows + 1."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class PredictedGaps:
     """The predictions, and rows with only the gaps that differ; all on the device."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
 from polars_tadoc.kernels.repair.batch_repair_cuda import DeviceRules
 from polars_tadoc.kernels.repair.prune import MARGIN, MAX_PASSES, LevelledRules
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.device import device_errors, even_blocks, launch, launch_each, launch_resident
 
 THREADS = 256
@@ -19,7 +19,7 @@ TILE = 8 * THREADS
 _LONG = 17  # minimum symbols of an inlined body that is written in chunks
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class DeviceLevelledRules:
     """Rules in level order and the rows that use them, on the device."""
 

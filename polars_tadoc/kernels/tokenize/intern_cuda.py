@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.device import device_attribute, launch, launch_each
 
@@ -23,7 +23,7 @@ hash_defines: tuple[str, ...] = ()
 """Macros for compiling intern.cu; tests make hashes collide."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Interned:
     """Distinct strings and the number of each string."""
 
@@ -33,7 +33,7 @@ class Interned:
     """cupy uint32 by string; 0xFFFFFFFF for skipped strings."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Table:
     """Strings in a hash table of 64-bit slots."""
 

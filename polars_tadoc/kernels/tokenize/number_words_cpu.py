@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from polars_tadoc.kernels.tokenize.tables_cpu import number
 from polars_tadoc.kernels.tokenize.text_words_cpu import keep_words, place_words
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Piece
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, forget_separator, require_utf8
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.parallel import map_parallel
 
@@ -45,7 +45,7 @@ class Choice(NamedTuple):
     dictionary. Engines use it instead of ``choose``, as looking up each word of the text costs them the same."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class NumberedWords:
     """Rows as word ids; arrays of the engine that made them."""
 

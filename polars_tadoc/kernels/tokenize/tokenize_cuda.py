@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.intern_cuda import intern
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes, Matches
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, found_words, require_utf8
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.device import device_errors, launch, launch_each
@@ -25,7 +25,7 @@ from polars_tadoc.runtime.device import device_errors, launch, launch_each
 _MAX_BYTES = 1 << 31
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class DeviceTokens:
     """Rows as word ids on the device: the input of grammar construction."""
 
@@ -39,7 +39,7 @@ class DeviceTokens:
     """The gaps, None if they are dropped."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class WordBits:
     """Bitmaps of the starts and stops of words in a text on the device: a bit per byte and one after the text."""
 
@@ -55,7 +55,7 @@ class WordBits:
         return len(self.row_bits)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Spans:
     """Spans of the words, each row followed by an empty token at its end."""
 

@@ -13,6 +13,7 @@ from polars_tadoc.kernels.primitives.load_cuda import load_symbols
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
 from polars_tadoc.kernels.traverse import fuse_levels_cuda as fuse_levels
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.device import (
     device_attribute,
@@ -47,7 +48,7 @@ _CANDIDATES = 1 << 16  # up to this many are sorted on the host
 _FIRST_LOOK = 1 << 10  # candidates copied together with their number
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class ResidentGrammar:
     """A grammar's bodies on the device, with thin levels fused (see ``fuse_levels_cuda.py``)."""
 

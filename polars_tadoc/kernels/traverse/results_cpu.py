@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
@@ -31,6 +30,7 @@ from polars_tadoc.kernels.traverse import counts_cpu as _counts
 from polars_tadoc.kernels.traverse.kept_tables_cpu import load_tables
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, Rules
 from polars_tadoc.kernels.traverse.tables_cpu import LANES, add_tables, count_type
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
@@ -66,7 +66,7 @@ Run = Callable[..., tuple[int, int]]
 """Counts documents into an arena; see :func:`polars_tadoc.kernels.documents.documents_cpu.count_documents`."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Stretches:
     """Positions of each class's terminals and counts in arenas, which are kept alive here."""
 

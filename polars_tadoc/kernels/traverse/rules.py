@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 
 
@@ -62,7 +62,7 @@ class RankedWords(Protocol):
         """Return the ranks of some words."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Rules:
     """Rules in the order of a grammar: a body refers to terminals and rules of lower levels only.
 

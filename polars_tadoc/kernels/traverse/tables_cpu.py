@@ -7,7 +7,6 @@ for its turn. Traversals read only these tables.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numba as nb
@@ -17,6 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
@@ -35,7 +35,7 @@ LANES = 64
 """Numbers scanned at a time."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Tables:
     """Terminals, counts and children of rules."""
 
@@ -247,7 +247,7 @@ def count_type(most: int) -> Any:
     return np.uint32 if most < 1 << 32 else np.uint64
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Plan:
     """Plan of tables: reached symbols, expanded rules, and the maximum size."""
 

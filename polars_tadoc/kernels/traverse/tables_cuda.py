@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,6 +10,7 @@ import numpy as np
 
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.device import device_errors, launch, launch_resident
 
 NARROW = 1 << 32
@@ -21,7 +21,7 @@ _HELD = 1 << 13  # number of most frequent terminals that each block counts in s
 _MAX_RESIDENT = 18 << 20  # maximum bytes of tables that are cached with their rules
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Tables:
     """Terminals of each rule's expansion with counts, unsorted, in one arena."""
 

@@ -6,7 +6,6 @@ in the table, and words are copied from it; it takes fourteen times the trie's m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from polars_tadoc.kernels.primitives.upload_cuda import PADDING
 from polars_tadoc.kernels.trie.arrays import Trie
 from polars_tadoc.kernels.trie.word_rows_cuda import upload_words
 from polars_tadoc.kernels.trie.word_table_cuda import WordTable, copy_words, find_words, make_table
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.device import device_errors, launch_each
 
 GATHERS_SPELLED = False
@@ -39,7 +39,7 @@ _NUMBERS = ("words", "edges", "inner", "longest", "codes_size", "phrases_size", 
 _STRUCT = np.dtype([(field, _NUMBER) for field in (*_ARRAYS, *_NUMBERS)])  # Trie of trie.cuh
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class DeviceTrie:
     """A trie's arrays on the device, and shortcuts near its root."""
 
@@ -56,7 +56,7 @@ class DeviceTrie:
         return self.trie.nbytes + int(self.root_edges.nbytes) + int(self.child_starts.nbytes)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class ResidentTrie:
     """A dictionary on the device."""
 

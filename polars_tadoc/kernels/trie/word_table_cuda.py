@@ -5,13 +5,13 @@ Most words of a text have up to eight bytes and are in their slot; longer ones a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.primitives.upload_cuda import PADDING
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.device import even_blocks, launch, launch_each
 
 _THREADS, _ALONE = 256, 64  # of word_table.cu
@@ -20,7 +20,7 @@ hash_defines: tuple[str, ...] = ()
 """Macros for compiling word_table.cu; tests make hashes collide."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class WordTable:
     """Words and their slots, all on the device."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
@@ -17,6 +17,7 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.twigs.arrays import WordEvents
 from polars_tadoc.kernels.twigs.twig_folding_cpu import fold
 from polars_tadoc.kernels.twigs.twig_pruning_cpu import Documents, PrunedGrammar, prune, prune_documents
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.cache import ByteLRU
 
@@ -27,7 +28,7 @@ FOLDED_AT = 3
 """Calls with the same documents before these are folded; folding costs what a few calls gain by it."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Kept:
     """Cache entry of rules with word events, and of the last matched documents."""
 

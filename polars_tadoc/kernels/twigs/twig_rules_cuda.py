@@ -8,7 +8,6 @@ at the same speed. Matching of tags' names is checked on the events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +18,7 @@ from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, expa
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import device_levels
 from polars_tadoc.kernels.twigs.arrays import Events, WordEvents
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.device import device_errors, launch_each, launch_resident
 
@@ -74,7 +74,7 @@ def match_rules(
         return exclusive_scan(lengths), cupy.concatenate(lists), states
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Grammar:
     """Measurements of rules and words."""
 
@@ -129,7 +129,7 @@ def _measure(rules: Rules, words: WordEvents) -> _Grammar:
     return _Grammar(words, runs, sizes, before, names)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Documents:
     """Consecutive documents."""
 
@@ -145,7 +145,7 @@ class _Documents:
     """cupy uint64[1]: the maximum of levels."""
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Layout:
     """Positions of the documents' events."""
 

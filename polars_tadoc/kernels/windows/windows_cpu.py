@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 
 from polars_tadoc.kernels.host.passages import stretches
 from polars_tadoc.kernels.host.passages import windows as kernels
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
@@ -35,7 +35,7 @@ ALL_BITS = (1 << 64) - 1
 _WRONG_ROOM = 1 << 10
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Found:
     """Words, and the first places and counts of their windows."""
 
