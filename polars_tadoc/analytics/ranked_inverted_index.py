@@ -23,6 +23,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, runs_of_equal, word_columns
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import RunOptions, RunRequest, WordForm
@@ -36,7 +37,7 @@ def schema(id_type: pl.DataType | None = None) -> pl.Schema:
     return pl.Schema({"sequence": pl.List(pl.String()), "documents": documents})
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Postings:
     """Rows that contain each sequence, by descending count; all arrays in host memory."""
 
@@ -54,7 +55,7 @@ class Postings:
         return self.ids.nbytes + self.offsets.nbytes + self.rows.nbytes + self.counts.nbytes + self.words.nbytes
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class RankedInvertedIndex:
     """The result; labels and strings are made only in the requested form."""
 
@@ -109,7 +110,9 @@ class RankedInvertedIndexRequest(RunRequest, Analytic[Postings, RankedInvertedIn
         source = prepare(corpus, engine, self.options.morphism)
         kernels = engine.kernels
         with timed_source(self.options.strategy, source, "ranked_inverted_index", self.n) as (source, strategy):
-            found = kernels.sequence_postings(*source.symbols, self.n, source.rank, strategy, self.min_count, self.top)
+            found = kernels.sequence_postings(
+                *source.symbols, self.n, source.rank, strategy, min_count=self.min_count, top=self.top
+            )
         ids, offsets, documents, counts = map(kernels.to_host, found)  # takes the same time by any strategy
         return Postings(source.words, ids, offsets, source.rows_of(documents), counts)
 

@@ -24,12 +24,13 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, word_columns
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.traversal.selector import timed_source
 from polars_tadoc.traversal.source import prepare
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class SequenceCounts(Result):
     """Sequences of words and counts, by descending count, then in code point order; arrays in host memory."""
 
@@ -108,7 +109,9 @@ class CountsSequences(Analytic[Counts, Counts], Generic[Counts]):
         with timed_source(self.options.strategy, source, self.name, self.span) as (source, strategy):
             rules, offsets, roots, rank = source.rules, source.root_offsets, source.roots, source.rank
             count = self.kernel(engine.kernels)
-            ids, counts = count(rules, offsets, roots, self.span, rank, strategy, self.min_count, self.top)
+            ids, counts = count(
+                rules, offsets, roots, self.span, rank, strategy, min_count=self.min_count, top=self.top
+            )
         made: Counts = self.made(source.words, to_host(ids), to_host(counts))  # takes the same time by any strategy
         return made
 

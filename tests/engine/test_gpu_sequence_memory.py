@@ -110,9 +110,9 @@ def test_batches(
     monkeypatch.setattr(key_ranges, "SKETCHED", 0.0)
     host = documents(200_000, 1000)
     rules, root_offsets, roots, rank = host
-    expected = getattr(cpu, call)(rules, root_offsets, roots, size, rank, "top_down", min_count, top)
+    expected = getattr(cpu, call)(rules, root_offsets, roots, size, rank, "top_down", min_count=min_count, top=top)
     on = on_device(*host)
-    got = getattr(cuda, call)(*on[:3], size, on[3], strategy, min_count, top)
+    got = getattr(cuda, call)(*on[:3], size, on[3], strategy, min_count=min_count, top=top)
     for array, right in zip(got, expected, strict=True):
         np.testing.assert_array_equal(cuda.to_host(array), right)
 

@@ -93,7 +93,7 @@ def _sort_postings(
 
 
 def rank_postings(
-    offsets: Int64, documents: UInt32, counts: UInt64, min_count: int, top: int | None
+    offsets: Int64, documents: UInt32, counts: UInt64, min_count: int = 1, top: int | None = None
 ) -> tuple[Int64 | None, Int64, UInt32, UInt64]:
     """Sort each posting list by descending count, then ascending.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,13 +10,14 @@ import numpy as np
 from polars_tadoc.kernels.sequences.windows_cuda import Kind
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import device_levels
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.device import launch_each, launch_resident
 
 THREADS = 256
 _STRUCT = np.dtype("u8, u8, u8, u8, u4, u4, u8, u4", align=True)  # Text of bodies.cuh
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class Text:
     """Bodies or documents in the form for kernels."""
 
@@ -59,7 +59,7 @@ def make_texts(kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: An
     return bodies, Text(root_offsets, roots, starts, ends, stride, rules.terminals, rank, kind.reach)
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Ends:
     """Cached ends of rules, for the same words in the same order."""
 

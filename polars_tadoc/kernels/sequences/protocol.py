@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
+from polars_tadoc.kernels.sequences.limits import Limits
 from polars_tadoc.kernels.traverse.rules import Rules
 
 
@@ -12,15 +13,7 @@ class SequenceKernels(Protocol):
     """Sequences of n words, and pairs of words within a window."""
 
     def sequence_counts(
-        self,
-        rules: Rules,
-        root_offsets: Any,
-        roots: Any,
-        n: int,
-        rank: Any,
-        strategy: str,
-        min_count: int = 1,
-        top: int | None = None,
+        self, rules: Rules, root_offsets: Any, roots: Any, n: int, rank: Any, strategy: str, **limits: Unpack[Limits]
     ) -> tuple[Any, Any]:
         """Count the sequences of n words: words of each sequence, and counts."""
         ...
@@ -40,15 +33,7 @@ class SequenceKernels(Protocol):
         ...
 
     def sequence_postings(
-        self,
-        rules: Rules,
-        root_offsets: Any,
-        roots: Any,
-        n: int,
-        rank: Any,
-        strategy: str,
-        min_count: int = 1,
-        top: int | None = None,
+        self, rules: Rules, root_offsets: Any, roots: Any, n: int, rank: Any, strategy: str, **limits: Unpack[Limits]
     ) -> tuple[Any, Any, Any, Any]:
         """List the documents that contain each sequence of n words: words, offsets, documents, counts."""
         ...
@@ -61,8 +46,7 @@ class SequenceKernels(Protocol):
         window: int,
         rank: Any,
         strategy: str,
-        min_count: int = 1,
-        top: int | None = None,
+        **limits: Unpack[Limits],
     ) -> tuple[Any, Any]:
         """Count the pairs of words at most ``window`` words apart: words of each pair, and counts."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, end_documents, longest_document
 from polars_tadoc.kernels.sequences.derived_rules_cpu import Derived
 from polars_tadoc.kernels.sequences.expanded_documents_cpu import expand_documents
+from polars_tadoc.kernels.sequences.limits import Limits
 from polars_tadoc.kernels.sequences.owned_windows_cpu import OwnedWindows, Windows
 from polars_tadoc.kernels.sequences.rule_ends_cpu import SIZE, rank_bits
 from polars_tadoc.kernels.sequences.windows_cpu import FlatWindows, PackedWindows, SpreadWindows
@@ -29,8 +31,7 @@ def sequence_counts(
     n: int,
     rank: UInt32 | None,
     strategy: str,
-    min_count: int = 1,
-    top: int | None = None,
+    **limits: Unpack[Limits],
 ) -> tuple[UInt32, UInt64]:
     """Count the sequences of n words.
 
@@ -47,7 +48,7 @@ def sequence_counts(
     strategy
         "top_down": own windows are weighted by their rules' occurrences; "bottom_up": they are the terminals of derived
         rules.
-    min_count, top
+    **limits
         Minimum count; maximum number of sequences.
 
     Returns
@@ -62,9 +63,9 @@ def sequence_counts(
     if n == 1:
         counts = terminal_counts(rules, roots, strategy)
         keys = np.arange(rules.terminals, dtype=np.uint64) if rank is None else rank.astype(np.uint64)
-        return _chosen(Counted.of(keys, counts), Ranks(1, rank_bits(rules.terminals)), rank, min_count, top)
+        return _chosen(Counted.of(keys, counts), Ranks(1, rank_bits(rules.terminals)), rank, **limits)
     windows, bodies = _sequence_windows(bodies, rank, n)
-    return _window_counts(windows, bodies, rank, strategy, min_count, top)
+    return _window_counts(windows, bodies, rank, strategy, **limits)
 
 
 def sequence_counts_of_lengths(
@@ -101,7 +102,7 @@ def sequence_counts_of_lengths(
     ended = None if len(lengths) == 1 or most < 2 else end_documents(rules, root_offsets, roots, most - 1)
     if ended is None:
         given = rules, root_offsets, roots
-        return [sequence_counts(*given, n, rank, strategy, min_count, top) for n in lengths]
+        return [sequence_counts(*given, n, rank, strategy, min_count=min_count, top=top) for n in lengths]
     end = rules.terminals
     rank = None if rank is None else np.append(rank, np.uint32(end))
     windows, bodies = _sequence_windows(Bodies.of(*ended), rank, most)
@@ -121,8 +122,7 @@ def pair_counts(
     window: int,
     rank: UInt32 | None,
     strategy: str,
-    min_count: int = 1,
-    top: int | None = None,
+    **limits: Unpack[Limits],
 ) -> tuple[UInt32, UInt64]:
     """Count the pairs of words at most ``window`` words apart.
 
@@ -130,7 +130,7 @@ def pair_counts(
     ----------
     window
         Maximum distance of two words, at least 1.
-    rules, root_offsets, roots, rank, strategy, min_count, top
+    rules, root_offsets, roots, rank, strategy, **limits
         As for :func:`sequence_counts`.
 
     Returns
@@ -141,7 +141,7 @@ def pair_counts(
 
     """
     bodies = Bodies.of(rules, root_offsets, roots)
-    return _window_counts(PairWindows.of(bodies, rank, window), bodies, rank, strategy, min_count, top)
+    return _window_counts(PairWindows.of(bodies, rank, window), bodies, rank, strategy, **limits)
 
 
 def sequence_postings(
@@ -151,17 +151,14 @@ def sequence_postings(
     n: int,
     rank: UInt32 | None,
     strategy: str,
-    min_count: int = 1,
-    top: int | None = None,
+    **limits: Unpack[Limits],
 ) -> tuple[UInt32, Int64, UInt32, UInt64]:
     """List the documents that contain each sequence of n words.
 
     Parameters
     ----------
-    min_count
-        Minimum count over all documents.
-    top
-        Maximum number of documents per sequence.
+    **limits
+        Minimum count over all documents; maximum number of documents per sequence.
     rules, root_offsets, roots, n, rank, strategy
         As for :func:`sequence_counts`.
 
@@ -181,7 +178,7 @@ def sequence_postings(
         bodies.rules, bodies.root_offsets, bodies.roots, strategy, counted=True
     )
     assert counts is not None
-    kept, offsets, documents, counts = rank_postings(offsets, documents, counts, min_count, top)
+    kept, offsets, documents, counts = rank_postings(offsets, documents, counts, **limits)
     distinct = derived.form.distinct if kept is None else derived.form.distinct[kept]
     return words_of(distinct, derived.form.form, rank), offsets, documents, counts
 
@@ -229,7 +226,7 @@ def derive_pairs(
 
 
 def _window_counts(
-    windows: Windows, bodies: Bodies, rank: UInt32 | None, strategy: str, min_count: int, top: int | None
+    windows: Windows, bodies: Bodies, rank: UInt32 | None, strategy: str, min_count: int = 1, top: int | None = None
 ) -> tuple[UInt32, UInt64]:
     if strategy == "bottom_up":
         derived = Derived.by(windows, bodies)
@@ -240,7 +237,7 @@ def _window_counts(
 
 
 def _chosen(
-    counted: Counted, form: Form, rank: UInt32 | None, min_count: int, top: int | None
+    counted: Counted, form: Form, rank: UInt32 | None, min_count: int = 1, top: int | None = None
 ) -> tuple[UInt32, UInt64]:
     keys, counts = in_result_order(counted, min_count, top)
     return words_of(keys, form, rank), counts

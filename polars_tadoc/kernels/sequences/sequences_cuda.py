@@ -10,10 +10,11 @@ then count windows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from polars_tadoc.kernels.sequences.derived_rules_cuda import derive_pairs as derive_pairs
 from polars_tadoc.kernels.sequences.derived_rules_cuda import derive_sequences as derive_sequences
+from polars_tadoc.kernels.sequences.limits import Limits
 from polars_tadoc.kernels.sequences.window_counts_cuda import count_windows
 from polars_tadoc.kernels.sequences.window_postings_cuda import list_windows
 from polars_tadoc.kernels.sequences.windows_cuda import Kind
@@ -21,14 +22,7 @@ from polars_tadoc.kernels.traverse.rules import Rules
 
 
 def sequence_counts(
-    rules: Rules,
-    root_offsets: Any,
-    roots: Any,
-    n: int,
-    rank: Any,
-    strategy: str,
-    min_count: int = 1,
-    top: int | None = None,
+    rules: Rules, root_offsets: Any, roots: Any, n: int, rank: Any, strategy: str, **limits: Unpack[Limits]
 ) -> tuple[Any, Any]:
     """Count the sequences of n words.
 
@@ -40,7 +34,7 @@ def sequence_counts(
         The device is out of memory or failed, or the windows exceed its 32-bit numbers.
 
     """
-    return count_windows(Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, min_count, top)
+    return count_windows(Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, limits)
 
 
 def sequence_counts_of_lengths(
@@ -58,18 +52,12 @@ def sequence_counts_of_lengths(
     Parameters and result as for :func:`polars_tadoc.kernels.sequences.sequences_cpu.sequence_counts_of_lengths`, as
     cupy arrays; errors as for :func:`sequence_counts`.
     """
-    return [sequence_counts(rules, root_offsets, roots, n, rank, strategy, min_count, top) for n in lengths]
+    given = rules, root_offsets, roots
+    return [sequence_counts(*given, n, rank, strategy, min_count=min_count, top=top) for n in lengths]
 
 
 def pair_counts(
-    rules: Rules,
-    root_offsets: Any,
-    roots: Any,
-    window: int,
-    rank: Any,
-    strategy: str,
-    min_count: int = 1,
-    top: int | None = None,
+    rules: Rules, root_offsets: Any, roots: Any, window: int, rank: Any, strategy: str, **limits: Unpack[Limits]
 ) -> tuple[Any, Any]:
     """Count the pairs of words at most ``window`` words apart, the word of lower rank first.
 
@@ -81,18 +69,11 @@ def pair_counts(
         Words and counts, by descending count, then rank.
 
     """
-    return count_windows(Kind("pairs", 2, window), rules, root_offsets, roots, rank, strategy, min_count, top)
+    return count_windows(Kind("pairs", 2, window), rules, root_offsets, roots, rank, strategy, limits)
 
 
 def sequence_postings(
-    rules: Rules,
-    root_offsets: Any,
-    roots: Any,
-    n: int,
-    rank: Any,
-    strategy: str,
-    min_count: int = 1,
-    top: int | None = None,
+    rules: Rules, root_offsets: Any, roots: Any, n: int, rank: Any, strategy: str, **limits: Unpack[Limits]
 ) -> tuple[Any, Any, Any, Any]:
     """List the documents that contain each sequence of n words, by descending count, then ascending.
 
@@ -105,4 +86,4 @@ def sequence_postings(
         Words by rank, offsets of each sequence's documents, the documents, and their counts.
 
     """
-    return list_windows(Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, min_count, top)
+    return list_windows(Kind("windows", n, n - 1), rules, root_offsets, roots, rank, strategy, limits)

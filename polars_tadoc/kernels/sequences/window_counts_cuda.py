@@ -20,6 +20,7 @@ from polars_tadoc.kernels.keys.keys_cuda import (
 from polars_tadoc.kernels.keys.plain_windows_cuda import count_plain, is_plain
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, radix_sort
 from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
+from polars_tadoc.kernels.sequences.limits import Limits
 from polars_tadoc.kernels.sequences.rule_occurrences_cuda import rule_weights
 from polars_tadoc.kernels.sequences.windows_cuda import Kind, possible_kind
 from polars_tadoc.kernels.traverse.rules import Rules
@@ -29,9 +30,10 @@ THREADS = 256
 
 
 def count_windows(
-    kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, strategy: str, min_count: int, top: int | None
+    kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, strategy: str, limits: Limits
 ) -> tuple[Any, Any]:
     """Return words and counts, by descending count, then rank."""
+    min_count, top = limits.get("min_count", 1), limits.get("top")
     with device_errors(f"counting {kind.name} of words"):
         possible = possible_kind(kind, rules, root_offsets, roots)
         if possible is None or top == 0 or min_count >= 1 << 64:

@@ -20,9 +20,11 @@ from polars_tadoc.kernels.keys.keys_cuda import (
 from polars_tadoc.kernels.keys.plain_windows_cuda import is_plain, list_plain
 from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_scan, radix_sort, segmented_sum
 from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
+from polars_tadoc.kernels.sequences.limits import Limits
 from polars_tadoc.kernels.sequences.rule_occurrences_cuda import rule_documents
 from polars_tadoc.kernels.sequences.windows_cuda import MAX_NUMBERS, Kind, possible_kind, too_many
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime.array_dataclass import array_dataclass
 from polars_tadoc.runtime.device import device_errors, launch_each
 
 _MAX_ENTRIES = 1 << 30
@@ -30,12 +32,13 @@ _MAX_ENTRIES = 1 << 30
 
 
 def list_windows(
-    kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, strategy: str, min_count: int, top: int | None
+    kind: Kind, rules: Rules, root_offsets: Any, roots: Any, rank: Any, strategy: str, limits: Limits
 ) -> tuple[Any, Any, Any, Any]:
     """Return words by rank, offsets of each window's documents, the documents, and their counts.
 
     A rule's documents are those of its windows. Documents' own windows need no counting by document.
     """
+    min_count, top = limits.get("min_count", 1), limits.get("top")
     with device_errors(f"listing the documents of runs of {kind.words} words"):
         import cupy
 
@@ -55,7 +58,7 @@ def list_windows(
         return _joined(found, packing, words_by_rank(rank))
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class _Codes:
     """The part of entries after a window's key, by rule: see ``window_postings.cu``."""
 
