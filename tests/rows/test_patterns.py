@@ -22,7 +22,7 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotComp
 from polars_tadoc.model.column import split
 from polars_tadoc.model.kept_columns import place
 from polars_tadoc.model.text_type import storage
-from polars_tadoc.rows import pattern_exact, pattern_kept, patterns
+from polars_tadoc.rows import pattern_exact, pattern_kept, pattern_search
 from polars_tadoc.rows.pattern_automaton import regex_automaton
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.rows.pattern_kept import KeptRows, kept_rows
@@ -73,7 +73,10 @@ def test_literals(rows: list[str | None], tokenizer: str, data: Any) -> None:
         start = data.draw(st.integers(0, max(0, len(own) - 1)))
         literals.append(own[start : start + data.draw(st.integers(0, 12))])
     rare, frequent = data.draw(st.sampled_from([(0, 0), (0, 1 << 40), (1 << 40, 1 << 40)]))
-    with patch.multiple(patterns, RARE=rare, FREQUENT=frequent), kept_in_ways(data):  # all ways of looking for words
+    with (
+        patch.multiple(pattern_search, RARE=rare, FREQUENT=frequent),
+        kept_in_ways(data),
+    ):  # all ways of looking for words
         for literal in literals:
             for call in CALLS:
                 check(text, column, call, literal, literal=True)
@@ -117,7 +120,7 @@ ANCHORED = st.tuples(st.sampled_from(["", "^", r"\A"]), REGEXES, st.sampled_from
 @given(rows=ROWS, tokenizer=TOKENIZERS, pattern=ANCHORED, drops=st.booleans(), data=st.data())
 def test_regexes(rows: list[str | None], tokenizer: str, pattern: str, drops: bool, data: Any) -> None:
     text, column = compressed(rows, tokenizer)
-    with patch.object(patterns, "DROPPED", 0 if drops else 1 << 62), kept_in_ways(data):
+    with patch.object(pattern_search, "DROPPED", 0 if drops else 1 << 62), kept_in_ways(data):
         for call in (*CALLS, "extract_all"):
             check(text, column, call, pattern)
 
@@ -167,10 +170,10 @@ def test_what_costs_too_much_is_left_to_polars(monkeypatch: pytest.MonkeyPatch) 
     rows = ["to be, or not to be. " * k + f"x{k}" for k in range(40)]
     text, column = compressed([*rows, None], "words")
     monkeypatch.setattr(pattern_kept, "SPELLED_FROM", 1 << 40)
-    monkeypatch.setattr(patterns, "TRIED", 0)
+    monkeypatch.setattr(pattern_search, "TRIED", 0)
     for call in CALLS:
         check(text, column, call, r"not to be\. t.*\bx[13]")
-    monkeypatch.setattr(patterns, "MAX_TABLE", 0)
+    monkeypatch.setattr(pattern_search, "MAX_TABLE", 0)
     for call in CALLS:
         check(text, column, call, r"not to be\. t.*\bx[13]")
         check(text, column, call, "not to be. to", literal=True)
@@ -189,7 +192,7 @@ def test_explain(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tadoc.explain(text, "contains", pattern="a") == "contains: plain text is left to Polars"
     with pytest.raises(TypeError, match="count_matches has no argument 'strict'"):
         tadoc.explain(column, "count_matches", pattern="a", strict=True)
-    monkeypatch.setattr(patterns, "MAX_TABLE", 0)
+    monkeypatch.setattr(pattern_search, "MAX_TABLE", 0)
     monkeypatch.setattr(pattern_kept, "_columns", ByteLRU(lambda: 0, lambda kept: 1))
     assert tadoc.explain(column, "contains", pattern=r"error \d+").endswith("for Polars: 2")
 
