@@ -16,7 +16,7 @@ import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.side_by_side import median_ms, times
 from polars_tadoc.kernels.host.rows import reference as reference_rows
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.tokenize import reference
 
 WORDS = 10
 SHARE = 50

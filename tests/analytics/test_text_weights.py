@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.engine.choose import choose
+from polars_tadoc.kernels.tokenize import reference
 from polars_tadoc.kernels.tokenize import tokenizer as tokenize
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.kernels.traverse import reference
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.traversal.text_source import TextSource, prepare_text
 from tests.kernels.tokenize.test_tokenize import foreign

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.tokenize import reference
 from tests import handmade, oracle
 from tests.analytic_cases import STRATEGIES, strategies
 from tests.strategies import columns

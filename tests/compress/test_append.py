@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.compress import append
 from polars_tadoc.kernels.host.grammars import append as kernels
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.repair import reference
 from polars_tadoc.model.grammar_cache import grammars
 from tests import handmade, strategies
 

@@ -14,7 +14,9 @@ from polars.testing import assert_frame_equal, assert_series_equal
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError, TadocError
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.repair import reference as repair_reference
+from polars_tadoc.kernels.tokenize import reference as tokenize_reference
+from polars_tadoc.kernels.traverse import reference as traverse_reference
 from tests import handmade
 from tests.strategies import columns
 
@@ -160,7 +162,7 @@ def test_lossy_gives_words_joined_by_spaces(rows: list[str | None]) -> None:
     known = [row and re.sub(r"[^ -~\n日本か]", "", row) for row in rows]
     compressed = tadoc.compress(pl.Series(known, dtype=pl.String), lossless=False)
     assert compressed.ext.storage().struct.field("gaps").null_count() == len(rows)
-    expected = [None if row is None else " ".join(reference.tokenize(row, "words")[0]) for row in known]
+    expected = [None if row is None else " ".join(tokenize_reference.tokenize(row, "words")[0]) for row in known]
     assert tadoc.decompress(compressed).to_list() == expected
 
 
@@ -227,12 +229,16 @@ class TestDamage:
     def test_any_gap_stream(self, gaps: bytes, symbols: list[int]) -> None:
         grammar = handmade.grammar(["a", "b"], [[0, 1], [2, 2]], gaps=[", ", "é"], predicted_gaps=[0, 1, 0, 2, 0, 1])
         offsets, bodies = grammar.rule_offsets.tolist(), grammar.symbols.tolist()
-        keys = reference.gap_keys(symbols, 2, offsets, bodies)
+        keys = repair_reference.gap_keys(symbols, 2, offsets, bodies)
         predicted = [int(grammar.predicted_gaps[key]) for key in keys] if symbols else None
-        words = [grammar.vocabulary[word].as_py() for s in symbols for word in reference.expand(s, 2, offsets, bodies)]
+        words = [
+            grammar.vocabulary[word].as_py()
+            for s in symbols
+            for word in traverse_reference.expand(s, 2, offsets, bodies)
+        ]
         column = handmade.column(grammar, [symbols], [gaps])
         try:
-            expected = reference.decode_predicted_gaps(gaps, predicted, grammar.gap_vocabulary.to_pylist())
+            expected = repair_reference.decode_predicted_gaps(gaps, predicted, grammar.gap_vocabulary.to_pylist())
         except ValueError:
             with pytest.raises(InvalidGrammarError):
                 tadoc.decompress(column)

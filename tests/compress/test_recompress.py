@@ -17,7 +17,7 @@ import polars_tadoc as tadoc
 from polars_tadoc.compress import compress as module
 from polars_tadoc.compress.recompress import tail_start
 from polars_tadoc.kernels.host.grammars import append as kernels
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.repair import reference
 from tests import handmade, strategies
 
 

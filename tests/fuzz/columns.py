@@ -11,7 +11,8 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from polars_tadoc.errors import TadocError
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.repair import reference as repair_reference
+from polars_tadoc.kernels.traverse import reference as traverse_reference
 from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus
 from tests import oracle
@@ -98,7 +99,9 @@ def words_of(corpora: list[Corpus], rows: int) -> Words | None:
         offsets, symbols = grammar.rule_offsets.tolist(), grammar.symbols.tolist()
         for row, document in zip(corpus.rows.tolist(), _documents(corpus), strict=True):
             words[row] = [
-                vocabulary[word] for symbol in document for word in reference.expand(symbol, size, offsets, symbols)
+                vocabulary[word]
+                for symbol in document
+                for word in traverse_reference.expand(symbol, size, offsets, symbols)
             ]
     return words
 
@@ -131,9 +134,9 @@ def _texts(corpora: list[Corpus], words: Words) -> dict[int, str]:
             own = words[row]
             if data is None or own is None or re.search(rb"[\x80-\xff]{5}", data):  # too long for a number
                 continue
-            keys = reference.gap_keys(document, grammar.vocabulary_size, offsets, symbols)
+            keys = repair_reference.gap_keys(document, grammar.vocabulary_size, offsets, symbols)
             predicted = [predictions[key] for key in keys] if document else None
-            gaps = reference.decode_predicted_gaps(data, predicted, gap_vocabulary)
+            gaps = repair_reference.decode_predicted_gaps(data, predicted, gap_vocabulary)
             texts[row] = gaps[0] + "".join(word + gap for word, gap in zip(own, gaps[1:], strict=True))
     return texts
 

@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal, assert_series_equal
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError, TadocError
 from polars_tadoc.kernels.host.rows.reference import content_hash as defined
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.repair import reference
 from polars_tadoc.rows import equals as equals_module
 from tests import handmade
 from tests.strategies import columns, grammars

@@ -17,7 +17,9 @@ from polars.testing import assert_frame_equal, assert_series_equal
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotCompressedError
 from polars_tadoc.kernels.host.rows import reference as reference_rows
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.repair import reference as repair_reference
+from polars_tadoc.kernels.tokenize import reference as tokenize_reference
+from polars_tadoc.kernels.traverse import reference as traverse_reference
 from polars_tadoc.rows import extract as extract_module
 from polars_tadoc.rows.cut import cut_words
 from tests import handmade
@@ -45,7 +47,7 @@ def expected(
         if text is None or offset is None:
             found.append(None)
             continue
-        words, gaps = reference.tokenize(text, tokenizer)
+        words, gaps = tokenize_reference.tokenize(text, tokenizer)
         found.append(reference_rows.extract(words, gaps if lossless else [" "] * len(gaps), offset, length))
     return found
 
@@ -99,7 +101,7 @@ def test_many_offsets_of_one_row(text: list[str | None], data: st.DataObject, th
 
 def test_one_word_after_another_is_the_text() -> None:
     text = "to be, or  not to be; to be, or  not " * 3000
-    words, gaps = reference.tokenize(text, "words")
+    words, gaps = tokenize_reference.tokenize(text, "words")
     column = tadoc.compress(pl.Series([text, "to be"]))
     places = list(range(len(words)))
     random.Random(1).shuffle(places)
@@ -273,13 +275,13 @@ def test_cuts_are_the_fewest_symbols(
     offsets, symbols = made.rule_offsets.tolist(), made.symbols.tolist()
     codes, streams = [], []
     for row in rows:
-        own = [predicted[key] for key in reference.gap_keys(row, size, offsets, symbols)] if row else []
+        own = [predicted[key] for key in repair_reference.gap_keys(row, size, offsets, symbols)] if row else []
         words = reference_rows.token_count(row, size, offsets, symbols)
         changed = data.draw(st.lists(st.integers(0, len(gaps)), min_size=words + 1, max_size=words + 1))
         kept = data.draw(st.lists(st.booleans(), min_size=words + 1, max_size=words + 1))
         true = [c if k else p for c, k, p in zip(changed, kept, [0, *own, 0], strict=False)] if words else [0]
         codes.append(true)
-        streams.append(reference.encode_predicted_gaps(true, own))
+        streams.append(repair_reference.encode_predicted_gaps(true, own))
     column = handmade.column(made, rows, streams)
     assert tadoc.token_count(column).to_list() == [len(true) - 1 for true in codes]
     cuts = [
@@ -303,7 +305,7 @@ def test_cuts_are_the_fewest_symbols(
         first = min(first, stop)
         cover = reference_rows.cover(rows[document], size, offsets, symbols, first, stop)
         assert got.roots[got.root_offsets[k] : got.root_offsets[k + 1]].tolist() == cover
-        ids = [w for symbol in rows[document] for w in reference.expand(symbol, size, offsets, symbols)]
+        ids = [w for symbol in rows[document] for w in traverse_reference.expand(symbol, size, offsets, symbols)]
         text = "".join((strings[codes[document][w]] if w > first else "") + f"w{ids[w]}" for w in range(first, stop))
         assert texts[k] == text
 
@@ -396,13 +398,13 @@ class TestShapes:
         column = handmade.column(grammar, [[1 + depth], [0, 1 + depth, 1 + depth]])
         text = tadoc.decompress(column)
         for row, words in enumerate(tadoc.token_count(column).to_list()):
-            cut = reference.tokenize(text[row], "words")
+            cut = tokenize_reference.tokenize(text[row], "words")
             assert len(cut[0]) == words
             places = [*range(20), *range(depth - 9, depth + 9), words - 1, -3]
             got = tadoc.extract(column[row : row + 1], pl.Series(places), 5).to_list()
             assert got == [reference_rows.extract(*cut, place, 5) for place in places]
         assert tadoc.extract(column, 7).to_list() == [
-            reference_rows.extract(*reference.tokenize(row, "words"), 7, None) for row in text
+            reference_rows.extract(*tokenize_reference.tokenize(row, "words"), 7, None) for row in text
         ]
 
     def test_a_long_rule(self) -> None:
@@ -411,7 +413,7 @@ class TestShapes:
         codes = [k % 3 for k in range(7 + size)]
         grammar = handmade.grammar(handmade.words(7), [body], gaps=[", ", "-"], predicted_gaps=codes)
         column = handmade.column(grammar, [[0, 7, 1]], [bytes([5, 2, 60_000 % 128, 1])])
-        cut = reference.tokenize(tadoc.decompress(column)[0], "words")
+        cut = tokenize_reference.tokenize(tadoc.decompress(column)[0], "words")
         assert len(cut[0]) == size + 2
         places = [0, 1, 5, 6, 7, 60, 70, 50_000, size - 1, size, size + 1, size + 2]
         for length in (1, 20, None):  # without an end each takes more bytes for gaps than the row has
@@ -429,7 +431,7 @@ class TestShapes:
             rows.append("".join(map("".join, zip(words, between, strict=True))))
         rows += ["x " * many + ";" + "y " * many for many in (100, 200, 20_000)]
         column = tadoc.compress(pl.Series(rows))
-        cut = [reference.tokenize(row, "words") for row in rows]
+        cut = [tokenize_reference.tokenize(row, "words") for row in rows]
         for _ in range(200):
             offsets = [chance.randrange(-len(words) - 2, len(words) + 2) for words, _ in cut]
             got = tadoc.extract(column, pl.Series(offsets), 10).to_list()
@@ -602,7 +604,7 @@ def test_corpora(corpus: Callable[[str], pl.DataFrame], name: str) -> None:
                 at = own.index(piece, at) + len(piece)
             assert at == len(own), row
     rows = [chance.randrange(len(text)) for _ in range(20)]
-    tokens = [reference.tokenize(text[row], "words") for row in rows]
+    tokens = [tokenize_reference.tokenize(text[row], "words") for row in rows]
     for _ in range(20):
         offsets = [chance.randrange(-len(own[0]), len(own[0]) + 1) for own in tokens]
         got = tadoc.extract(column.gather(rows), pl.Series(offsets), 10).to_list()

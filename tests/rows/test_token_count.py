@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal, assert_series_equal
 import polars_tadoc as tadoc
 from polars_tadoc.errors import LimitExceededError, NotCompressedError
 from polars_tadoc.kernels.host.rows import reference as reference_rows
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.tokenize import reference
 from tests import handmade
 from tests.kernels.tokenize.test_tokenize import without_unassigned
 from tests.strategies import columns, grammars

@@ -1,4 +1,4 @@
-// The passes of one round of batch RePair over a sequence of symbols; kernels/traverse/reference.py defines the result.
+// The passes of one round of batch RePair over a sequence of symbols; kernels/repair/reference.py defines the result.
 //
 // A position represents the pair that starts there. Its top bit marks it as dead: the pair cannot occur twice. Symbols
 // fit in the other 31 bits, and a separator, all ones, is dead. Passes may read an adjacent symbol while its owner sets

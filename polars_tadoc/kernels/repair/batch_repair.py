@@ -5,7 +5,7 @@ pairs. Each pair with count two or more has a priority (count, hash of the pair)
 priority exceeds those of both adjacent positions. A pair that is selected at half of its occurrences or more becomes a
 rule there. Pairs never cross the end of a row. A pair of old symbols never gains occurrences, so a position whose pair
 was seen once is dead until an adjacent symbol changes, and only alive positions are counted again. Definition:
-:func:`polars_tadoc.kernels.traverse.reference.batch_repair`.
+:func:`polars_tadoc.kernels.repair.reference.batch_repair`.
 
 Reasons:
 

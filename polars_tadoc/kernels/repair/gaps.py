@@ -2,7 +2,7 @@
 
 Repeated text repeats its gaps: at every use of a rule, the gap between two symbols of its body is usually the same.
 Between the top-level symbols of a row, the following word is the best predictor. One predicted gap per key is stored
-with the grammar; :func:`polars_tadoc.kernels.traverse.reference.predict_gaps` has the definition.
+with the grammar; :func:`polars_tadoc.kernels.repair.reference.predict_gaps` has the definition.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The method of the TADOC papers. No digram (two adjacent symbols) occurs twice, and every rule is used at least twice, so
 rules are as long as the repeats, and grammars may have thousands of levels. Runs in one thread;
-:func:`polars_tadoc.kernels.traverse.reference.sequitur` defines the rules.
+:func:`polars_tadoc.kernels.repair.reference.sequitur` defines the rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sequitur over word ids: linked symbols, a table of digrams, and rules in level order.
 
-:func:`polars_tadoc.kernels.traverse.reference.sequitur` defines the steps and their order; this is the data layout. A
+:func:`polars_tadoc.kernels.repair.reference.sequitur` defines the steps and their order; this is the data layout. A
 symbol has a position, initially its index in the sequence. ``nodes`` has three fields per position, so that one cache
 line has a symbol and its links. Edges follow the symbols' positions: one that represents the end of any row, then one
 per rule, which closes its body to a ring. A match never needs new positions: the two that it frees hold the new rule's

@@ -24,13 +24,13 @@ from polars_tadoc.kernels.primitives import to_arrow_cpu as spread
 from polars_tadoc.kernels.primitives import to_arrow_cuda as download
 from polars_tadoc.kernels.primitives.codes import DELETED, UNKNOWN
 from polars_tadoc.kernels.tokenize import intern_cuda as intern
+from polars_tadoc.kernels.tokenize import reference
 from polars_tadoc.kernels.tokenize import tokenize_cuda as tokenize
 from polars_tadoc.kernels.tokenize.number_words_cpu import Choice
 from polars_tadoc.kernels.tokenize.number_words_cpu import number_words as number_on_host
 from polars_tadoc.kernels.tokenize.number_words_cuda import number_words as number_on_device
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.traverse import analytics_reference as definitions
-from polars_tadoc.kernels.traverse import reference
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.traversal.text_source import prepare_text
 from tests import oracle

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.kernels.host.sequences import hash_counts, text_sequences
 from polars_tadoc.kernels.host.sequences.text_sequences import MAX_SPAN, count_text_pairs, count_text_sequences
-from polars_tadoc.kernels.tokenize import tokenizer
+from polars_tadoc.kernels.tokenize import reference, tokenizer
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.kernels.traverse import reference
 from tests.kernels.tokenize.test_tokenize import without_unassigned
 from tests.strategies import columns
 

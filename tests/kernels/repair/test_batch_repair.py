@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.kernels.repair import batch_repair, equal_rows_cpu, pairs_cpu
+from polars_tadoc.kernels.repair import batch_repair, equal_rows_cpu, pairs_cpu, reference
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
-from polars_tadoc.kernels.traverse import reference
 from tests.handmade import flatten, unflatten
 from tests.strategies import sequences
 

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.kernels.repair import gaps
+from polars_tadoc.kernels.repair import reference as repair_reference
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokens
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.traverse import reference as traverse_reference
 from tests import handmade
 from tests.strategies import grammars
 
@@ -35,7 +36,8 @@ def gapped(draw: st.DrawFn) -> tuple[int, LevelledRules, list[list[int]]]:
     codes = []
     for row in rows:
         words = sum(
-            len(reference.expand(s, vocabulary_size, rules.rule_offsets.tolist(), rules.symbols.tolist())) for s in row
+            len(traverse_reference.expand(s, vocabulary_size, rules.rule_offsets.tolist(), rules.symbols.tolist()))
+            for s in row
         )
         code = st.one_of(st.sampled_from(often), st.integers(0, len(GAPS)))
         codes.append(draw(st.lists(code, min_size=min(words, 60) + 1, max_size=min(words, 60) + 1)))
@@ -95,15 +97,15 @@ def test_as_defined(made: tuple[int, LevelledRules, list[list[int]]], threads: i
     body = (vocabulary_size, rules.rule_offsets.tolist(), rules.symbols.tolist())
     rows = row_symbols(rules)
     predicted_gaps, offsets, encoded = predict(vocabulary_size, rules, codes, threads)
-    predicted = reference.predict_gaps(rows, codes, *body)
+    predicted = repair_reference.predict_gaps(rows, codes, *body)
     assert predicted_gaps.tolist() == predicted
     for row, row_codes, (first, stop) in zip(rows, codes, pairwise(offsets), strict=True):
-        expected = [predicted[key] for key in reference.gap_keys(row, *body)]
+        expected = [predicted[key] for key in repair_reference.gap_keys(row, *body)]
         data = encoded[first:stop].tobytes()
-        assert data == reference.encode_predicted_gaps(row_codes, expected)
+        assert data == repair_reference.encode_predicted_gaps(row_codes, expected)
         inside = [[" ", *GAPS][code] for code in row_codes]
         outside = ["", *GAPS]
-        assert reference.decode_predicted_gaps(data, expected if row else None, GAPS) == (
+        assert repair_reference.decode_predicted_gaps(data, expected if row else None, GAPS) == (
             [outside[row_codes[0]], *inside[1:-1], outside[row_codes[-1]]] if row else [outside[row_codes[0]]]
         )
 

@@ -14,8 +14,8 @@ from polars_tadoc.kernels.repair import batch_repair as rules_on_host
 from polars_tadoc.kernels.repair import batch_repair_cuda as batch_repair
 from polars_tadoc.kernels.repair import prune as on_host
 from polars_tadoc.kernels.repair import prune_cuda as prune
+from polars_tadoc.kernels.repair import reference
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
-from polars_tadoc.kernels.traverse import reference
 from tests.handmade import SEPARATOR, cut, flatten
 from tests.strategies import sequences
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from polars_tadoc.kernels.repair import batch_repair
 from polars_tadoc.kernels.repair import prune as prune_module
+from polars_tadoc.kernels.repair import reference as repair_reference
 from polars_tadoc.kernels.repair.prune import prune
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.traverse import reference as traverse_reference
 from polars_tadoc.model.grammar import Grammar
 from tests.handmade import cut, flatten, unflatten, words
 from tests.strategies import sequences
@@ -32,7 +33,9 @@ def test_matches_reference(given_rows: tuple[list[list[int]], int], margin: int)
     got = prune(rules, vocabulary_size, len(rows), margin)
     bodies = cut(got.symbols, got.rule_offsets)
     left = cut(got.roots, got.root_offsets)
-    assert (bodies, got.level_offsets.tolist(), left) == reference.prune(pairs, sequences, vocabulary_size, margin)
+    assert (bodies, got.level_offsets.tolist(), left) == repair_reference.prune(
+        pairs, sequences, vocabulary_size, margin
+    )
 
 
 @given(given_rows=sequences())
@@ -53,12 +56,13 @@ def test_gives_a_valid_grammar_of_the_rows(given_rows: tuple[list[list[int]], in
     assert np.all(np.diff(got.rule_offsets.astype(np.int64)) >= 2)
     assert np.all(np.diff(got.level_offsets.astype(np.int64)) >= 1)
     expansions = [
-        reference.expand(vocabulary_size + r, vocabulary_size, offsets, symbols) for r in range(len(offsets) - 1)
+        traverse_reference.expand(vocabulary_size + r, vocabulary_size, offsets, symbols)
+        for r in range(len(offsets) - 1)
     ]
     assert lengths == [len(expansion) for expansion in expansions]
     left = cut(got.roots, got.root_offsets)
     assert [
-        [word for s in row for word in reference.expand(s, vocabulary_size, offsets, symbols)] for row in left
+        [word for s in row for word in traverse_reference.expand(s, vocabulary_size, offsets, symbols)] for row in left
     ] == rows
 
 

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from benchmarks.compress import PeakMemory
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.repair import sequitur
+from polars_tadoc.kernels.repair import reference, sequitur
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
-from polars_tadoc.kernels.traverse import reference
 from tests.handmade import SEPARATOR, column, cut, flatten, grammar, words
 from tests.strategies import sequences
 

@@ -14,9 +14,8 @@ from hypothesis import given
 
 import polars_tadoc as tadoc
 from polars_tadoc.engine.choose import choose
-from polars_tadoc.kernels.tokenize import count_words_cpu, tokenizer
+from polars_tadoc.kernels.tokenize import count_words_cpu, reference, tokenizer
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.kernels.traverse import reference
 from tests.kernels.tokenize.test_tokenize import without_unassigned
 from tests.strategies import columns
 

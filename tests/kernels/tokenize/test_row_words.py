@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polars_tadoc.kernels.tokenize import reference
 from polars_tadoc.kernels.tokenize.row_words import count_row_words, find_row_words
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.kernels.traverse import reference
 
 pieces = st.lists(
     st.sampled_from(["a", "word", "é", "中", "文\u0301", "\u0301", " ", ", ", "x" * 70, "\0"]), max_size=60

@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.kernels.repair import reference as repair_reference
 from polars_tadoc.kernels.tokenize import characters, unicode_ranges
+from polars_tadoc.kernels.tokenize import reference as tokenize_reference
 from polars_tadoc.kernels.tokenize import tokenize_cpu as kernels
 from polars_tadoc.kernels.tokenize import tokenizer as stage
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, Tokens, tokenize
-from polars_tadoc.kernels.traverse import reference
 from tests import regenerate_characters
 from tests.handmade import unflatten
 from tests.strategies import columns, columns_without_nulls, texts
@@ -54,7 +55,7 @@ def cut(
     data = tokens.gap_data.tobytes()
     offsets = tokens.gap_offsets.tolist()
     gaps = [
-        reference.decode_gaps(data[first:stop], len(row), gap_vocabulary)
+        repair_reference.decode_gaps(data[first:stop], len(row), gap_vocabulary)
         for row, first, stop in zip(ids, offsets[:-1], offsets[1:], strict=True)
     ]
     return tokens, [[vocabulary[i] for i in row] for row in ids], gaps
@@ -74,7 +75,7 @@ def without_unassigned(rows: list[str | None]) -> list[str | None]:
 def test_matches_reference(tokenizer: str, rows: list[str | None]) -> None:
     rows = without_unassigned(rows)
     _, words, gaps = cut(rows, tokenizer)
-    assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row or "", tokenizer) for row in rows]
+    assert list(zip(words, gaps, strict=True)) == [tokenize_reference.tokenize(row or "", tokenizer) for row in rows]
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
@@ -84,7 +85,7 @@ def test_rows_in_pieces_match_reference(tokenizer: str, piece_bytes: int, rows: 
     rows = without_unassigned(rows)
     with patch.object(stage, "PIECE_BYTES", piece_bytes):
         _, words, gaps = cut(rows, tokenizer, threads=2)
-    assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row or "", tokenizer) for row in rows]
+    assert list(zip(words, gaps, strict=True)) == [tokenize_reference.tokenize(row or "", tokenizer) for row in rows]
 
 
 @pytest.mark.parametrize("length", [1, 60, 61, 62, 63, 64, 65, 127, 128, 129, 192])
@@ -94,7 +95,9 @@ def test_blocks_of_64_bytes_join(length: int, character: str, tail: str) -> None
     rows: list[str | None] = [prefix + character * length + tail for prefix in ("", "x", "xy", "é ")]
     for tokenizer in ("words", "whitespace"):
         _, words, gaps = cut(list(rows), tokenizer)
-        assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row or "", tokenizer) for row in rows]
+        assert list(zip(words, gaps, strict=True)) == [
+            tokenize_reference.tokenize(row or "", tokenizer) for row in rows
+        ]
 
 
 @given(rows=columns)
@@ -111,7 +114,7 @@ def test_whitespace_is_str_split(rows: list[str | None]) -> None:
 
 @given(rows=columns)
 def test_words_are_the_runs_of_polars_where_no_character_stands_alone(rows: list[str | None]) -> None:
-    rows = [row and "".join(c for c in row if not reference.is_single(c)) for row in rows]
+    rows = [row and "".join(c for c in row if not tokenize_reference.is_single(c)) for row in rows]
     expected = pl.Series(rows, dtype=pl.String).fill_null("").str.extract_all(r"\w+").to_list()
     single = pl.Series(rows, dtype=pl.String).str.contains(regenerate_characters.SINGLE).fill_null(False).to_list()
     _, words, _ = cut(rows, "words")
@@ -128,7 +131,7 @@ def test_regex_matches_are_the_words(pattern: str, flags: int, rows: list[str]) 
     _, words, gaps = cut(rows, compiled)
     # \S and \b are the engine's own: Python counts U+001C to U+001F as space and marks as no letters
     if "\\" not in pattern:
-        assert words == [reference.tokenize(row, compiled)[0] for row in rows]
+        assert words == [tokenize_reference.tokenize(row, compiled)[0] for row in rows]
     else:
         found = pl.Series(rows, dtype=pl.String).str.extract_all(pattern).to_list()
         assert words == [[word for word in row if word] for row in found]
@@ -140,7 +143,7 @@ def test_regex_flags(pattern: str) -> None:
     text = "ab AB a\nb a b ÉÀ"
     for flags in (0, re.I, re.M, re.S, re.I | re.S | re.M, re.A, re.A | re.I):
         compiled = re.compile(pattern, flags)
-        assert cut([text], compiled)[1] == [reference.tokenize(text, compiled)[0]], compiled
+        assert cut([text], compiled)[1] == [tokenize_reference.tokenize(text, compiled)[0]], compiled
 
 
 def test_refuses_verbose_regex() -> None:
@@ -257,7 +260,7 @@ def test_tables_grow_within_rows_and_at_their_ends(tokenizer: str | re.Pattern[s
     rows = ["".join(parts[i : i + size]) for size in (1, 180, 3000) for i in range(0, 6000, size)]
     with patch.object(stage, "PIECE_BYTES", 1 << 13):
         _, words, gaps = cut(rows, tokenizer, threads)
-    assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row, tokenizer) for row in rows]
+    assert list(zip(words, gaps, strict=True)) == [tokenize_reference.tokenize(row, tokenizer) for row in rows]
     assert sum(tadoc.word_count(pl.Series(rows), tokenizer=tokenizer)["count"].to_pylist()) == sum(map(len, words))
 
 
@@ -277,7 +280,7 @@ def test_chunks_and_slices() -> None:
     parts = pl.concat([whole.slice(i, 7) for i in range(0, 400, 7)], rechunk=False)
     assert parts.n_chunks() > 1
     for text in (parts, parts.slice(13, 300), pl.concat([whole, whole])[100:500].rechunk().slice(1)):
-        expected = [reference.tokenize(row or "", "words")[0] for row in text.to_list()]
+        expected = [tokenize_reference.tokenize(row or "", "words")[0] for row in text.to_list()]
         tokens = tokenize(text, Tokenizer("words"))
         vocabulary = tokens.vocabulary.to_pylist()
         assert [[vocabulary[i] for i in row] for row in unflatten(tokens.sequence)] == expected
@@ -384,7 +387,7 @@ class TestCharacters:
 
     def test_word_characters_are_those_of_uts_18(self) -> None:
         got = self.members(unicode_ranges.WORD)
-        assert [c for c in ASSIGNED if (ord(c) in got) != reference.is_word_character(c)] == []
+        assert [c for c in ASSIGNED if (ord(c) in got) != tokenize_reference.is_word_character(c)] == []
 
     def test_word_characters_are_those_of_polars(self) -> None:
         # one long row per class: a column of a million rows would take a second each
@@ -394,11 +397,13 @@ class TestCharacters:
 
     def test_marks(self) -> None:
         got = self.members(unicode_ranges.MARK)
-        assert [c for c in ASSIGNED if (ord(c) in got) != reference.is_mark(c)] == []
+        assert [c for c in ASSIGNED if (ord(c) in got) != tokenize_reference.is_mark(c)] == []
 
     def test_singles(self) -> None:
         got = self.members(unicode_ranges.SINGLE)
-        assert [(hex(ord(c)), unicodedata.name(c)) for c in ASSIGNED if (ord(c) in got) != reference.is_single(c)] == []
+        assert [
+            (hex(ord(c)), unicodedata.name(c)) for c in ASSIGNED if (ord(c) in got) != tokenize_reference.is_single(c)
+        ] == []
 
     def test_white_space_is_that_of_python(self) -> None:
         got = self.members(characters.WHITESPACE)
@@ -415,7 +420,7 @@ class TestCharacters:
     def test_every_character(self, tokenizer: str) -> None:
         rows = ["".join(ASSIGNED[i : i + 64]) for i in range(0, len(ASSIGNED), 64)]
         _, words, gaps = cut(rows, tokenizer)
-        assert list(zip(words, gaps, strict=True)) == [reference.tokenize(row, tokenizer) for row in rows]
+        assert list(zip(words, gaps, strict=True)) == [tokenize_reference.tokenize(row, tokenizer) for row in rows]
 
 
 @given(st.lists(st.sampled_from(["日", "\u3099", "\ufe0f", "a", "\u200d", " ", "ー"]), max_size=8).map("".join))

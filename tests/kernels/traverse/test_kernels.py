@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.kernels.primitives.codes import DELETED
-from polars_tadoc.kernels.traverse import reference
+from polars_tadoc.kernels.repair import reference as repair_reference
+from polars_tadoc.kernels.traverse import reference as traverse_reference
 from polars_tadoc.model.vocabulary import Vocabulary
 from tests import handmade
 from tests.strategies import grammars, texts
@@ -43,7 +44,7 @@ def test_top_down_weights(engine: str, made: Any, times: int) -> None:
     vocabulary_size, bodies, level_offsets, rows = made
     grammar = handmade.grammar(handmade.words(vocabulary_size), bodies, level_offsets)
     roots = [symbol for row in rows for symbol in row] * times
-    expected = reference.top_down_weights(
+    expected = traverse_reference.top_down_weights(
         vocabulary_size, grammar.rule_offsets.tolist(), grammar.symbols.tolist(), roots
     )
     assert listed(engine, weights(engine, grammar, roots)) == expected
@@ -62,11 +63,11 @@ def test_top_down_weights_of_many_roots(engine: str) -> None:
     random = np.random.default_rng(1)
     grammar = handmade.grammar(handmade.words(10), [[0, 1], [10, 10, 2], [3, 11]])
     roots = random.integers(0, 13, 1 << 20)
-    expected = reference.top_down_weights(10, [0, 2, 5, 7], [0, 1, 10, 10, 2, 3, 11], range(13))
+    expected = traverse_reference.top_down_weights(10, [0, 2, 5, 7], [0, 1, 10, 10, 2, 3, 11], range(13))
     with tadoc.Config(threads=2):
         got = listed(engine, weights(engine, grammar, roots.tolist()))
     counts = np.bincount(roots, minlength=13).tolist()
-    singles = [reference.top_down_weights(10, [0, 2, 5, 7], [0, 1, 10, 10, 2, 3, 11], [s]) for s in range(13)]
+    singles = [traverse_reference.top_down_weights(10, [0, 2, 5, 7], [0, 1, 10, 10, 2, 3, 11], [s]) for s in range(13)]
     assert got == [sum(counts[s] * singles[s][w] for s in range(13)) for w in range(10)]
     assert len(got) == len(expected)
 
@@ -92,7 +93,7 @@ def test_map_counts(engine: str, data: st.DataObject, counts: list[int]) -> None
     )
     kernels = choose(engine, 0).kernels
     got = kernels.map_counts(on_engine(engine, counts), np.array(image, np.uint32), size)
-    assert listed(engine, got) == reference.map_counts(counts, image, size)
+    assert listed(engine, got) == traverse_reference.map_counts(counts, image, size)
 
 
 @given(
@@ -111,7 +112,7 @@ def test_select(engine: str, counts: list[int], min_count: int, top: int | None,
     ids, chosen = choose(engine, 0).kernels.select(
         on_engine(engine, counts), Vocabulary(pa.array(words, pa.large_string())), min_count, top
     )
-    expected = reference.select(counts, words, min_count, top)
+    expected = traverse_reference.select(counts, words, min_count, top)
     assert ([int(i) for i in ids], [int(c) for c in chosen]) == expected
 
 
@@ -142,7 +143,9 @@ def test_expansion_lengths(made: Any) -> None:
     vocabulary_size, bodies, level_offsets, _ = made
     grammar = handmade.grammar(handmade.words(vocabulary_size), bodies, level_offsets)
     offsets, symbols = grammar.rule_offsets.tolist(), grammar.symbols.tolist()
-    expansions = [reference.expand(vocabulary_size + r, vocabulary_size, offsets, symbols) for r in range(len(bodies))]
+    expansions = [
+        traverse_reference.expand(vocabulary_size + r, vocabulary_size, offsets, symbols) for r in range(len(bodies))
+    ]
     assert grammar.expansion_lengths.tolist() == [len(expansion) for expansion in expansions]
 
 
@@ -155,8 +158,8 @@ def test_symbol_bytes(made: Any, data: st.DataObject) -> None:
     grammar = handmade.grammar(words, bodies, level_offsets, gaps, predicted)
     offsets, symbols = grammar.rule_offsets.tolist(), grammar.symbols.tolist()
     for symbol in range(vocabulary_size + len(bodies)):
-        expansion = reference.expand(symbol, vocabulary_size, offsets, symbols)
-        keys = reference.gap_keys([symbol], vocabulary_size, offsets, symbols)
+        expansion = traverse_reference.expand(symbol, vocabulary_size, offsets, symbols)
+        keys = repair_reference.gap_keys([symbol], vocabulary_size, offsets, symbols)
         strings = [words[w] for w in expansion] + [[" ", *gaps][predicted[key]] for key in keys]
         assert grammar.symbol_bytes[symbol] == sum(len(string.encode()) for string in strings)
         assert grammar.leading_gaps[symbol] == predicted[expansion[0]]
