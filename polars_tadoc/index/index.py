@@ -17,7 +17,7 @@ from polars_tadoc.index.construct import change
 from polars_tadoc.index.query.expand import did_you_mean, suggest
 from polars_tadoc.index.query.explain import explain
 from polars_tadoc.index.query.pages import Page
-from polars_tadoc.index.query.request import FilterLike, QueriesLike, Request, SearchOptions
+from polars_tadoc.index.query.request import FilterLike, PageOptions, QueriesLike, Request, SearchOptions
 from polars_tadoc.index.query.search import count, search, search_page, top, top_and_total
 from polars_tadoc.index.query.snippets import snippets
 from polars_tadoc.index.serve.server import Server
@@ -62,46 +62,12 @@ class Index(Collection):
 
     @overload
     def search(
-        self,
-        queries: QueriesLike,
-        k: int = 10,
-        *,
-        mode: str = "or",
-        syntax: str = "lenient",
-        scoring: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
-        filter: FilterLike = None,
-        offset: int = 0,
-        total: bool = False,
-        sort: str | Iterable[str] | None = None,
-        descending: bool | Sequence[bool] = False,
-        group_by: str | None = None,
-        facets: None = None,
-        engine: str | None = None,
+        self, queries: QueriesLike, k: int = 10, *, facets: None = None, **options: Unpack[PageOptions]
     ) -> pl.DataFrame: ...
 
     @overload
     def search(
-        self,
-        queries: QueriesLike,
-        k: int = 10,
-        *,
-        mode: str = "or",
-        syntax: str = "lenient",
-        scoring: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
-        filter: FilterLike = None,
-        offset: int = 0,
-        total: bool = False,
-        sort: str | Iterable[str] | None = None,
-        descending: bool | Sequence[bool] = False,
-        group_by: str | None = None,
-        facets: str | Iterable[str],
-        engine: str | None = None,
+        self, queries: QueriesLike, k: int = 10, *, facets: str | Iterable[str], **options: Unpack[PageOptions]
     ) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]: ...
 
     def search(

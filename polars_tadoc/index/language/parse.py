@@ -7,7 +7,7 @@ read as syntax is text; with ``strict`` it raises. Calls are nested at most ``MA
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 from unicodedata import category
 
@@ -299,20 +299,20 @@ class _Parser:
         return clauses[0][1] if len(clauses) == 1 and clauses[0][0] == "" else Sequence(tuple(clauses))
 
     def _or(self) -> tuple[Modifier, Node]:
-        first = self._and()
-        nodes = [first]
-        while self._kind() == "OR" and self._begins(1):
-            self._at += 1
-            nodes.append(self._and())
-        return first if len(nodes) == 1 else ("", Or(tuple(map(_plain, nodes))))
+        return self._joined("OR", Or, self._and)
 
     def _and(self) -> tuple[Modifier, Node]:
-        first = self._modified()
-        nodes = [first]
-        while self._kind() == "AND" and self._begins(1):
+        return self._joined("AND", And, self._modified)
+
+    def _joined(
+        self, word: str, made: Callable[[tuple[Node, ...]], Node], part: Callable[[], tuple[Modifier, Node]]
+    ) -> tuple[Modifier, Node]:
+        """Read parts that a word joins; a single one is itself."""
+        nodes = [part()]
+        while self._kind() == word and self._begins(1):
             self._at += 1
-            nodes.append(self._modified())
-        return first if len(nodes) == 1 else ("", And(tuple(map(_plain, nodes))))
+            nodes.append(part())
+        return nodes[0] if len(nodes) == 1 else ("", made(tuple(map(_plain, nodes))))
 
     def _modified(self) -> tuple[Modifier, Node]:
         modifier: Modifier = ""

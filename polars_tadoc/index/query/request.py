@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypedDict, get_args
@@ -34,6 +34,16 @@ class SearchOptions(TypedDict, total=False):
     delta: float
     filter: FilterLike
     engine: str | None
+
+
+class PageOptions(SearchOptions, total=False):
+    """Options of a search for a batch of queries."""
+
+    offset: int
+    total: bool
+    sort: str | Iterable[str] | None
+    descending: bool | Sequence[bool]
+    group_by: str | None
 
 
 @dataclass(frozen=True, eq=False)  # caches compare requests by identity

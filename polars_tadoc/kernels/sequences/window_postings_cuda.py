@@ -226,19 +226,21 @@ def _joined(found: list[_Lists], packing: Packing, words_by_rank: Any) -> tuple[
         window, before = some.stop, before + len(lists.documents)
         lists.keys = lists.offsets = None
     offsets[-1:] = total
-    documents = cupy.empty(total, np.uint32)
-    before = 0
+    return words, offsets, _moved(found, "documents", total, np.uint32), _moved(found, "counts", total, np.uint64)
+
+
+def _moved(found: list[_Lists], name: str, total: int, dtype: Any) -> Any:
+    """Join one array of all batches; each batch loses its own."""
+    import cupy
+
+    joined, before = cupy.empty(total, dtype), 0
     for lists in found:
-        after = before + len(lists.documents)
-        documents[before:after] = lists.documents
-        before, lists.documents = after, None
-    counts = cupy.empty(total, np.uint64)
-    before = 0
-    for lists in found:
-        after = before + len(lists.counts)
-        counts[before:after] = lists.counts
-        before, lists.counts = after, None
-    return words, offsets, documents, counts
+        own = getattr(lists, name)
+        joined[before : before + len(own)] = own
+        before += len(own)
+        setattr(lists, name, None)
+        del own
+    return joined
 
 
 def order_lists(lists: Any, list_count: int, documents: Any, counts: Any) -> None:

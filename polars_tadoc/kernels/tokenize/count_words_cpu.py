@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -14,7 +13,6 @@ import pyarrow as pa
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.tables_cpu import MOST_RANGES, Interned, Merge, gathered, merge_tables
 from polars_tadoc.kernels.tokenize.tokenize_cpu import (
     BATCH,
@@ -37,16 +35,14 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import (
     write_edges,
 )
 from polars_tadoc.kernels.tokenize.tokenizer import (
-    NO_CLASSES,
-    NO_MATCHES,
+    TextBlock as TextBlock,
+)
+from polars_tadoc.kernels.tokenize.tokenizer import (
     Tokenizer,
-    cut_pieces,
-    found_words,
     require_utf8,
 )
 from polars_tadoc.runtime.addresses import atomic_add
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.free_memory import give_back_memory
 from polars_tadoc.runtime.interrupts import interrupts, polled
@@ -259,30 +255,10 @@ def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStr
     return merged.copied(order), gathered(merged.tallies, order)
 
 
-class TextBlock(NamedTuple):
-    """Rows of text to be scanned, in pieces; arguments as for :func:`tokenize_cpu.scan`."""
-
-    addresses: UInt64
-    lengths: UInt32
-    pieces: list[Piece]
-    classes: Classes
-    matches: Matches
-    owner: object
-    """Owner of the bytes at the addresses."""
-
-
 def text_blocks(text: pl.Series, tokenizer: Tokenizer) -> Iterator[TextBlock]:
     """Cut valid text into pieces: all at once, or ``MATCHED_BYTES`` at a time where matches are found first."""
     for block in _blocks(text, tokenizer):
-        addresses, lengths, views = binary_views(block)
-        before = running_sum(lengths)
-        if tokenizer.has_classes:
-            classes, matches = characters.classes(tokenizer.name), NO_MATCHES
-            pieces = cut_pieces(addresses, lengths, before, classes)
-        else:
-            classes, matches = NO_CLASSES, found_words(block, tokenizer)
-            pieces = cut_pieces(addresses, lengths, before, None)
-        yield TextBlock(addresses, lengths, pieces, classes, matches, views)
+        yield TextBlock.of(block, tokenizer)
 
 
 class Pieces:

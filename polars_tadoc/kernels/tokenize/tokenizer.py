@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from queue import SimpleQueue
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -193,17 +194,35 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
     return Tokens(vocabulary, gap_vocabulary, sequence, found.gap_offsets, gap_data)
 
 
+class TextBlock(NamedTuple):
+    """Rows of text to be scanned, in pieces; arguments as for :func:`tokenize_cpu.scan`."""
+
+    addresses: UInt64
+    lengths: UInt32
+    pieces: list[kernels.Piece]
+    classes: kernels.Classes
+    matches: kernels.Matches
+    owner: object
+    """Owner of the bytes at the addresses."""
+
+    @classmethod
+    def of(cls, text: pl.Series, tokenizer: Tokenizer) -> TextBlock:
+        """Cut rows into pieces."""
+        addresses, lengths, views = binary_views(text)
+        before = running_sum(lengths)
+        if tokenizer.has_classes:
+            classes, matches = characters.classes(tokenizer.name), NO_MATCHES
+            pieces = cut_pieces(addresses, lengths, before, classes)
+        else:
+            classes, matches = NO_CLASSES, found_words(text, tokenizer)
+            pieces = cut_pieces(addresses, lengths, before, None)
+        return cls(addresses, lengths, pieces, classes, matches, views)
+
+
 def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
     """Cut each row and intern its words, piece by piece; parameters and errors as for :func:`tokenize`."""
     require_utf8(text)
-    addresses, lengths, views = binary_views(text)
-    before = running_sum(lengths)
-    if tokenizer.has_classes:
-        classes, matches = characters.classes(tokenizer.name), NO_MATCHES
-        pieces = cut_pieces(addresses, lengths, before, classes)
-    else:
-        classes, matches = NO_CLASSES, found_words(text, tokenizer)
-        pieces = cut_pieces(addresses, lengths, before, None)
+    addresses, lengths, pieces, classes, matches, views = TextBlock.of(text, tokenizer)
     # ids are counted first, so that each piece writes to its final position: one array, no copy
     places = np.zeros(len(pieces) + 1, np.int64)
     places[1:] = map_parallel(
