@@ -23,8 +23,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import naming_normalize
 from polars_tadoc.records.labelled_results import from_arrow, lists, sequence_series
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.options import Options

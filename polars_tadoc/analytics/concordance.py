@@ -22,8 +22,7 @@ from polars_tadoc.rows.extract import extract_spans
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.phrases import PhraseOptions, PhraseRequest, count_phrase
 from polars_tadoc.runtime.arguments import require_integer
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import Default, takes_options

@@ -29,8 +29,7 @@ from polars_tadoc.records.labelled_results import (
     sequence_series,
     to_arrow,
 )
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.io_source import at_work
 
 LABEL = "label of a TADOC row"

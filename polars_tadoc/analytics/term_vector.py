@@ -22,8 +22,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow, word_series
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, runs_of_equal
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.traversal.options import TopOptions, TopRequest, WordForm

@@ -18,8 +18,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.text_type import storage
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.runtime.plain_name import plain

@@ -33,8 +33,7 @@ from polars_tadoc.model import column as columns
 from polars_tadoc.model.column import require_tadoc
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import STORAGE, in_form, storage
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, array_dataclass
 from polars_tadoc.runtime.arrow_arrays import lent, strings, view
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.documented import documented_by

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from polars_tadoc.records.packed_records import merge_records
 from polars_tadoc.records.records import Layout, Records, split
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.array_types import UInt32, array_dataclass
 
 
 @array_dataclass

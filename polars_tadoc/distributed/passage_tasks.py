@@ -30,7 +30,7 @@ from polars_tadoc.distributed.file_splits import Files
 from polars_tadoc.execute.windows import Window
 from polars_tadoc.kernels.host.passages.stretches import Grams, draw_grams
 from polars_tadoc.records.labelled_results import Labels
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 
 PassageRequest = RepeatsRequest | DropRepeatsRequest | OverlapRequest
 

@@ -19,8 +19,7 @@ from polars_tadoc.kernels.primitives.lists import gather_lists, running_sum
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import unify
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.arrow_arrays import strings
 from polars_tadoc.runtime.cache import ByteLRU
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_tadoc.records import SpillFolder
 from polars_tadoc.records.labelled_results import Labels
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 
 HELD_SHARE = 8
 """Labels that take more than this share of the limit are written to disk."""

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 
 import polars as pl
 
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.io_source import Source, sources_of
 
 WORD_BYTES = 768

@@ -24,7 +24,7 @@ from polars_tadoc.execute.windows import packed_windows, plan_windows, question_
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.packed.pushdown import PackedQuestion, most_partitions, packed_question
 from polars_tadoc.records import Checkpoint
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.free_memory import small_arrow_memory
 from polars_tadoc.runtime.io_source import at_work, register
 

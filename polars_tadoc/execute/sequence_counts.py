@@ -24,8 +24,7 @@ from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, word_columns
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt32, UInt64, array_dataclass
 from polars_tadoc.traversal.selector import timed_source
 from polars_tadoc.traversal.source import prepare
 

@@ -11,8 +11,7 @@ import numpy as np
 from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt64, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.scoring.weighting import BM25, Weighting
 

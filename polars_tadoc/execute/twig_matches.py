@@ -14,8 +14,7 @@ from polars_tadoc.execute.row_order import in_row_order
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread, to_arrow
 from polars_tadoc.records.labelled_results import INDEX, Labels, from_arrow
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.arrow_memory import owned, view
 from polars_tadoc.traversal.options import WordForm
 

@@ -28,8 +28,7 @@ from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import INDEX, Labels, dictionary, from_arrow, word_series
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Float64, Int64, UInt32
+from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.scoring.weighting import Weighting
 from polars_tadoc.traversal.options import Options, TopOption, WordForm, require_top

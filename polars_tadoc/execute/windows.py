@@ -16,7 +16,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.text_type import in_form, storage
 from polars_tadoc.packed.pushdown import PackedQuestion, packed_question
 from polars_tadoc.packed.unpack import chosen
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.plain_name import plain

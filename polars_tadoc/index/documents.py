@@ -16,8 +16,7 @@ from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.index.store.stored_text import StoredText
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.rows.content_hash import content_hash
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64
+from polars_tadoc.runtime.array_types import Bools, Int64, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 
 MAX_NAMED = 3

@@ -13,8 +13,7 @@ from polars_tadoc.kernels.host.rows.spelling import LENGTHS, sign_words
 from polars_tadoc.kernels.postings import live_postings
 from polars_tadoc.kernels.postings.coded import Postings, Stream
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.array_types import UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 
 _keys = itertools.count()

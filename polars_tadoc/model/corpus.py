@@ -12,8 +12,7 @@ from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.traverse import counts_cpu as kernels
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.payload import short_name
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.documented import with_imports
 

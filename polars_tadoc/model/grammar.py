@@ -11,8 +11,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.grammars import checks as kernels
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_arrays import copied, strings
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.documented import with_imports

@@ -20,7 +20,7 @@ import pyarrow as pa
 from polars_tadoc.config import settings
 from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.cache import ByteLRU
 
 _NO_GAPS = pl.Series("gaps", [], pl.Binary)

@@ -18,8 +18,7 @@ from polars_tadoc.model.analyzers import folded, is_language, parts_of, require_
 from polars_tadoc.model.stop_words import languages, stop_words
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.arguments import require_text
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.array_types import UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.option_signature import Default
 

@@ -17,7 +17,7 @@ from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
 from polars_tadoc.packed.partition import is_packed
 from polars_tadoc.packed.row_group_pruning import Bounds
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of, not_of_the_file
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.storage.files import File, LocalFile, Ranges, chunk_range

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_tadoc.packed.hive_names import column_of, read_names
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 
 
 @array_dataclass

@@ -19,7 +19,7 @@ from polars_tadoc.model.grammar import VERSION, Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.packed import coded
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.plain_name import plain
 

@@ -21,7 +21,7 @@ from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import Partition, partition_at
 from polars_tadoc.packed.scan import PackedScan, asking, scans
 from polars_tadoc.packed.unpack import FAULTS, Documents, chosen
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.io_source import source_of
 from polars_tadoc.storage.files import File, LocalFile
 

@@ -9,7 +9,7 @@ from typing import Literal
 import polars as pl
 from polars.exceptions import PolarsError
 
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 
 Comparison = Callable[[pl.Expr, pl.Expr], pl.Expr]
 

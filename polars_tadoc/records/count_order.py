@@ -17,8 +17,7 @@ from polars_tadoc.kernels.host.records.by_count import by_falling_count
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm
 from polars_tadoc.records.runs import GROUP, KeysFile, KeysWriter
 from polars_tadoc.records.spill_folder import SpillFolder
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt64, array_dataclass
 from polars_tadoc.runtime.free_memory import give_back_memory
 
 READ_SHARE = 4

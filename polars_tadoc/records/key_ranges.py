@@ -11,8 +11,7 @@ from polars_tadoc.errors import InvalidRecordsError, LimitExceededError
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm, merge_sorted, repack
 from polars_tadoc.records.packed_records import Sorted
 from polars_tadoc.records.runs import KeysFile
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.parallel import map_parallel
 
 COPIES = 3

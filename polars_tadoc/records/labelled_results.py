@@ -13,8 +13,7 @@ from polars_tadoc.kernels.host.records.merge_counts import renumber
 from polars_tadoc.kernels.primitives.to_arrow_cpu import to_arrow as in_arrow
 from polars_tadoc.model.text_type import STORAGE, Text
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.arrow_arrays import lent, view
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel

@@ -15,8 +15,7 @@ from polars_tadoc.kernels.host.records.sort_keys import sort_keys
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import to_arrow
 from polars_tadoc.records.records import Layout, Records
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt32, UInt64, array_dataclass
 
 Sorted = tuple[UInt64, UInt64 | None]
 """Keys, uint64[limbs, keys], and counts."""

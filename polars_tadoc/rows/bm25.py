@@ -21,8 +21,7 @@ from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.phrases import PhraseOptions, count_phrase
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths
 from polars_tadoc.runtime.arguments import require_text
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Float32, Float64, Int64, UInt64
+from polars_tadoc.runtime.array_types import Float32, Float64, Int64, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt

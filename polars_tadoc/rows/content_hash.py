@@ -16,8 +16,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.rows.token_count import token_count
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt8, UInt64
+from polars_tadoc.runtime.array_types import UInt8, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.documented import documented_by

@@ -12,8 +12,7 @@ import pyarrow as pa
 from polars_tadoc.errors import InvalidGrammarError
 from polars_tadoc.kernels.host.rows import extract as kernels
 from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, array_dataclass
 from polars_tadoc.runtime.arrow_memory import binary_views, owned
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 

@@ -16,8 +16,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.numbers import MOST, TO_THE_END, Numbers, common_rows, lengths_of
 from polars_tadoc.rows.token_count import document_words, token_count
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt64, array_dataclass
 from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options

@@ -13,8 +13,7 @@ from polars_tadoc.kernels.host.rows import phrases as kernels
 from polars_tadoc.kernels.host.rows.phrase_words import UNKNOWN
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.rows.automaton import build_automaton
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 

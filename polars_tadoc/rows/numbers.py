@@ -7,8 +7,7 @@ import operator
 import numpy as np
 import polars as pl
 
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt64, array_dataclass
 
 MOST = (1 << 63) - 1
 TO_THE_END = np.uint64((1 << 64) - 1)

@@ -16,8 +16,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.rows.matching import Links, Target
 from polars_tadoc.rows.phrase_words import PhraseWords
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64, array_dataclass
 
 RARE = 64
 """A word in fewer rules than this is looked for alone."""

@@ -18,8 +18,7 @@ from polars_tadoc.rows.pattern_syntax import (
     Unsupported,
     read_pattern,
 )
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt8, UInt16, UInt32
+from polars_tadoc.runtime.array_types import UInt8, UInt16, UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 
 MAX_STEPS = 1 << 20

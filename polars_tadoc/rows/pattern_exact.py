@@ -16,8 +16,7 @@ from polars_tadoc.kernels.host.rows import phrases
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.rows.pattern_words import WordAutomaton
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 

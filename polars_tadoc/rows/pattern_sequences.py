@@ -8,8 +8,7 @@ from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Tex
 from polars_tadoc.kernels.host.patterns.sequences import filter_rows, run_words
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64, array_dataclass
 
 MAX_STATES = 32
 """Maximum states over classes of words; patterns that need more don't drop rows in this way."""

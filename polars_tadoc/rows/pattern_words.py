@@ -22,8 +22,7 @@ from polars_tadoc.kernels.host.patterns.exact_rows import (
 from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Text, run_gaps
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.rows.pattern_automaton import PatternAutomaton
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 
 MAX_BEFORE = 48

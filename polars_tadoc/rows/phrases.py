@@ -23,8 +23,7 @@ from polars_tadoc.rows.pattern_kept import kept_corpora
 from polars_tadoc.rows.phrase_by_row import count_phrase_by_row
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.token_count import token_count
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt

@@ -18,8 +18,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism, images_with_parts
 from polars_tadoc.rows.matching import Links
 from polars_tadoc.rows.token_count import document_words
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 AT_ONCE = 16

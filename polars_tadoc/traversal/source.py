@@ -18,8 +18,7 @@ from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.traversal.options import Options
 

@@ -12,8 +12,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from polars_tadoc.kernels.twigs.arrays import CLOSE, OTHER
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, UInt32
+from polars_tadoc.runtime.array_types import Bools, UInt32, array_dataclass
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.prefixes import XML
 

@@ -23,8 +23,7 @@ from polars_tadoc.kernels.tokenize.xml_words import xml_words
 from polars_tadoc.kernels.twigs.arrays import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, WordEvents
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, array_dataclass
 from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.tags import DECLARES, Numbers, Tags, parse_tags
 

@@ -12,8 +12,7 @@ from polars_tadoc.analytics.cleaning.signatures import Scheme
 from polars_tadoc.analytics.cleaning.windows import find_windows
 from polars_tadoc.kernels.host.near import pairs, rows
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 FOUND = 0.99

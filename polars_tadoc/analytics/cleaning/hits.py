@@ -29,8 +29,7 @@ from polars_tadoc.kernels.windows.windows_cpu import ALL_BITS, stretches_of
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records import Spill, SpillFolder
 from polars_tadoc.records.records import Layout, Records
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_arrays import strings
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks

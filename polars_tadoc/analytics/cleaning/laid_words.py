@@ -22,8 +22,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import Morphism, naming_normalize
 from polars_tadoc.rows.token_count import document_words
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.free_memory import trim_heap
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.runtime.plain_name import plain

@@ -21,8 +21,7 @@ from polars_tadoc.kernels.host.passages.windows import NONE, fingerprints_of
 from polars_tadoc.kernels.host.records.number_words import number_words
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.arguments import require_path
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.array_types import UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.interrupts import ends_on_interrupt

@@ -9,8 +9,7 @@ import numpy as np
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords
 from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages.windows import NONE, fingerprints_of
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt32, UInt64, array_dataclass
 
 BITS_A_WINDOW = 16
 """Bits of the filter for each distinct window; one of as many foreign windows passes, about."""

@@ -24,8 +24,7 @@ from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.records import Checkpoint, Spill, SpillFolder
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.records import Records
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Float64, Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Float64, Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 
 SPILL_SHARE = 4

@@ -12,8 +12,7 @@ from polars_tadoc.engine.choose import CPU, Engine, choose, require_engine
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.kernels.windows.windows_cpu import ALL_BITS
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.runtime.array_types import Int64, array_dataclass
 from polars_tadoc.traversal.text_corpus import BYTES_A_WORD
 
 Made = TypeVar("Made")

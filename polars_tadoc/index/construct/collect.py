@@ -23,8 +23,7 @@ from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import Morphism, encode, images_with_parts
 from polars_tadoc.records.labelled_results import from_arrow, to_arrow
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.options import Options
 from polars_tadoc.traversal.selector import choose_strategy

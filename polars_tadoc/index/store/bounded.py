@@ -26,7 +26,7 @@ from polars_tadoc.index.store.growth import (
     measured,
     operation_limit,
 )
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 
 SLICE_WORDS, SLICE_BYTES = 1 << 16, 1 << 24
 """Maximum words, and bytes, of a slice whose operations run one by one."""

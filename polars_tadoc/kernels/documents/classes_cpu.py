@@ -8,8 +8,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.jit import kernel
 
 LONGEST = 16

@@ -12,7 +12,7 @@ import numpy as np
 
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import Tables
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_attribute, launch, launch_resident
 
 MAX_BITS = 1 << 34

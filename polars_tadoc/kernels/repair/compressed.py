@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from polars_tadoc.kernels.repair.prune import LevelledRules
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, array_dataclass
 
 METHODS: tuple[str, ...] = ("batch_repair", "sequitur")
 """Methods of making rules."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.bitmap_cuda import rank
 from polars_tadoc.kernels.tokenize.intern_cuda import intern
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_attribute, device_errors, launch, launch_each
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
 from polars_tadoc.kernels.repair.batch_repair_cuda import DeviceRules
 from polars_tadoc.kernels.repair.prune import MARGIN, MAX_PASSES, LevelledRules
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_errors, even_blocks, launch, launch_each, launch_resident
 
 THREADS = 256

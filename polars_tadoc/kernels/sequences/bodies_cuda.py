@@ -10,7 +10,7 @@ import numpy as np
 from polars_tadoc.kernels.sequences.windows_cuda import Kind
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import device_levels
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import launch_each, launch_resident
 
 THREADS = 256

@@ -19,7 +19,7 @@ from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, radi
 from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
 from polars_tadoc.kernels.sequences.windows_cuda import MAX_NUMBERS, Kind, possible_kind, too_many
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_errors, launch_each
 
 

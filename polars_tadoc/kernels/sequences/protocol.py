@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Unpack
+from typing import Any, Protocol, TypedDict, Unpack
 
-from polars_tadoc.kernels.sequences.limits import Limits
 from polars_tadoc.kernels.traverse.rules import Rules
+
+
+class Limits(TypedDict, total=False):
+    """Which sequences or documents a result has; by default all."""
+
+    min_count: int
+    """Minimum count over all documents."""
+    top: int | None
+    """Maximum number of sequences, or of documents per sequence."""
 
 
 class SequenceKernels(Protocol):

@@ -14,8 +14,8 @@ from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, end_documents, longest_document
 from polars_tadoc.kernels.sequences.derived_rules_cpu import Derived
 from polars_tadoc.kernels.sequences.expanded_documents_cpu import expand_documents
-from polars_tadoc.kernels.sequences.limits import Limits
 from polars_tadoc.kernels.sequences.owned_windows_cpu import OwnedWindows, Windows
+from polars_tadoc.kernels.sequences.protocol import Limits
 from polars_tadoc.kernels.sequences.rule_ends_cpu import SIZE, rank_bits
 from polars_tadoc.kernels.sequences.windows_cpu import FlatWindows, PackedWindows, SpreadWindows
 from polars_tadoc.kernels.sequences.word_pairs_cpu import PairWindows

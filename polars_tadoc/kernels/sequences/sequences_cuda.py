@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from polars_tadoc.kernels.sequences.derived_rules_cuda import derive_pairs as derive_pairs
 from polars_tadoc.kernels.sequences.derived_rules_cuda import derive_sequences as derive_sequences
-from polars_tadoc.kernels.sequences.limits import Limits
+from polars_tadoc.kernels.sequences.protocol import Limits
 from polars_tadoc.kernels.sequences.window_counts_cuda import count_windows
 from polars_tadoc.kernels.sequences.window_postings_cuda import list_windows
 from polars_tadoc.kernels.sequences.windows_cuda import Kind

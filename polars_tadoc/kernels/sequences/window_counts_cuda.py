@@ -20,7 +20,7 @@ from polars_tadoc.kernels.keys.keys_cuda import (
 from polars_tadoc.kernels.keys.plain_windows_cuda import count_plain, is_plain
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, radix_sort
 from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
-from polars_tadoc.kernels.sequences.limits import Limits
+from polars_tadoc.kernels.sequences.protocol import Limits
 from polars_tadoc.kernels.sequences.rule_occurrences_cuda import rule_weights
 from polars_tadoc.kernels.sequences.windows_cuda import Kind, possible_kind
 from polars_tadoc.kernels.traverse.rules import Rules

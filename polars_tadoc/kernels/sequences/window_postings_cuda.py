@@ -20,11 +20,11 @@ from polars_tadoc.kernels.keys.keys_cuda import (
 from polars_tadoc.kernels.keys.plain_windows_cuda import is_plain, list_plain
 from polars_tadoc.kernels.primitives.primitives_cuda import compact, exclusive_scan, radix_sort, segmented_sum
 from polars_tadoc.kernels.sequences.bodies_cuda import Text, make_texts
-from polars_tadoc.kernels.sequences.limits import Limits
+from polars_tadoc.kernels.sequences.protocol import Limits
 from polars_tadoc.kernels.sequences.rule_occurrences_cuda import rule_documents
 from polars_tadoc.kernels.sequences.windows_cuda import MAX_NUMBERS, Kind, possible_kind, too_many
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_errors, launch_each
 
 _MAX_ENTRIES = 1 << 30

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.device import device_attribute, launch, launch_each
 

@@ -15,8 +15,7 @@ from polars_tadoc.kernels.tokenize.tables_cpu import number
 from polars_tadoc.kernels.tokenize.text_words_cpu import keep_words, place_words
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Piece
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, forget_separator, require_utf8
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt32
+from polars_tadoc.runtime.array_types import UInt32, array_dataclass
 from polars_tadoc.runtime.parallel import map_parallel
 
 CHUNK = 1 << 21

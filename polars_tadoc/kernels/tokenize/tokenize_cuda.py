@@ -17,8 +17,7 @@ from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize.intern_cuda import intern
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes, Matches
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, found_words, require_utf8
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.device import device_errors, launch, launch_each
 

@@ -13,8 +13,7 @@ from polars_tadoc.kernels.primitives.load_cuda import load_symbols
 from polars_tadoc.kernels.primitives.primitives_cuda import radix_sort
 from polars_tadoc.kernels.traverse import fuse_levels_cuda as fuse_levels
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.device import (
     device_attribute,
     device_errors,

@@ -30,8 +30,7 @@ from polars_tadoc.kernels.traverse import counts_cpu as _counts
 from polars_tadoc.kernels.traverse.kept_tables_cpu import load_tables
 from polars_tadoc.kernels.traverse.rules import GrammarArrays, Rules
 from polars_tadoc.kernels.traverse.tables_cpu import LANES, add_tables, count_type
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.runtime.scratch import scratch

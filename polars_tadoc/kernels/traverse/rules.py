@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64, array_dataclass
 
 
 class GrammarArrays(Protocol):

@@ -16,8 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
 

@@ -17,7 +17,7 @@ from polars_tadoc.kernels.primitives.upload_cuda import PADDING
 from polars_tadoc.kernels.trie.arrays import Trie
 from polars_tadoc.kernels.trie.word_rows_cuda import upload_words
 from polars_tadoc.kernels.trie.word_table_cuda import WordTable, copy_words, find_words, make_table
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_errors, launch_each
 
 GATHERS_SPELLED = False

@@ -11,7 +11,7 @@ import numpy as np
 
 from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.primitives.upload_cuda import PADDING
-from polars_tadoc.runtime.array_dataclass import array_dataclass
+from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import even_blocks, launch, launch_each
 
 _THREADS, _ALONE = 256, 64  # of word_table.cu

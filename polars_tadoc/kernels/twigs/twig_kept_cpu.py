@@ -17,8 +17,7 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.twigs.arrays import WordEvents
 from polars_tadoc.kernels.twigs.twig_folding_cpu import fold
 from polars_tadoc.kernels.twigs.twig_pruning_cpu import Documents, PrunedGrammar, prune, prune_documents
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.cache import ByteLRU
 
 MAX_WORDS = 16

@@ -18,8 +18,7 @@ from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan, expa
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import device_levels
 from polars_tadoc.kernels.twigs.arrays import Events, WordEvents
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.runtime.array_types import Int64, array_dataclass
 from polars_tadoc.runtime.device import device_errors, launch_each, launch_resident
 
 MatchEvents = Callable[[Events], tuple[Any, Any]]

@@ -8,8 +8,7 @@ import numpy as np
 
 from polars_tadoc.kernels.host.passages import stretches
 from polars_tadoc.kernels.host.passages import windows as kernels
-from polars_tadoc.runtime.array_dataclass import array_dataclass
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 BUCKET = 1 << 15
