@@ -224,7 +224,7 @@ def count_sequences(request: sequence_count.SequenceCountRequest) -> GroupReques
     )
 
 
-@dataclass(frozen=True, eq=False)
+@array_dataclass
 class GroupLengths:
     """Counts of sequences of several lengths by group."""
 

@@ -304,7 +304,7 @@ def test_a_literal_in_rules_that_expand_to_much(monkeypatch: pytest.MonkeyPatch)
     def read(*_: Any) -> None:
         raise AssertionError("reads the words around each match")
 
-    monkeypatch.setattr(patterns, "match_windows", read)
+    monkeypatch.setattr(pattern_search, "match_windows", read)
     column = handmade.column(handmade.grammar(["w0", "w1"], DOUBLED), [[31], [5], None, [31]])
     text = "w0 w1 " * 8
     assert tadoc.decompress(column[1:2]).to_list() == [text.strip()]

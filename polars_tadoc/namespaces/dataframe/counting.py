@@ -162,8 +162,8 @@ class FrameCounting(FrameBase):
 
     @documented_by(
         sequence_count,
-        returns="``sequence: List(String), count: UInt64``, by descending count, then in code point order; with several "
-        "lengths after a column ``n: UInt32``, in the order of ``n``.",
+        returns="``sequence: List(String), count: UInt64``, by descending count, then in code point order; with "
+        "several lengths after a column ``n: UInt32``, in the order of ``n``.",
         words=given.WORD_FORM,
     )
     def sequence_count(self, column: str | None = None, **options: Unpack[given.LengthsInFrames]) -> pl.DataFrame:
