@@ -243,7 +243,7 @@ def test_columns_that_a_cast_mends(call: str) -> None:
             getattr(made.to_frame().tadoc, call)("kind")
         getattr(tadoc, call)(made.cast(pl.String))
     packed = COLUMN.to_frame("text").tadoc.pack()
-    with pytest.raises(tadoc.errors.NotCompressedError, match=r'packed: unpack them with df\.tadoc\.unpack\("text"\)'):
+    with pytest.raises(tadoc.errors.NotCompressedError, match=r'unpack the rows: df\.tadoc\.unpack\("text"\)'):
         getattr(tadoc, call)(packed["text"])
     getattr(packed.tadoc.unpack("text").tadoc, call)("text")
 

@@ -18,11 +18,13 @@ import polars_tadoc as tadoc
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.kernels.postings.coded import PFORDELTA, RICE, Postings, Queries
+from polars_tadoc.kernels.repair import reference as repair_reference
 from polars_tadoc.kernels.repair.compressed import METHODS, NO_RULES
 from polars_tadoc.kernels.repair.prune import MARGIN, LevelledRules
 from polars_tadoc.kernels.search import reference as search_reference
+from polars_tadoc.kernels.tokenize import reference as tokenize_reference
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.kernels.traverse import analytics_reference, reference
+from polars_tadoc.kernels.traverse import analytics_reference
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.trie import reference as trie_reference
 from tests.analytics import test_text_weights
@@ -192,10 +194,10 @@ def gathers_spelled(engine: str) -> None:
 
 def expected_rules(rows: list[list[int]], vocabulary_size: int, method: str) -> Any:
     if method == "sequitur":
-        return reference.sequitur(rows, vocabulary_size)
+        return repair_reference.sequitur(rows, vocabulary_size)
     if method == NO_RULES:
         return [], [0], rows
-    return reference.prune(*reference.batch_repair(rows, vocabulary_size), vocabulary_size, MARGIN)
+    return repair_reference.prune(*repair_reference.batch_repair(rows, vocabulary_size), vocabulary_size, MARGIN)
 
 
 def plain_rules(rules: LevelledRules) -> Any:
@@ -218,7 +220,7 @@ def build_rules(engine: str, given_rows: tuple[list[list[int]], int]) -> None:
 @given(texts=columns_without_nulls.filter(len))
 def compress_rows(engine: str, texts: list[str]) -> None:
     kernels = choose(engine, 0).kernels
-    tokens = [reference.tokenize(text, "words") for text in texts]
+    tokens = [tokenize_reference.tokenize(text, "words") for text in texts]
     counts = Counter(word for words, _ in tokens for word in words)
     vocabulary = sorted(counts, key=lambda word: (-counts[word], word.encode()))
     numbers = {word: number for number, word in enumerate(vocabulary)}
@@ -243,11 +245,11 @@ def compress_rows(engine: str, texts: list[str]) -> None:
             ]
             for _, gaps in tokens
         ]
-        predicted = reference.predict_gaps(roots, codes, *body)
+        predicted = repair_reference.predict_gaps(roots, codes, *body)
         assert made.predicted_gaps.tolist() == predicted
         for row, own, (first, stop) in zip(roots, codes, pairwise(made.gap_offsets.tolist()), strict=True):
-            keys = [predicted[key] for key in reference.gap_keys(row, *body)]
-            assert made.gap_data[first:stop].tobytes() == reference.encode_predicted_gaps(own, keys)
+            keys = [predicted[key] for key in repair_reference.gap_keys(row, *body)]
+            assert made.gap_data[first:stop].tobytes() == repair_reference.encode_predicted_gaps(own, keys)
         assert len(bodies) == len(made.rules.rule_offsets) - 1
 
 

@@ -25,7 +25,7 @@ from polars.exceptions import ComputeError
 
 import polars_tadoc as tadoc
 from benchmarks.corpora import SAMPLES, SHARED
-from polars_tadoc.rows import pattern_exact, pattern_kept, pattern_words, patterns
+from polars_tadoc.rows import pattern_exact, pattern_kept, pattern_search, pattern_words
 from tests import ROOT
 
 CALLS = ("contains", "count_matches", "find", "extract_all")
@@ -35,13 +35,13 @@ WAYS: dict[str, tuple[Any, str, list[int]]] = {
     "sparse": (pattern_exact, "SPARSE", [0, 8, 8, NEVER]),
     "chunk": (pattern_exact, "CHUNK", [1, 1 << 17]),
     "marked": (pattern_exact, "MARKED", [1, 1 << 15]),
-    "flags": (patterns, "SPARSE", [0, 16, NEVER]),
-    "dropped": (patterns, "DROPPED", [0, 200_000, NEVER]),
-    "tried": (patterns, "TRIED", [0, 200_000]),
-    "table": (patterns, "TABLE", [16, 1 << 15]),
-    "rare": (patterns, "RARE", [0, 64, NEVER]),
-    "frequent": (patterns, "FREQUENT", [0, 2000, NEVER]),
-    "after_gap": (patterns, "MAX_AFTER_GAP", [1, 8]),
+    "flags": (pattern_search, "SPARSE", [0, 16, NEVER]),
+    "dropped": (pattern_search, "DROPPED", [0, 200_000, NEVER]),
+    "tried": (pattern_search, "TRIED", [0, 200_000]),
+    "table": (pattern_search, "TABLE", [16, 1 << 15]),
+    "rare": (pattern_search, "RARE", [0, 64, NEVER]),
+    "frequent": (pattern_search, "FREQUENT", [0, 2000, NEVER]),
+    "after_gap": (pattern_search, "MAX_AFTER_GAP", [1, 8]),
     "before": (pattern_words, "MAX_BEFORE", [2, 48, 48]),
     "after": (pattern_words, "MAX_AFTER", [2, 200, 200]),
     "classes": (pattern_words, "MAX_CLASSES", [3, 254, 254]),
