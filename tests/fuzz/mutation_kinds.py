@@ -138,7 +138,7 @@ def _ipc_samples() -> list[tuple[Files, list[Use]]]:
 def _info_samples() -> list[tuple[Files, list[Use]]]:
     """What is told of files without reading rows."""
     df = frame()
-    told: list[Use] = [lambda path: tadoc.parquet_info(path).to_pylist()]
+    told: list[Use] = [lambda path: tadoc.parquet_info(path).to_dicts()]
     made = [written(lambda path: df.write_parquet(path)), written(lambda path: _as_struct(df).write_parquet(path))]
     return [(files, told) for files in made]
 
