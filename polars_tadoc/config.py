@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
+from polars_tadoc.errors import nearest
+
 EngineName = Literal["auto", "cpu", "gpu"]
 DeviceMemory = Literal["auto", "device", "unified"]
 ColumnType = Literal["text", "struct"]
@@ -198,7 +200,15 @@ def _require_known(options: Iterable[str]) -> None:
     known = {field.name for field in fields(Settings)}
     unknown = sorted(set(options) - known)
     if unknown:
-        raise TypeError(f"Config has no option {unknown[0]!r}; options are {', '.join(sorted(known))}")
+        near = "".join(f"did you mean {name}? " for name in nearest(unknown[0], sorted(known))[:1])
+        raise TypeError(f"Config has no option {unknown[0]!r}; {near}options are {', '.join(sorted(known))}")
+
+
+def _require_folder(path: str | None) -> None:
+    if path is not None and not os.path.isdir(path):
+        problem = "is a file" if os.path.exists(path) else "does not exist"
+        error = NotADirectoryError if os.path.exists(path) else FileNotFoundError
+        raise error(f'Config: spill_folder="{path}" {problem}; create it, or give the path of an existing folder')
 
 
 class Config:
@@ -231,6 +241,8 @@ class Config:
         An option is unknown.
     ValueError
         A value is out of range.
+    FileNotFoundError, NotADirectoryError
+        ``spill_folder`` is not an existing folder.
 
     Examples
     --------
@@ -245,7 +257,9 @@ class Config:
 
     def __init__(self, **options: Any) -> None:
         _require_known(options)
-        replace(_current, **options)  # raises now, not on entry
+        checked = replace(_current, **options)  # raises now, not on entry
+        if "spill_folder" in options:
+            _require_folder(checked.spill_folder)
         self._options = options
         self._entered: list[dict[str, Any]] = []
 
@@ -260,7 +274,7 @@ class Config:
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError, ValueError, OSError
             As the constructor.
 
         Examples

@@ -279,9 +279,14 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+def nearest(name: str, names: Iterable[str]) -> list[str]:
+    """Return up to three names that are close to a name, the closest first."""
+    return difflib.get_close_matches(name, list(names)[:MAX_COMPARED], n=3, cutoff=0.5)
+
+
 def _suggestion(name: str, names: list[str], there_are: str, there_are_none: str) -> str:
     """Suggest one of the nearest names, or list all names."""
-    near = difflib.get_close_matches(name, names[:MAX_COMPARED], n=3, cutoff=0.5)
+    near = nearest(name, names)
     if near:
         return "did you mean " + " or ".join(f'"{one}"' for one in near) + "?"
     shown = ", ".join(f'"{one}"' for one in names[:8]) + (", …" if len(names) > 8 else "")

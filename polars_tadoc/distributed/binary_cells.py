@@ -21,6 +21,7 @@ from polars_tadoc.packed.pack import pack_stream
 from polars_tadoc.packed.partition import PACKED_DTYPE, Partition, partition_at
 from polars_tadoc.packed.write import write_rows
 from polars_tadoc.runtime.io_source import at_work
+from polars_tadoc.runtime.option_signature import names_unknown_options
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
@@ -66,6 +67,7 @@ def partitions_of(cell: pa.Buffer, name: str) -> Iterator[Partition]:
             yield partition
 
 
+@names_unknown_options
 def unpack(frame: Frame, column: str) -> Frame:
     """Make one row per document of a frame whose column holds cells, as made by :func:`compress` on Spark.
 

@@ -7,7 +7,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from polars_tadoc.runtime.option_signature import names_unknown_options
 
+
+@names_unknown_options
 def stop_words(language: str) -> list[str]:
     """Return the stop words of a language: words so frequent that they tell little of a text.
 

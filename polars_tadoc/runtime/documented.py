@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from polars_tadoc.runtime.option_signature import PROGRESS, takes_options
+from polars_tadoc.runtime.option_signature import PROGRESS, names_unknown_options, takes_options
 
 SHOWN = "Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says."
 
@@ -22,7 +23,8 @@ Documented = TypeVar("Documented")
 def with_imports(documented: Documented) -> Documented:
     r"""Put the usual imports before a call's examples; of a class, also before its methods'.
 
-    Docstrings need not repeat them. An example that imports the package itself stays as it is.
+    Docstrings need not repeat them. An example that imports the package itself stays as it is. The calls' errors for
+    unknown keyword arguments suggest the closest name.
 
     Examples
     --------
@@ -35,7 +37,17 @@ def with_imports(documented: Documented) -> Documented:
         written = getattr(part, "__func__", part)  # of a class method
         if isinstance(written, FunctionType | property | type) and isinstance(written.__doc__, str):
             written.__doc__ = _BEFORE_EXAMPLES.sub(_add_imports, written.__doc__)
-    return documented
+    if isinstance(documented, type):
+        for name, method in list(vars(documented).items()):
+            if isinstance(method, FunctionType) and _is_called_by_users(documented, name):
+                setattr(documented, name, names_unknown_options(method))
+        return documented
+    return cast(Documented, names_unknown_options(cast(FunctionType, documented)))
+
+
+def _is_called_by_users(owner: type, name: str) -> bool:
+    """Tell whether users call a method by its name, or the class for it."""
+    return not name.startswith("_") or (name == "__init__" and not is_dataclass(owner))
 
 
 def _add_imports(heading: re.Match[str]) -> str:
@@ -92,7 +104,7 @@ def documented_by(
     def document(call: Call) -> Call:
         last = list(inspect.signature(call).parameters.values())[-1:]
         spelled = last and last[0].kind is inspect.Parameter.VAR_KEYWORD and "Unpack[" in str(last[0].annotation)
-        made = takes_options(call, parameters.keys() - known.keys()) if spelled else call
+        made = takes_options(call, parameters.keys() - known.keys()) if spelled else names_unknown_options(call)
         places = {name: place for place, name in enumerate(inspect.signature(made).parameters)}
         summary, own = _sections(call)
         entries = dict(described)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated as Annotated  # the example names it in types that are read here
 from typing import Any, TypedDict, TypeVar, cast, get_type_hints
 
 from polars_tadoc.config import showing
+from polars_tadoc.errors import nearest
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
@@ -59,7 +60,7 @@ def takes_options(call: Call, last: Collection[str] = ()) -> Call:
     (['column', 'top', 'min_count'], {'top': 2, 'min_count': 1})
     >>> count("text", topp=2)
     Traceback (most recent call last):
-    TypeError: count() got an unexpected keyword argument 'topp'
+    TypeError: count() got an unexpected keyword argument 'topp'; did you mean top=?
 
     """
     function, signature = cast(Any, inspect.unwrap(call)), inspect.signature(call)
@@ -71,13 +72,12 @@ def takes_options(call: Call, last: Collection[str] = ()) -> Call:
     after = [one for one in own if one.name in last and one.kind is one.KEYWORD_ONLY]
     parameters = [*(one for one in own if one not in after), *spelled, *after]
     defaults = {one.name: one.default for one in spelled if one.name != PROGRESS}
-    taken = {one.name for one in parameters}
+    taken = dict.fromkeys(one.name for one in parameters)
 
     @wraps(call)
     def checked(*arguments: Any, **named: Any) -> Any:
-        if not named.keys() <= taken:
-            unknown = next(name for name in named if name not in taken)
-            raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {unknown!r}")
+        if not named.keys() <= taken.keys():
+            raise unknown_option(function.__qualname__, named, taken)
         if PROGRESS in named and named[PROGRESS] is not None:
             with showing(named.pop(PROGRESS)):
                 return call(*arguments, **{**defaults, **named})
@@ -89,7 +89,51 @@ def takes_options(call: Call, last: Collection[str] = ()) -> Call:
     checked.__annotations__ = {**{one.name: hints[one.name] for one in spelled}, **written}
     # the reference pages show the wrapped function
     function.__signature__ = cast(Any, checked).__signature__ = signature.replace(parameters=parameters)
+    setattr(checked, _NAMES, True)
     return cast(Call, checked)
+
+
+_NAMES = "names_unknown_options"
+"""Attribute of calls that suggest another name for an unknown option."""
+
+
+def names_unknown_options(call: Call) -> Call:
+    """Let the error for an unknown keyword argument suggest the closest name, for calls that list their parameters.
+
+    Examples
+    --------
+    >>> @names_unknown_options
+    ... def count(column: str, *, top: int = 1) -> int:
+    ...     return top
+    >>> count("text", topp=2)
+    Traceback (most recent call last):
+    TypeError: count() got an unexpected keyword argument 'topp'; did you mean top=?
+
+    """
+    if hasattr(call, _NAMES):
+        return call
+
+    @wraps(call)
+    def named_call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return call(*arguments, **named)
+        except TypeError:
+            known = inspect.signature(call).parameters
+            if known.keys() >= named.keys() or any(one.kind is one.VAR_KEYWORD for one in known.values()):
+                raise
+            raise unknown_option(call.__qualname__, named, known) from None
+
+    setattr(named_call, _NAMES, True)
+    return cast(Call, named_call)
+
+
+def unknown_option(call: str, named: Iterable[str], known: Iterable[str]) -> TypeError:
+    """Make the error for the first unknown keyword argument of a call: it suggests the closest names, or lists all."""
+    names = [name for name in known if name not in ("self", "cls")]
+    unknown = next(name for name in named if name not in names)
+    near = nearest(unknown, names)
+    hint = f"did you mean {' or '.join(f'{name}=' for name in near)}?" if near else f"it takes {', '.join(names)}"
+    return TypeError(f"{call}() got an unexpected keyword argument {unknown!r}; {hint}")
 
 
 def takes_progress(call: Call) -> Call:

@@ -99,8 +99,13 @@ def test_packed(call: str, tmp_path: Path) -> None:
     assert got.equals(expected)
 
 
-def test_small_results_stay_in_memory(folder: Path) -> None:
-    with patch.object(tempfile, "gettempdir", side_effect=AssertionError), tadoc.Config(spill_folder="/nowhere"):
+def test_small_results_stay_in_memory(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "nowhere").mkdir()
+    with (
+        patch.object(tempfile, "gettempdir", side_effect=AssertionError),
+        tadoc.Config(spill_folder=tmp_path / "nowhere"),
+    ):
+        (tmp_path / "nowhere").rmdir()
         COLUMN.to_frame().lazy().tadoc.sequence_count("text", memory_limit=LIMIT).collect()
 
 

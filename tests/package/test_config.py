@@ -37,7 +37,7 @@ def test_one_block_used_twice() -> None:
 
 
 def test_options_are_checked_at_once() -> None:
-    with pytest.raises(TypeError, match=r"Config has no option 'thread'; options are .*threads"):
+    with pytest.raises(TypeError, match=r"Config has no option 'thread'; did you mean threads\? options are .*threads"):
         tadoc.Config(thread=1)
     with pytest.raises(ValueError, match='engine="cuda" is not one of auto, cpu, gpu'):
         tadoc.Config(engine="cuda")
@@ -49,14 +49,25 @@ def test_options_are_checked_at_once() -> None:
                 tadoc.Config(**{option: value})
 
 
-def test_spill_folder() -> None:
+def test_spill_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tadoc.Config.get("spill_folder") is None
-    for given, known in ((Path("/a") / "b", "/a/b"), ("/a/b", "/a/b"), ("~/b", str(Path.home() / "b")), (None, None)):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "b").mkdir()
+    here = str(tmp_path / "b")
+    for given, known in ((tmp_path / "b", here), (here, here), ("~/b", here), (None, None)):
         with tadoc.Config(spill_folder=given):
             assert tadoc.Config.get("spill_folder") == known
     for value in (3, b"/a", True, "", "s3://bucket/a"):
         with pytest.raises(ValueError, match=r"spill_folder=.* must be the path of a local folder, or None"):
             tadoc.Config(spill_folder=value)
+    (tmp_path / "file").touch()
+    with pytest.raises(FileNotFoundError, match=r'^Config: spill_folder=".*/gone" does not exist; create it, or '):
+        tadoc.Config(spill_folder=tmp_path / "gone")
+    with pytest.raises(NotADirectoryError, match=r'^Config: spill_folder=".*/file" is a file; '):
+        tadoc.Config.set(spill_folder=tmp_path / "file")
+    assert tadoc.Config.get("spill_folder") is None
+    with tadoc.Config(spill_folder=here):
+        (tmp_path / "b").rmdir()  # a folder that is removed later is named by calls that need it
 
 
 @pytest.mark.parametrize("option", ["engine", "threads", "host_cache_bytes", "expansion_limit", "payload_limit_bytes"])

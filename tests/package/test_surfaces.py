@@ -125,6 +125,27 @@ def test_no_call_takes_what_its_signature_does_not_show(surface: str) -> None:
             call(*needed, topp=3)
 
 
+@pytest.mark.parametrize("surface", surfaces())
+def test_errors_for_unknown_options_suggest_the_closest(surface: str) -> None:
+    compared = 0
+    for call in surfaces()[surface].values():
+        parameters = list(inspect.signature(call).parameters.values())
+        names = [one.name for one in parameters if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
+        if any(one.kind is one.VAR_KEYWORD for one in parameters) or not set(names) - {"self"}:
+            continue
+        with pytest.raises(TypeError, match=rf"; did you mean (\w+= or )*{names[-1]}=( or \w+=)*\?$"):
+            call(**{f"{names[-1]}{names[-1][-1]}": 3})
+        compared += 1
+    assert compared > 10
+
+
+def test_errors_for_unknown_options_list_all_if_none_is_close() -> None:
+    with pytest.raises(
+        TypeError, match=r"repeated_share\(\) got an unexpected keyword argument 'xyz'; it takes column, "
+    ):
+        tadoc.repeated_share(None, xyz=3)  # type: ignore[call-arg, arg-type]
+
+
 def test_workers_take_no_engine() -> None:
     with pytest.raises(TypeError, match=r"Workers\.word_count\(\) got an unexpected keyword argument 'engine'"):
         Workers.word_count(None, "texts.parquet", engine="cpu")  # type: ignore[call-arg, arg-type]

@@ -456,7 +456,9 @@ def test_a_folder_that_goes_away_is_named(when: str, folder: Path) -> None:
 
 
 def test_there_is_no_folder_for_spilling(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
     tadoc.Config.set(spill_folder=str(tmp_path / "gone"))
+    (tmp_path / "gone").rmdir()
     with pytest.raises(FileNotFoundError, match=r"^cooccurrence: .*gone does not exist, .*Config\(spill_folder="):
         _ = SpillFolder(CALL).path
     (tmp_path / "gone").touch()
