@@ -61,10 +61,6 @@ def parquet_info(
         binary file, or a list of these.
     column
         Name of the column; optional if exactly one column is compressed.
-    storage_options
-        Access to the object store, as for :func:`polars_tadoc.scan_packed`.
-    credential_provider
-        As for :func:`polars_tadoc.scan_packed`.
 
     Returns
     -------

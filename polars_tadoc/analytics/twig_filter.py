@@ -257,10 +257,6 @@ def twig_filter(
         Maximum number of open elements in a document.
     max_bytes
         Maximum bytes of a document.
-    progress
-        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
-    engine
-        "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
     Returns
     -------

@@ -193,12 +193,8 @@ def word_count(column: pl.Series, **options: Unpack[TopOptions]) -> pa.Table:
         Words to drop, compared after ``normalize`` and lower-casing; or the name of a language (:func:`stop_words`).
     strategy
         "auto", "top_down" or "bottom_up": direction in which rules are traversed; results are equal.
-    progress
-        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
     tokenizer
         Cuts plain text into words, as for ``compress``; "words" by default. A compressed column is tokenized already.
-    engine
-        "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
     Returns
     -------

@@ -26,6 +26,7 @@ from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.runtime.process.fork import require_threads
 from polars_tadoc.runtime.process.writer_thread import apart
+from polars_tadoc.storage.saved import Saved
 
 GPU_REPAYS_AT = 1 << 17
 """Words from which "auto" looks them up on a GPU: the CPU takes longer than the transfer of the dictionary
@@ -105,6 +106,7 @@ class Dictionary:
         return cls(trie_cpu.build_trie(ordered.offsets, ordered.data))
 
     @classmethod
+    @documented_by(Saved.load)
     @ends_on_interrupt
     def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Dictionary:
         """Load a dictionary saved by :meth:`save`. Maps the file into memory: processes that load it share its pages.
@@ -114,8 +116,6 @@ class Dictionary:
 
         Parameters
         ----------
-        path
-            The file; ``~`` is the user's home.
         verify
             Whether to read the whole file and compare checksums. If false, only the header and the size are checked,
             and the rest is read when look-ups need it: in a damaged file, ids and words may then be wrong, or a call
@@ -129,14 +129,10 @@ class Dictionary:
 
         Raises
         ------
-        FileNotFoundError, OSError
-            The file does not exist or cannot be read.
         InvalidDictionaryError
             The file is not a saved dictionary, is in a format that this release does not read, or is damaged.
         TypeError
             ``path`` is not a path, or ``verify`` not a bool.
-        ValueError
-            ``path`` is an address (``s3://…``).
 
         Examples
         --------
@@ -150,28 +146,16 @@ class Dictionary:
         require_bool("verify", verify, "Dictionary.load")
         return cls(storage.read(require_path("path", path, "Dictionary.load"), verify), verify)
 
+    @documented_by(Saved.save)
     @apart
     @ends_on_interrupt
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the dictionary in one file, as an atomic write that replaces an existing file.
 
-        Parameters
-        ----------
-        path
-            The file; ``~`` is the user's home.
-
         Raises
         ------
-        FileNotFoundError
-            The folder does not exist.
-        IsADirectoryError, OSError
-            The path is a folder, or the file cannot be written.
         InvalidDictionaryError
             The dictionary was loaded unverified from a damaged file.
-        TypeError
-            ``path`` is not a path.
-        ValueError
-            ``path`` is an address (``s3://…``).
 
         Examples
         --------
@@ -290,8 +274,6 @@ class Dictionary:
         ----------
         words
             String series (or Categorical, or Enum).
-        engine
-            "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
         Returns
         -------

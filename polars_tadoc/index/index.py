@@ -503,8 +503,6 @@ class Index(Collection):
             added. A row with null text only deletes the documents with its id.
         strategy, engine
             As for :func:`polars_tadoc.build_index`.
-        progress
-            Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
         Returns
         -------
@@ -589,11 +587,6 @@ class Index(Collection):
 
         The result equals, array for array, that of :func:`polars_tadoc.build_index` on these documents, but is computed
         from the postings: faster, and without the text. Peak memory beside both indexes is 8 bytes per posting.
-
-        Parameters
-        ----------
-        progress
-            Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
         Returns
         -------
@@ -696,10 +689,6 @@ class Index(Collection):
             last, so an incomplete upload is never an index.
         overwrite
             Replace a saved index at ``path``. Processes that have it loaded keep using the old one.
-        storage_options
-            Options of the object store, as for :func:`polars_tadoc.scan_packed`.
-        credential_provider
-            As for :func:`polars_tadoc.scan_packed`.
 
         Raises
         ------

@@ -53,8 +53,6 @@ def content_hash(column: pl.Series, *, progress: bool | None = None) -> pl.Serie
     ----------
     column
         Compressed column, or a String one.
-    progress
-        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
     Returns
     -------

@@ -95,11 +95,6 @@ def count_phrase(column: pl.Series, phrase: str | pl.Series, **options: Unpack[P
 def contains_phrase(column: pl.Series, phrase: str | pl.Series, **options: Unpack[PhraseOptions]) -> pl.Series:
     """Tell which rows contain a phrase, with the rules of :func:`count_phrase`.
 
-    Parameters
-    ----------
-    progress
-        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
-
     Returns
     -------
     Boolean series

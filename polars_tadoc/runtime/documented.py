@@ -11,7 +11,13 @@ from typing import Any, TypeVar, cast
 
 from polars_tadoc.runtime.option_signature import PROGRESS, names_unknown_options, takes_options
 
-SHOWN = "Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says."
+SHARED = {
+    PROGRESS: "Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.",
+    "engine": '"auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.',
+    "storage_options": "Access to the object store, as for :func:`polars_tadoc.scan_packed`.",
+    "credential_provider": "As for :func:`polars_tadoc.scan_packed`.",
+}
+"""Descriptions of parameters that many calls share: docstrings need not repeat them."""
 
 _ORDER = ("Parameters", "Returns", "Raises", "Warns", "Notes", "Examples")
 
@@ -23,8 +29,8 @@ Documented = TypeVar("Documented")
 def with_imports(documented: Documented) -> Documented:
     r"""Put the usual imports before a call's examples; of a class, also before its methods'.
 
-    Docstrings need not repeat them. An example that imports the package itself stays as it is. The calls' errors for
-    unknown keyword arguments suggest the closest name.
+    Docstrings need not repeat them, nor the parameters of :data:`SHARED`. An example that imports the package itself
+    stays as it is. The calls' errors for unknown keyword arguments suggest the closest name.
 
     Examples
     --------
@@ -36,6 +42,8 @@ def with_imports(documented: Documented) -> Documented:
     for part in (documented, *(vars(documented).values() if isinstance(documented, type) else ())):
         written = getattr(part, "__func__", part)  # of a class method
         if isinstance(written, FunctionType | property | type) and isinstance(written.__doc__, str):
+            if isinstance(written, FunctionType):
+                _describe_shared(written)
             written.__doc__ = _BEFORE_EXAMPLES.sub(_add_imports, written.__doc__)
     if isinstance(documented, type):
         for name, method in list(vars(documented).items()):
@@ -43,6 +51,32 @@ def with_imports(documented: Documented) -> Documented:
                 setattr(documented, name, names_unknown_options(method))
         return documented
     return cast(Documented, names_unknown_options(cast(FunctionType, documented)))
+
+
+def _describe_shared(call: FunctionType) -> None:
+    """Add shared parameters to the docstring of a call that describes others, in the order of its signature."""
+    places = _places(call)
+    summary, own = _sections(call)
+    described = _entries(own.get("Parameters", ""))
+    names = {name.strip(" *") for heading in described for name in heading.split(",")}
+    lacking = {name: f"    {meaning}" for name, meaning in SHARED.items() if name in places and name not in names}
+    if not lacking or not (described or own.get("Returns")):
+        return
+    entries = described | lacking
+    own["Parameters"] = _joined({name: entries[name] for name in sorted(entries, key=lambda one: places[_first(one)])})
+    call.__doc__ = _written(summary, own)
+    inspect.unwrap(call).__doc__ = call.__doc__  # of which the reference pages are made
+
+
+def _places(call: Callable[..., Any]) -> dict[str, int]:
+    """Return the position of each parameter."""
+    return {name: place for place, name in enumerate(inspect.signature(call).parameters)}
+
+
+def _written(summary: str, sections: dict[str, str]) -> str:
+    """Write a docstring."""
+    written = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if sections.get(name)]
+    return "\n\n".join([summary, *written]) + "\n"
 
 
 def _is_called_by_users(owner: type, name: str) -> bool:
@@ -105,7 +139,7 @@ def documented_by(
         last = list(inspect.signature(call).parameters.values())[-1:]
         spelled = last and last[0].kind is inspect.Parameter.VAR_KEYWORD and "Unpack[" in str(last[0].annotation)
         made = takes_options(call, parameters.keys() - known.keys()) if spelled else names_unknown_options(call)
-        places = {name: place for place, name in enumerate(inspect.signature(made).parameters)}
+        places = _places(made)
         summary, own = _sections(call)
         entries = dict(described)
         if "self" in places:
@@ -113,8 +147,8 @@ def documented_by(
         entries |= {name: f"    {meaning}" for name, meaning in parameters.items()} | _entries(
             own.get("Parameters", "")
         )
-        if PROGRESS in places:
-            entries.setdefault(PROGRESS, f"    {SHOWN}")
+        for name in SHARED.keys() & places.keys():
+            entries.setdefault(name, f"    {SHARED[name]}")
         if "column" in places and "column" not in entries:
             required = inspect.signature(made).parameters["column"].default is inspect.Parameter.empty
             entries["column"] = f"    Name of the column{'.' if required else '; by default the only one that fits.'}"
@@ -126,8 +160,7 @@ def documented_by(
             own["Returns"] = f"{str(kind).rpartition('.')[2]}\n    {returns}"
         elif returned is not None and "Returns" not in own and ("self" in known or kind == annotated):
             own["Returns"] = returned if kind == annotated else re.sub("^.*", str(kind).rpartition(".")[2], returned)
-        written = [f"{name}\n{'-' * len(name)}\n{own[name]}" for name in _ORDER if own.get(name)]
-        made.__doc__ = _BEFORE_EXAMPLES.sub(_add_imports, "\n\n".join([summary, *written]) + "\n")
+        made.__doc__ = _BEFORE_EXAMPLES.sub(_add_imports, _written(summary, own))
         inspect.unwrap(made).__doc__ = made.__doc__  # of which the reference pages are made
         return made
 

@@ -15,6 +15,7 @@ from polars_tadoc.runtime.arguments import require_path, require_text
 from polars_tadoc.runtime.array_types import Bools, UInt32
 from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.process.writer_thread import apart
+from polars_tadoc.storage.saved import Saved
 from polars_tadoc.twig import file, prefixes
 from polars_tadoc.twig.compiled import CompiledTwigs
 from polars_tadoc.twig.forest import Forest, Tree
@@ -149,25 +150,10 @@ class TwigSet(Mapping[str, str]):
         if queries is not None:
             self._update(queries, "TwigSet")
 
+    @documented_by(Saved.save)
     @apart
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the queries and namespaces as JSON; an existing file is replaced atomically.
-
-        Parameters
-        ----------
-        path
-            The file; ``~`` is the user's home.
-
-        Raises
-        ------
-        FileNotFoundError
-            The folder does not exist.
-        OSError
-            The folder cannot be written to.
-        TypeError
-            ``path`` is not a path.
-        ValueError
-            ``path`` is an address (``s3://…``).
 
         Examples
         --------
@@ -179,7 +165,7 @@ class TwigSet(Mapping[str, str]):
         file.write(require_path("path", path, "TwigSet.save"), self._texts(), self.namespaces)
 
     @classmethod
-    @documented_by(save)
+    @documented_by(Saved.load)
     def load(cls, path: str | os.PathLike[str]) -> TwigSet:
         """Load a file that :meth:`save` wrote.
 
@@ -190,10 +176,6 @@ class TwigSet(Mapping[str, str]):
 
         Raises
         ------
-        FileNotFoundError
-            The file does not exist.
-        OSError
-            It cannot be read.
         InvalidTwigSetError
             It is not a file of saved twigs, has an unsupported format version, or is damaged.
 

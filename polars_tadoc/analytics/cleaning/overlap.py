@@ -247,8 +247,6 @@ def overlap(
     tokenizer
         Cuts plain text into words, as for ``compress``; by default as the reference is cut if that is compressed, else
         "words". Column and reference must be cut by the same one.
-    engine
-        "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
     Returns
     -------

@@ -23,9 +23,10 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.arguments import require_path
 from polars_tadoc.runtime.array_types import UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
-from polars_tadoc.runtime.documented import with_imports
+from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.option_signature import takes_options
+from polars_tadoc.storage.saved import Saved
 from polars_tadoc.traversal.text_corpus import is_text
 
 COUNTED = 1 << 22
@@ -87,22 +88,12 @@ class PassageSet:
         """Number of rows of the reference."""
         return len(self.laid.valid)
 
+    @documented_by(Saved.save)
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the set in one file, as an atomic write that replaces an existing file.
 
-        Parameters
-        ----------
-        path
-            The file; ``~`` is the user's home.
-
         Raises
         ------
-        FileNotFoundError
-            The folder does not exist.
-        IsADirectoryError, OSError
-            The path is a folder, or the file cannot be written.
-        TypeError
-            ``path`` is not a path.
         ValueError
             ``path`` is an address (``s3://…``), or ``normalize`` has an operation that files cannot hold.
 
@@ -119,16 +110,12 @@ class PassageSet:
         passage_set_file.write(place, self.length, self.laid, self.table, self.first, self.morphism)
 
     @classmethod
+    @documented_by(Saved.load)
     def load(cls, path: str | os.PathLike[str]) -> PassageSet:
         """Load a set saved by :meth:`save`. Maps the file into memory: processes that load it share its pages.
 
         Checksums and all numbers are checked. Do not change a loaded file in place; saving another set over it is safe,
         because that makes a new file.
-
-        Parameters
-        ----------
-        path
-            The file; ``~`` is the user's home.
 
         Returns
         -------
@@ -137,16 +124,10 @@ class PassageSet:
 
         Raises
         ------
-        FileNotFoundError, OSError
-            The file does not exist or cannot be read.
         InvalidPassageSetError
             The file is not a saved set, is in a format that this release does not read, or is damaged.
         LimitExceededError
             The file is larger than ``Config(payload_limit_bytes=)``, or the saved ``normalize`` would make huge words.
-        TypeError
-            ``path`` is not a path.
-        ValueError
-            ``path`` is an address (``s3://…``).
 
         Examples
         --------

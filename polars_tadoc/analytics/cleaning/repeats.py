@@ -114,8 +114,6 @@ def repeats(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack
         Expression over ``pl.element()`` that maps each distinct word to a String; null or an empty string drops the
         word, and the words on either side become adjacent. Offsets and lengths count the column's own words, dropped
         ones inside a passage included.
-    engine
-        "auto", "cpu" or "gpu"; by default the engine of ``tadoc.Config``.
 
     Returns
     -------

@@ -60,31 +60,15 @@ class AnalyzerOptions(TypedDict, total=False):
     analyzer: Annotated[str | None, Default(None)]
 
 
-class IndexOptions(
-    CodecOption,
-    AnalyzerOptions,
-    MetadataOption,
-    StoreOption,
-    StrategyOption,
-    TokenizerOption,
-    ProgressOption,
-    EngineOption,
-    total=False,
-):
+class RunningOptions(StoreOption, StrategyOption, TokenizerOption, ProgressOption, EngineOption, total=False):
+    """What an index keeps of the text, and how the words are counted."""
+
+
+class IndexOptions(CodecOption, AnalyzerOptions, MetadataOption, RunningOptions, total=False):
     """Options of :func:`build_index`."""
 
 
-class IndexColumnOptions(
-    CodecOption,
-    AnalyzerOptions,
-    MetadataColumnsOption,
-    StoreOption,
-    StrategyOption,
-    TokenizerOption,
-    ProgressOption,
-    EngineOption,
-    total=False,
-):
+class IndexColumnOptions(CodecOption, AnalyzerOptions, MetadataColumnsOption, RunningOptions, total=False):
     """Options of the same call on a column of a frame."""
 
 
@@ -129,8 +113,6 @@ def build_index(column: pl.Series, *, id: pl.Series | None = None, **options: Un
         "auto", "top_down" or "bottom_up": traversal strategy; all build the same index.
     tokenizer
         Tokenizer of plain text, as for ``compress``; default: "words". A compressed column is already tokenized.
-    progress
-        Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
     engine
         "auto", "cpu" or "gpu": engine that counts words; default: ``tadoc.Config``.
 

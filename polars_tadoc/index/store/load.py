@@ -61,10 +61,6 @@ def load_index(
     normalize
         Only if the index was built with a ``normalize=`` that calls a Python function (``map_elements``,
         ``map_batches``): functions are not saved, so pass the same expression again.
-    storage_options
-        Options of the object store, as for :func:`polars_tadoc.scan_packed`.
-    credential_provider
-        As for :func:`polars_tadoc.scan_packed`.
 
     Returns
     -------

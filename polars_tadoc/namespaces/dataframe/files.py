@@ -124,12 +124,6 @@ class FrameFiles(FrameBase):
         effort
             ``"default"``, or ``"small"``: entropy-coded, for files that are rarely read. These are 9 to 27 % smaller,
             are written at 3 to 80 MB of text a second, and read at a third to two thirds of the speed.
-        progress
-            Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
-        storage_options
-            Access to the object store, as for :func:`polars_tadoc.scan_packed`.
-        credential_provider
-            As for :func:`polars_tadoc.scan_packed`.
 
         Raises
         ------

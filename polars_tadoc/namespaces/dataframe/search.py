@@ -102,8 +102,6 @@ class FrameSearch(FrameBase):
             "auto", "top_down" or "bottom_up": direction in which the rules are traversed; the index is the same.
         engine
             "auto", "cpu" or "gpu": where words are counted; by default the engine of ``tadoc.Config``.
-        progress
-            Whether to show a progress bar (tqdm) on standard error; by default as ``tadoc.Config`` says.
 
         Returns
         -------

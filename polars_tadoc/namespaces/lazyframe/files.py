@@ -148,10 +148,6 @@ class PlanFiles(PlanBase):
         progress
             Whether to show a progress bar (tqdm) on standard error, of rows that calls of this package in the plan have
             read; by default as ``tadoc.Config`` says.
-        storage_options
-            Access to the object store, as for :func:`polars_tadoc.scan_packed`.
-        credential_provider
-            As for :func:`polars_tadoc.scan_packed`.
         **options
             Those of Polars' ``sink_parquet``, except ``lazy``, ``mkdir`` and ``optimizations``. If a call in the plan
             has a small ``memory_limit=`` and Polars has many threads, ``row_group_size`` is derived from both, because
