@@ -26,7 +26,6 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR
 
 IN_A_ROW = 6
 CORPORA = ["logs_dmesg", "logs_elastic", "versioned_longhorn", "versioned_powershell", "docs_peps", "prose_books"]
@@ -106,7 +105,7 @@ def contain_any(text: pl.Series, column: pl.Series, phrases: list[str], rounds: 
 
 def main() -> None:
     parser = corpora.arguments(__doc__ or "")
-    parser.add_argument("--rows-per-grammar", type=int, default=ROWS_PER_GRAMMAR, help="rows that share a grammar")
+    parser.add_argument("--rows-per-grammar", type=int, help="rows that share a grammar")
     args = parser.parse_args()
     print(f"machine: {corpora.machine()}")
     for given in args.corpora or CORPORA:

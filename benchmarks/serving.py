@@ -51,7 +51,6 @@ from polars_tadoc.index.serve.scheduler import Scheduler, Traits
 from polars_tadoc.kernels.postings.coded import PFORDELTA, Queries
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.scoring.bm25 import Scoring
 
 DEADLINE = 0.5
 LATE = 0.01
@@ -61,7 +60,7 @@ GROUP, LARGE = 16, 160
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
-SCORING = Scoring("lucene", *gov2.K1_AND_B, 0.5)
+SCORING = Request.of(gov2.K, "or", "lucene", *gov2.K1_AND_B, 0.5).scoring
 
 
 def make_index(collection: gov2.Collection) -> tuple[Index, list[str]]:

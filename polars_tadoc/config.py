@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import threading
@@ -9,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
-
-from polars_tadoc.errors import nearest
 
 EngineName = Literal["auto", "cpu", "gpu"]
 DeviceMemory = Literal["auto", "device", "unified"]
@@ -32,8 +31,8 @@ class Settings:
     """CPU threads; 0: one per core that this process may use."""
     host_cache_bytes: int = 2 << 30
     """Budget of the LRU cache of decoded grammars in host memory; the tables of their rules, columns that calls have
-    split, and grammars joined into one get the same again each, and payloads made for unpacked rows an eighth. Another
-    eighth is freed work space that later calls use again."""
+    split, and grammars joined into one have a budget of the same size each, and payloads made for unpacked rows an
+    eighth. Another eighth is freed work space that later calls use again."""
     device_cache_bytes: int = 4 << 30
     """Budget of the LRU cache of grammars, and of rows of columns that live, on the GPU."""
     expansion_limit: int = 1 << 31
@@ -83,7 +82,7 @@ class Settings:
 
 _current = Settings()
 _base: dict[str, Any] = {}
-"""What ``Config.set`` has set."""
+"""Options set by ``Config.set``."""
 _layers: list[dict[str, Any]] = []
 """Options of the blocks that are entered, the latest last: each removes its own, in whatever order they end."""
 _lock = threading.Lock()
@@ -200,7 +199,7 @@ def _require_known(options: Iterable[str]) -> None:
     known = {field.name for field in fields(Settings)}
     unknown = sorted(set(options) - known)
     if unknown:
-        near = "".join(f"did you mean {name}? " for name in nearest(unknown[0], sorted(known))[:1])
+        near = "".join(f"did you mean {name}? " for name in difflib.get_close_matches(unknown[0], sorted(known), n=1))
         raise TypeError(f"Config has no option {unknown[0]!r}; {near}options are {', '.join(sorted(known))}")
 
 
@@ -220,8 +219,8 @@ class Config:
         - ``engine``: "auto", "cpu" or "gpu".
         - ``threads``: CPU threads; 0: one per core.
         - ``host_cache_bytes`` and ``device_cache_bytes``: budgets of the grammar caches; on a GPU, rows of columns that
-          calls have read are part of it. In host memory, tables of rules get the same again, and so do such columns;
-          an eighth more is work space that calls have freed, for later ones.
+          calls have read are part of it. In host memory, tables of rules have another budget of that
+          size, and so do such columns; an eighth more is work space that calls have freed, for later ones.
         - ``expansion_limit``: maximum words that one rule, or the rows of one decompress or recompress call, expand to.
         - ``payload_limit_bytes``: maximum decoded size of one grammar, and of repeated copies of grammars in one pack.
         - ``device_memory``: memory for arrays on a GPU: "device", its own; "unified", managed memory, which may be

@@ -18,11 +18,11 @@ from polars_tadoc.engine.choose import Engine, choose
 from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.kernels.keys.merge_cpu import number_sequences
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.model.arrow_results import from_arrow, lists, sequence_series
 from polars_tadoc.model.column import rows_of_lists
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import naming_normalize
-from polars_tadoc.records.labelled_results import from_arrow, lists, sequence_series
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.io_source import at_work
 from polars_tadoc.runtime.plain_name import plain

@@ -16,8 +16,8 @@ from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.sequences import ordered_pairs as kernels
 from polars_tadoc.kernels.host.sequences.hash_counts import BUCKETS, HashCounts
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.arrow_results import numbers
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.records.labelled_results import numbers
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by

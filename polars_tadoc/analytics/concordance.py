@@ -14,10 +14,11 @@ from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.rows import occurrences as kernels
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.arrow_results import from_arrow, lists, numbers, to_arrow
 from polars_tadoc.model.column import scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.records.labelled_results import Labels, from_arrow, lists, numbers, to_arrow
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.rows.extract import extract_spans
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.phrases import PhraseOptions, PhraseRequest, count_phrase

@@ -14,7 +14,7 @@ from polars_tadoc.engine.choose import EngineOption
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.kernels.host.sequences.text_sequences import count_text_pairs
-from polars_tadoc.records.labelled_results import dictionary, numbers, to_arrow, word_series
+from polars_tadoc.model.arrow_results import dictionary, numbers, to_arrow, word_series
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.option_signature import Default, takes_options

@@ -19,16 +19,9 @@ from polars_tadoc.analytics.by_group import Groups
 from polars_tadoc.execute.aggregation import Part
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.stages import Stages
+from polars_tadoc.model.arrow_results import from_arrow, lists, sequence_series, to_arrow
 from polars_tadoc.model.column import rows_of_lists
-from polars_tadoc.records.labelled_results import (
-    INDEX,
-    Labels,
-    from_arrow,
-    lists,
-    require_label_type,
-    sequence_series,
-    to_arrow,
-)
+from polars_tadoc.records.labelled_results import INDEX, Labels, require_label_type
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.io_source import at_work
 

@@ -17,9 +17,10 @@ from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.merge_counts import join_lists
 from polars_tadoc.kernels.primitives.lists import gather_lists
+from polars_tadoc.model.arrow_results import dictionary, from_arrow, lists, word_series
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
-from polars_tadoc.records.labelled_results import Labels, dictionary, from_arrow, lists, word_series
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass

@@ -18,9 +18,10 @@ from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.merge_counts import joined, renumber
 from polars_tadoc.kernels.keys.merge_cpu import join_postings
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
+from polars_tadoc.model.arrow_results import from_arrow, lists, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
-from polars_tadoc.records.labelled_results import Labels, from_arrow, lists, sequence_lists, sequence_series, to_arrow
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, runs_of_equal, word_columns
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass

@@ -18,8 +18,8 @@ from polars_tadoc.execute.analytic import Result
 from polars_tadoc.execute.sequence_counts import CountsSequences, SequenceCounts
 from polars_tadoc.execute.stages import Stages
 from polars_tadoc.kernels.host.sequences.text_sequences import count_text_sequences
+from polars_tadoc.model.arrow_results import numbers, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.model.corpus import Corpus
-from polars_tadoc.records.labelled_results import numbers, sequence_lists, sequence_series, to_arrow
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import interruptible

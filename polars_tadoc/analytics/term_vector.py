@@ -17,9 +17,10 @@ from polars_tadoc.execute.row_order import in_row_order
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.merge_counts import renumber
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
+from polars_tadoc.model.arrow_results import dictionary, numbers, to_arrow, word_series
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
-from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow, word_series
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records, runs_of_equal
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass

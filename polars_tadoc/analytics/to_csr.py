@@ -22,8 +22,8 @@ from polars_tadoc.execute.weights import weigh_in_batches
 from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse.counts_cpu import map_counts
+from polars_tadoc.model.arrow_results import sequence_series
 from polars_tadoc.model.word_map import encode
-from polars_tadoc.records.labelled_results import sequence_series
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.array_types import Float64, Int64
 from polars_tadoc.runtime.documented import documented_by

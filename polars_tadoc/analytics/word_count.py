@@ -16,10 +16,11 @@ from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.host.records.merge_counts import add_counts
 from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.model.arrow_results import dictionary, numbers, to_arrow, word_series
 from polars_tadoc.model.blocks import cut_blocks
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary, unify
-from polars_tadoc.records.labelled_results import Labels, dictionary, numbers, to_arrow, word_series
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import UInt32, UInt64, array_dataclass

@@ -69,13 +69,13 @@ class RuleOptions(TypedDict, total=False):
 
 
 class LosslessLikeOption(TypedDict, total=False):
-    """What is kept, where a grammar that exists may say so."""
+    """Whether separators are kept; None: as an existing grammar does."""
 
     lossless: Annotated[bool | None, Default(None)]
 
 
 class LosslessOption(TypedDict, total=False):
-    """What is kept."""
+    """Whether separators are kept."""
 
     lossless: Annotated[bool, Default(True)]
 
@@ -87,7 +87,7 @@ class RowsOption(TypedDict, total=False):
 
 
 class ShownOption(TypedDict, total=False):
-    """What is shown; also by expressions."""
+    """Whether a progress bar is shown; also by expressions."""
 
     progress: Annotated[bool | None, Default(None)]
 
@@ -266,7 +266,7 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
 
         - ``"words"``: runs of Unicode word characters (as ``\w+`` in Polars); each Han or kana character is a word.
         - ``"whitespace"``: the parts that Python's ``str.split()`` returns.
-        - ``"xml"``: whole tags with their attributes, comments, CDATA sections and the like, and the words of the text
+        - ``"xml"``: whole tags with their attributes, comments, CDATA sections and so on, and the words of the text
           between them.
         - ``"code"``: names with dots, and ``++`` or ``#`` after them: ``foo_bar``, ``a.b.c``, ``C++``. An index also
           finds the parts of such words. Slower than ``"words"``: Polars' regex engine runs it.

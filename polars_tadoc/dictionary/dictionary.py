@@ -125,7 +125,7 @@ class Dictionary:
         Returns
         -------
         Dictionary
-            The dictionary.
+            The saved dictionary.
 
         Raises
         ------

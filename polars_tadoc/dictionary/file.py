@@ -42,7 +42,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Form:
-    """What a file holds."""
+    """The kind of a file."""
 
     magic: bytes
     """Its first eight bytes."""
@@ -79,7 +79,7 @@ def to_chunks(
     arrays
         One-dimensional integer arrays.
     form
-        What the file holds.
+        The kind of the file.
 
     """
     known: list[dict[str, Any]] = []
@@ -140,7 +140,7 @@ def parse(data: Any, verify: bool, name: str, form: Form = DICTIONARY) -> tuple[
     name
         Name of the file in messages.
     form
-        What the file holds.
+        The kind of the file.
 
     Returns
     -------

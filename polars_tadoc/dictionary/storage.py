@@ -30,7 +30,7 @@ def to_bytes(trie: Trie) -> bytes:
 
 def from_bytes(data: bytes) -> Trie:
     """Read the bytes of :func:`to_bytes`."""
-    name = "what was pickled"
+    name = "the pickle"
     return _trie(*file.parse(data, True, name), name)
 
 

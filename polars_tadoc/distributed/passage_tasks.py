@@ -37,7 +37,7 @@ PassageRequest = RepeatsRequest | DropRepeatsRequest | OverlapRequest
 
 @dataclass(frozen=True)
 class Part:
-    """What one task wrote for another: a range of bytes in a file."""
+    """Data from one task for another: a range of bytes in a file."""
 
     path: Path
     start: int

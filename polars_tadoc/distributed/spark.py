@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Unpack
 
 import polars as pl
 
@@ -34,7 +34,6 @@ from polars_tadoc.analytics.cleaning.options import DropRepeatsOnWorkers, Overla
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest
-from polars_tadoc.analytics.cleaning.sent_near import NearRequest
 from polars_tadoc.analytics.cooccurrence import CooccurrenceOptions, CooccurrenceRequest
 from polars_tadoc.analytics.inverted_index import InvertedIndexRequest
 from polars_tadoc.analytics.ranked_inverted_index import RankedInvertedIndexRequest
@@ -47,22 +46,24 @@ from polars_tadoc.analytics.word_count import WordCountRequest
 from polars_tadoc.compress.compress import Compression, CompressOnSpark
 from polars_tadoc.compress.compress import compress as compress_column
 from polars_tadoc.distributed.binary_cells import unpack as unpack
-from polars_tadoc.distributed.passage_tasks import PassageRequest
-from polars_tadoc.distributed.spark_near import NEAR, AskedNear
-from polars_tadoc.distributed.spark_passages import PASSAGES, AskedPassages
-from polars_tadoc.distributed.spark_tasks import FOUND, TERMS, Asked, Compressing, Rows
-from polars_tadoc.errors import ColumnMissingError
-from polars_tadoc.execute.analytic import Analytic
-from polars_tadoc.kernels.host.passages.stretches import draw_grams
-from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.distributed.spark_plans import (
+    best,
+    by_document,
+    column_type,
+    merged,
+    near,
+    passages,
+    plainly_named,
+    threads,
+    weighed,
+)
+from polars_tadoc.distributed.spark_tasks import Compressing
 from polars_tadoc.runtime.documented import Call, documented_by
 from polars_tadoc.traversal.options import CountOptions, LengthsOptions, RunOptions, TopOptions
-from polars_tadoc.traversal.text_corpus import WORDS
 from polars_tadoc.twig.twig_set import TwigSet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType, StructType
 
 __all__ = [
     "bm25_weights",
@@ -95,9 +96,6 @@ PASSAGE_CALLS = {name: f"cleaning.{name}" for name in ("repeats", "drop_repeats"
     dict.fromkeys(["near_duplicates", "duplicate_groups"], "cleaning.near_duplicates")
 )
 """Modules of the calls that clean a corpus."""
-
-SHARDS = 200
-"""Number of merging tasks if ``spark.sql.shuffle.partitions`` is not a number; Spark's own default."""
 
 
 def _documented(call: Call) -> Call:
@@ -137,11 +135,11 @@ def compress(df: DataFrame, column: str, **options: Unpack[CompressOnSpark]) -> 
     """
     from pyspark.sql.types import ArrayType, BinaryType, StringType, StructField, StructType
 
-    kind = _type(df, column, "compress")
+    kind = column_type(df, column, "compress")
     if not isinstance(kind, StringType):
         raise TypeError(f'compress: column "{column}" is {kind.simpleString()}, not string; cast it first')
     how = Compression.from_arguments(**options)
-    task, read = Compressing(how, df.columns.index(column), _threads(df)), _plainly_named(df)
+    task, read = Compressing(how, df.columns.index(column), threads(df)), plainly_named(df)
     types = [BinaryType() if field.name == column else ArrayType(field.dataType) for field in df.schema]
     made = StructType([StructField(name, kind) for name, kind in zip(read.columns, types, strict=True)])
     return read.mapInArrow(lambda batches: task(batches), made).toDF(*df.columns)
@@ -165,7 +163,7 @@ def word_count(df: DataFrame, column: str, **options: Unpack[TopOptions]) -> Dat
 
     """
     request = WordCountRequest.from_arguments(**options)
-    return _best(_merged(df, request, column, None, "word string, count bigint"), request.top, "word")
+    return best(merged(df, request, column, None, "word string, count bigint"), request.top, "word")
 
 
 @_documented
@@ -186,7 +184,7 @@ def sort(df: DataFrame, column: str, **options: Unpack[CountOptions]) -> DataFra
 
     """
     request = SortRequest.from_arguments(**options)
-    return _merged(df, request, column, None, "word string, count bigint").orderBy("word")
+    return merged(df, request, column, None, "word string, count bigint").orderBy("word")
 
 
 @_documented
@@ -209,10 +207,10 @@ def sequence_count(df: DataFrame, column: str, **options: Unpack[LengthsOptions]
     """
     request, result = request_of(**options), "sequence array<string>, count bigint"
     if not isinstance(request, LengthsRequest):
-        return _best(_merged(df, request, column, None, result), request.top, "sequence")
+        return best(merged(df, request, column, None, result), request.top, "sequence")
     parts = []
     for one in request.each:
-        found = _best(_merged(df, one, column, None, result), one.top, "sequence")
+        found = best(merged(df, one, column, None, result), one.top, "sequence")
         parts.append(found.selectExpr(f"CAST({one.n} AS BIGINT) AS n", "sequence", "count"))
     return reduce(lambda made, part: made.unionAll(part), parts)
 
@@ -235,8 +233,8 @@ def cooccurrence(df: DataFrame, column: str, **options: Unpack[CooccurrenceOptio
 
     """
     request = CooccurrenceRequest.from_arguments(**options)
-    pairs = _merged(df, request, column, None, "word string, other string, count bigint")
-    return _best(pairs, request.top, "word", "other")
+    pairs = merged(df, request, column, None, "word string, other string, count bigint")
+    return best(pairs, request.top, "word", "other")
 
 
 @_documented
@@ -257,7 +255,7 @@ def inverted_index(df: DataFrame, column: str, *, id: str, **options: Unpack[Cou
 
     """
     request = InvertedIndexRequest.from_arguments(**options)
-    return _merged(df, request, column, id, "word string, documents array<{id}>")
+    return merged(df, request, column, id, "word string, documents array<{id}>")
 
 
 @_documented
@@ -280,7 +278,7 @@ def ranked_inverted_index(df: DataFrame, column: str, *, id: str, **options: Unp
     """
     request = RankedInvertedIndexRequest.from_arguments(**options)
     result = "sequence array<string>, documents array<struct<id: {id}, count: bigint>>"
-    return _merged(df, request, column, id, result)
+    return merged(df, request, column, id, result)
 
 
 @_documented
@@ -301,7 +299,7 @@ def term_vector(df: DataFrame, column: str, *, id: str, **options: Unpack[TopOpt
 
     """
     request = TermVectorRequest.from_arguments(**options)
-    return _by_document(df, request, column, id, "id {id}, word string, count bigint")
+    return by_document(df, request, column, id, "id {id}, word string, count bigint")
 
 
 @_documented
@@ -325,7 +323,7 @@ def twig_filter(
 
     """
     request = TwigFilterRequest.of_frame(column, queries, **options)
-    return _by_document(df, request, column, id, "id {id}, query string")
+    return by_document(df, request, column, id, "id {id}, query string")
 
 
 @_documented
@@ -349,7 +347,7 @@ def bm25_weights(df: DataFrame, column: str, *, id: str, **options: Unpack[BM25W
 
     """
     request = BM25WeightsRequest.from_arguments(**options)
-    return _weighed(df, request, column, id)
+    return weighed(df, request, column, id)
 
 
 @_documented
@@ -371,7 +369,7 @@ def tfidf(df: DataFrame, column: str, *, id: str, **options: Unpack[TFIDFOptions
 
     """
     request = TFIDFRequest.from_arguments(**options)
-    return _weighed(df, request, column, id)
+    return weighed(df, request, column, id)
 
 
 @_documented
@@ -397,7 +395,7 @@ def repeats(df: DataFrame, column: str, *, id: str, **options: Unpack[RepeatsOnW
     """
     request = RepeatsRequest.from_arguments(**options)
     result = "id {id}, offset bigint, length bigint, copies bigint, first boolean"
-    return _passages(df, request, column, id, result)
+    return passages(df, request, column, id, result)
 
 
 @_documented
@@ -419,7 +417,7 @@ def drop_repeats(df: DataFrame, column: str, *, id: str, **options: Unpack[DropR
     [(1, 'to be or not to be'), (2, 'why ')]
 
     """
-    return _passages(df, DropRepeatsRequest.from_arguments(**options), column, id, None)
+    return passages(df, DropRepeatsRequest.from_arguments(**options), column, id, None)
 
 
 @_documented
@@ -457,7 +455,7 @@ def overlap(
     """
     request = OverlapRequest.of(reference, None, options)
     result = "id {id}, offset bigint, length bigint, reference bigint, reference_offset bigint"
-    return _passages(df, request, column, id, result)
+    return passages(df, request, column, id, result)
 
 
 @_documented
@@ -482,7 +480,7 @@ def near_duplicates(df: DataFrame, column: str, *, id: str, **options: Unpack[Ne
 
     """
     request: NearDuplicatesRequest = NearDuplicatesRequest.from_arguments(**options)
-    return _near(df, request, column, id, "id {id}, other {id}, similarity double")
+    return near(df, request, column, id, "id {id}, other {id}, similarity double")
 
 
 @_documented
@@ -504,176 +502,4 @@ def duplicate_groups(df: DataFrame, column: str, *, id: str, **options: Unpack[N
 
     """
     request: DuplicateGroupsRequest = DuplicateGroupsRequest.from_arguments(**options)
-    return _near(df, request, column, id, "id {id}, group {id}, keep boolean")
-
-
-def _merged(df: DataFrame, request: Analytic[Any, Any], column: str, id: str | None, result: str) -> DataFrame:
-    """Run an analytic that merges over all tasks; ``{id}`` in the result's columns is the labels' type."""
-    asked, rows, schema = _asked(df, request, column, id, result)
-    found = rows.mapInArrow(lambda batches: asked.find(batches), _spark_schema(FOUND))
-    return found.groupBy("shard").applyInArrow(lambda table: asked.merge(table), schema)
-
-
-def _by_document(df: DataFrame, request: Analytic[Any, Any], column: str, id: str, result: str) -> DataFrame:
-    """Run an analytic that needs one document at a time."""
-    asked, rows, schema = _asked(df, request, column, id, result)
-    return rows.mapInArrow(lambda batches: asked.answer(batches), schema)
-
-
-def _weighed(df: DataFrame, request: Analytic[Any, Any], column: str, id: str) -> DataFrame:
-    asked, rows, schema = _asked(df, request, column, id, "id {id}, word string, weight double")
-    terms = _spark_schema(TERMS)
-    found = rows.mapInArrow(lambda batches: asked.find_terms(batches), terms)
-    counted = found.groupBy("shard").applyInArrow(lambda table: asked.count_documents(table), terms)
-    return counted.groupBy("part").applyInArrow(lambda table: asked.weigh(table), schema)
-
-
-def _best(made: DataFrame, top: int | None, *keys: str) -> DataFrame:
-    """Return the first rows over the first rows of all shards."""
-    if top is None:
-        return made
-    return made.orderBy(made["count"].desc(), *keys).limit(top)
-
-
-def _asked(
-    df: DataFrame, request: Analytic[Any, Any], column: str, id: str | None, result: str
-) -> tuple[Asked, DataFrame, StructType]:
-    """Check the columns; return the call, the columns that tasks read, and those of the result."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
-
-    packed, label = _checked(df, request.name, column, id, request.options.tokenizer)
-    schema = cast("StructType", StructType.fromDDL(result.format(id=label)))
-    names = list(dict.fromkeys([column] if id is None else [column, id]))
-    rows = Rows(column, id, packed, request.options.tokenizer or WORDS)
-    asked = Asked(request, rows, _shards(df), to_arrow_schema(schema), _threads(df))
-    return asked, _plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names)), schema
-
-
-def _passages(df: DataFrame, request: PassageRequest, column: str, id: str, result: str | None) -> DataFrame:
-    """Run a call about passages; ``result`` None: the columns are those of the frame."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructField, StructType
-
-    tokenizer = None if isinstance(request, OverlapRequest) else request.tokenizer
-    packed, label = _checked(df, request.name, column, id, tokenizer)
-    schema = df.schema if result is None else cast("StructType", StructType.fromDDL(result.format(id=label)))
-    names = df.columns if result is None else list(dict.fromkeys([column, id]))
-    grams = None if isinstance(request, OverlapRequest) else draw_grams(request.length)
-    plain = schema
-    if result is None:
-        plain = StructType([StructField(f"c{place}", one.dataType) for place, one in enumerate(schema)])
-    asked = AskedPassages(
-        request,
-        column,
-        names.index(column),
-        names.index(id),
-        packed,
-        grams,
-        _shards(df),
-        to_arrow_schema(plain),
-        _threads(df),
-    )
-    rows = _plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names))
-    if grams is None:
-        return rows.mapInArrow(lambda batches: asked.match(batches), plain).toDF(*schema.names)
-    sent = _spark_schema(PASSAGES)
-    found = rows.mapInArrow(lambda batches: asked.find(batches), sent)
-    compared = found.groupBy("shard").applyInArrow(lambda table: asked.compare(table), sent)
-    return compared.groupBy("part").applyInArrow(lambda table: asked.finish(table), plain).toDF(*schema.names)
-
-
-def _near(df: DataFrame, request: NearRequest, column: str, id: str, result: str) -> DataFrame:
-    """Run a call about near duplicates."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
-
-    packed, label = _checked(df, request.name, column, id, request.tokenizer)
-    schema, sent = cast("StructType", StructType.fromDDL(result.format(id=label))), _spark_schema(NEAR)
-    names = list(dict.fromkeys([column, id]))
-    place = names.index(id)
-    asked = AskedNear(request, column, 0, place, packed, _shards(df), to_arrow_schema(schema), _threads(df))
-    rows = _plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names))
-    signed = rows.mapInArrow(lambda batches: asked.sign(batches), sent)
-    joined = signed.groupBy("shard").applyInArrow(lambda table: asked.join(table), sent)
-    given = joined.groupBy("shard").applyInArrow(lambda table: asked.assign(table), sent)
-    given = given.union(rows.mapInArrow(lambda batches: asked.send(batches), sent))
-    routed = given.groupBy("shard").applyInArrow(lambda table: asked.route(table), sent)
-    return routed.groupBy("shard").applyInArrow(lambda table: asked.compare(table), schema)
-
-
-def _checked(
-    df: DataFrame, call: str, column: str, id: str | None, tokenizer: Tokenizer | None
-) -> tuple[bool, str | None]:
-    """Check the columns of a call; return whether the column has cells, and the type of the labels."""
-    from pyspark.sql.types import BinaryType, StringType
-
-    kind = _type(df, column, call)
-    packed = isinstance(kind, BinaryType)
-    if not packed and not isinstance(kind, StringType):
-        raise TypeError(
-            f'{call}: column "{column}" is {kind.simpleString()}, not string or cells made by spark.compress; cast it'
-        )
-    if packed and tokenizer is not None:
-        raise TypeError(f'{call}: tokenizer= is for columns of text; column "{column}" is tokenized already; remove it')
-    if id is None:
-        return packed, None
-    label = _type(df, id, call)
-    if packed:
-        label = _element(label, id, call)
-    _require_label(label, id, call)
-    return packed, label.simpleString()
-
-
-def _shards(df: DataFrame) -> int:
-    """Return the number of merging tasks."""
-    shards = str(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    return int(shards) if shards.isdigit() else SHARDS
-
-
-def _type(df: DataFrame, name: object, call: str) -> DataType:
-    """Return a column's type; errors list the existing columns."""
-    if not hasattr(df, "mapInArrow"):
-        raise TypeError(f"{call} takes a Spark DataFrame, not {type(df).__name__}")
-    if not isinstance(name, str):
-        raise TypeError(f"{call}: column name is {type(name).__name__}, not a string")
-    if name not in df.columns:
-        raise ColumnMissingError.for_name(name, df.columns, call)
-    return df.schema[name].dataType
-
-
-def _element(array: DataType, name: str, call: str) -> DataType:
-    from pyspark.sql.types import ArrayType
-
-    if not isinstance(array, ArrayType):
-        raise TypeError(
-            f'{call}: id is column "{name}" of type {array.simpleString()}; beside a compressed column it must be an '
-            "array with one value per document, as made by spark.compress"
-        )
-    return array.elementType
-
-
-def _require_label(label: DataType, name: str, call: str) -> None:
-    from pyspark.sql.types import BooleanType, DateType, NumericType, StringType, TimestampNTZType, TimestampType
-
-    if not isinstance(label, BooleanType | DateType | NumericType | StringType | TimestampNTZType | TimestampType):
-        raise TypeError(
-            f'{call}: id is column "{name}" of type {label.simpleString()}; ids must be strings, numbers, '
-            "dates or times: cast it"
-        )
-
-
-def _plainly_named(df: DataFrame) -> DataFrame:
-    """Rename columns to their positions: Spark does not map columns with dots in their names."""
-    return df.toDF(*(f"c{place}" for place in range(len(df.columns))))
-
-
-def _threads(df: DataFrame) -> int:
-    """Return the cores per task."""
-    return int(df.sparkSession.conf.get("spark.task.cpus", "1") or 1)
-
-
-def _spark_schema(schema: Any) -> StructType:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(schema)
+    return near(df, request, column, id, "id {id}, group {id}, keep boolean")

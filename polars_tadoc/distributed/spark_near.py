@@ -37,7 +37,7 @@ from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 
 NEAR = pa.schema([("shard", pa.int32()), ("payload", pa.binary())])
-"""What a shard gets: keys with hashes of rows, joined ones, shards of hashes, rows, or a part of the result."""
+"""Rows sent to a shard: keys with hashes of rows, joined ones, shards of hashes, rows, or a part of the result."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Tasks of the calls about passages on Spark: as for workers (:mod:`passage_tasks`), but text is read once.
 
-A task sends the stretches of all windows of its rows to shards, and the rows themselves past them: what is repeated
-comes back to the rows, as document frequencies do. First occurrences are told in ascending order of the ids.
+A task sends the stretches of all windows of its rows to shards, and the rows themselves past them: repeated
+windows come back to the rows, as document frequencies do. Occurrences are in ascending order of the ids.
 """
 
 from __future__ import annotations

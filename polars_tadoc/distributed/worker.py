@@ -33,7 +33,7 @@ def prepare(settings: Settings) -> None:
         This worker's GPU cannot be used.
 
     """
-    config.Config.set(**{**vars(settings), "progress": False})  # the calling process shows what is done
+    config.Config.set(**{**vars(settings), "progress": False})  # the calling process shows progress
     require_engine("gpu" if os.environ.get("CUDA_VISIBLE_DEVICES") else "cpu")
     if settings.threads:
         pa.set_cpu_count(settings.threads)

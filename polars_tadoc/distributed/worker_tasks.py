@@ -34,7 +34,8 @@ from polars_tadoc.execute.stages import Stages
 from polars_tadoc.execute.terms import Totals
 from polars_tadoc.kernels.host.records.by_count import count_order
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.records.labelled_results import Labels, to_arrow
+from polars_tadoc.model.arrow_results import to_arrow
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.packed_records import merge_records
 from polars_tadoc.records.records import Layout, Records, decode, encode, split
 from polars_tadoc.runtime.array_types import Bools, Int64

@@ -1,4 +1,4 @@
-"""What predictions of costs are multiplied by on this machine: measured by ``tadoc.calibrate()``, then observed.
+"""Factors of predicted costs on this machine: measured by ``tadoc.calibrate()``, then observed.
 
 Shipped costs were fitted on one machine (:mod:`polars_tadoc.traversal.costs`, :mod:`polars_tadoc.index.query.costs`). A
 calibration has a factor for each of them; it is JSON in a user's file, which is not trusted: its size, types, names and

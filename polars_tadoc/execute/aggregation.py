@@ -29,7 +29,7 @@ Part = TypeVar("Part", bound=Partial)
 
 
 class Aggregation(ABC, Generic[Part]):
-    """What to count. Partial results merge in any grouping, in the order of the rows."""
+    """A count. Partial results merge in any grouping, in the order of the rows."""
 
     name: ClassVar[str]
     """The call, for messages."""

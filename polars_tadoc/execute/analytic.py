@@ -17,9 +17,10 @@ from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.execute.aggregation import Aggregation, Part
 from polars_tadoc.execute.stages import Stages
 from polars_tadoc.execute.transport import Transport
+from polars_tadoc.model.arrow_results import with_categories
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.records.labelled_results import Labels, with_categories
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.traversal.options import Options, WordForm, require_word_form

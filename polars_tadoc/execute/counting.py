@@ -95,13 +95,7 @@ class Counting(Aggregation[Terms]):
     def text_partials(self, text: pl.Series, first: int, batches: DeviceBatches) -> Iterator[Terms]:
         """Count the words of each row of a String column, block by block; ``first`` is the number of its first row.
 
-        Raises
-        ------
-        ValueError
-            A row is not UTF-8.
-        EngineUnavailableError
-            ``engine="gpu"`` cannot run here.
-
+        Errors are those of :meth:`.WordCountRequest.text_partials`.
         """
         sizes = text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
         engine = choose(self.options.engine, int(sizes.sum()) // BYTES_A_WORD)

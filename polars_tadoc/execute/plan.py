@@ -131,6 +131,11 @@ def checkpointed_question(plan: pl.LazyFrame, column: str, others: list[str], ca
     return question
 
 
+def open_checkpoint(folder: Path, asked: dict[str, Any], call: str) -> Checkpoint:
+    """Open the folder of a call's finished partitions; ``asked`` describes the call and the scan that it reads."""
+    return Checkpoint(folder, asked, call, most_partitions(asked))
+
+
 def require_always_the_same(question: PackedQuestion, call: str) -> None:
     """Raise ``ValueError`` unless partitions keep their numbers between runs: checkpoints refer to them."""
     if question.scan.skips:
@@ -199,8 +204,7 @@ def ask_packed(
     ) -> Iterator[pl.DataFrame]:
         opened = None
         if checkpoint is not None:
-            about = {**analytic.asked, **question.asked}
-            opened = Checkpoint(checkpoint, about, analytic.name, most_partitions(about))
+            opened = open_checkpoint(checkpoint, {**analytic.asked, **question.asked}, analytic.name)
         if limit is None:
             yield _answer_packed(question, others, analytic, labels)
             return

@@ -13,7 +13,8 @@ import pyarrow as pa
 from polars_tadoc.execute.row_order import in_row_order
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread, to_arrow
-from polars_tadoc.records.labelled_results import INDEX, Labels, from_arrow
+from polars_tadoc.model.arrow_results import from_arrow
+from polars_tadoc.records.labelled_results import INDEX, Labels
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.arrow_memory import owned, view
 from polars_tadoc.traversal.options import WordForm

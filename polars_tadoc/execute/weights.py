@@ -23,9 +23,10 @@ from polars_tadoc.execute.terms import Terms
 from polars_tadoc.execute.transport import Transport
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
+from polars_tadoc.model.arrow_results import dictionary, from_arrow, word_series
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.records.labelled_results import INDEX, Labels, dictionary, from_arrow, word_series
+from polars_tadoc.records.labelled_results import INDEX, Labels
 from polars_tadoc.records.packed_records import sort_records
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, array_dataclass

@@ -19,7 +19,7 @@ from polars_tadoc.runtime.documented import with_imports
 VERSION = 2
 
 LONG = 8
-"""Rules with at least so many words are expanded by copying their text: for shorter ones, writing is faster."""
+"""Minimum words of rules that are expanded by copying their text: for shorter ones, writing is faster."""
 
 ARROW_TYPE = pa.struct(
     [

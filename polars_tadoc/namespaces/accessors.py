@@ -72,7 +72,7 @@ class Accessor:
 
 
 class Calls:
-    """What all accessors share: an error that names the right place of a call, or the nearest name."""
+    """Base of all accessors: its error names the right place of a call, or the nearest name."""
 
     if not TYPE_CHECKING:  # checkers shall report unknown names
 

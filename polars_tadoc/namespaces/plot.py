@@ -32,7 +32,7 @@ DRAWN = {
     "zipf": "the frame of word_count",
     "explanation": "the frame of Index.explain",
 }
-"""What each chart draws, for messages."""
+"""The contents of each chart, for messages."""
 
 
 @with_imports

@@ -172,7 +172,7 @@ class PackedScan:
         return self.frames(Documents(self.schema, self.column, names, predicate, limit, self.shared))
 
     def frames(self, asked: Documents) -> Iterator[pl.DataFrame]:
-        """Yield the selected documents: a frame for each packed row of which one may pass."""
+        """Yield the selected documents: a frame for each packed row with a document that may pass."""
         return asked.frames(self.row_groups(asked), self._faults.of_row_group)
 
     def row_groups(self, asked: Documents) -> Iterator[RowGroup]:

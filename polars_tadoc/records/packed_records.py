@@ -12,8 +12,8 @@ from polars_tadoc.kernels.host.records.merge_words import merge_words
 from polars_tadoc.kernels.host.records.packed_keys import KeyForm, merge_sorted, pack, repack, unpack
 from polars_tadoc.kernels.host.records.records import mark
 from polars_tadoc.kernels.host.records.sort_keys import sort_keys
+from polars_tadoc.model.arrow_results import to_arrow
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.records.labelled_results import to_arrow
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import UInt32, UInt64, array_dataclass
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 from polars_tadoc.config import one_thread
 from polars_tadoc.errors import InvalidRecordsError
 from polars_tadoc.kernels.host.records.records import hash_words, mark
+from polars_tadoc.model.arrow_results import lists, to_arrow
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.records.labelled_results import lists, to_arrow
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import view
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel

@@ -255,7 +255,7 @@ class Spill:
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         try:
-            # also save what is in memory, if it can be written
+            # also save the records in memory, if they can be written
             if kind is not None and not issubclass(kind, OSError) and self._checkpoint is not None and self._is_between:
                 self._commit()
         finally:

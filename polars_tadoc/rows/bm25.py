@@ -13,10 +13,10 @@ from polars_tadoc.compress.compress import named_tokenizer, require_known
 from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.rows.term_counts import score_rows
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.arrow_results import from_arrow, lists
 from polars_tadoc.model.column import rows_of_lists, scatter_to_rows
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import Morphism, naming_normalize
-from polars_tadoc.records.labelled_results import from_arrow, lists
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.phrases import PhraseOptions, count_phrase
 from polars_tadoc.rows.term_counts import TermCounts, Terms, count_terms, document_lengths

@@ -25,7 +25,7 @@ FREQUENT = 2000
 """A single word in more rules than this is no help."""
 
 MAX_ALIKE = 64
-"""Maximum words of which one must be at a place; with more, the place is not looked at first."""
+"""Maximum words for a place of which any may be there; with more, the place is not looked at first."""
 
 MAX_PHRASES = 64
 """Maximum sequences of classes of words; with more, rows are only searched for the rarest word."""
@@ -43,7 +43,7 @@ class LiteralWords:
 
         Words inside a literal are words of the text, too; the first and the last may be parts of words, unless a
         separator is beside them. None if the literal has no word, or is inside one and words may touch (not
-        ``apart``), or if words depend on what is around them.
+        ``apart``), or if words depend on the text around them.
         """
         tokenizer = named_tokenizer(grammar)
         if tokenizer.name not in BUILT_IN or not tokenizer.has_classes:

@@ -187,7 +187,7 @@ class _Reader:
         return _Set(f"(?{set_flags}:{own})" if set_flags else own)
 
     def _skip_class(self) -> None:
-        """Move behind a class; classes inside it other than ``[:alpha:]`` and the like are unsupported."""
+        """Move behind a class; classes inside it other than ``[:alpha:]`` and its kind are unsupported."""
         self.at += 1
         if self.pattern.startswith("^", self.at):
             self.at += 1

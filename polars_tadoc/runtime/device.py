@@ -199,7 +199,7 @@ def launch_resident(
     shared: int = 0,
     cooperative: bool = False,
 ) -> None:
-    """Launch so many blocks of a kernel, at least one, or as many as can be resident at once where these are fewer.
+    """Launch blocks of a kernel: at least one, at most as many as can be resident at once.
 
     Other parameters are those of :func:`launch`; ``blocks`` is None for all that can be resident. The blocks of a
     cooperative launch can wait for each other.

@@ -12,12 +12,23 @@ from numba import types
 from numba.extending import intrinsic
 
 from polars_tadoc.runtime.compiled import callback, njit
+from polars_tadoc.runtime.interrupts import polled
 
 kernel = njit(_nrt=False)
 """Compiles a function that allocates nothing: without reference counts of arrays, in a third of the time."""
 
 inner = njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """The same for functions that only kernels call: they compile faster."""
+
+
+def polled_kernel(function: Callable[..., Any]) -> polled:
+    """Compile a kernel that returns early on an interrupt, for :class:`~polars_tadoc.runtime.interrupts.polled`."""
+    return polled(kernel(function))
+
+
+def polled_njit(function: Callable[..., Any]) -> polled:
+    """Compile a function that may allocate and returns early on an interrupt, likewise."""
+    return polled(njit(function))
 
 
 _compiled: dict[Callable[..., None], Any] = {}  # the code lives as long as its owner

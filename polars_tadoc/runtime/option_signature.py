@@ -32,7 +32,7 @@ class Default:
 
 
 class ProgressOption(TypedDict, total=False):
-    """Whether a bar is shown; the signature's decorator sees to it. Expressions and Spark run elsewhere."""
+    """Whether a bar is shown; :func:`takes_options` does so. Expressions and Spark run elsewhere."""
 
     progress: Annotated[bool | None, Default(None, ("pl.Expr", "DataFrame"))]
 
@@ -77,7 +77,7 @@ def takes_options(call: Call, last: Collection[str] = ()) -> Call:
     @wraps(call)
     def checked(*arguments: Any, **named: Any) -> Any:
         if not named.keys() <= taken.keys():
-            raise unknown_option(function.__qualname__, named, taken)
+            raise unknown_option(function, named, taken)
         if PROGRESS in named and named[PROGRESS] is not None:
             with showing(named.pop(PROGRESS)):
                 return call(*arguments, **{**defaults, **named})
@@ -121,19 +121,20 @@ def names_unknown_options(call: Call) -> Call:
             known = inspect.signature(call).parameters
             if known.keys() >= named.keys() or any(one.kind is one.VAR_KEYWORD for one in known.values()):
                 raise
-            raise unknown_option(call.__qualname__, named, known) from None
+            raise unknown_option(call, named, known) from None
 
     setattr(named_call, _NAMES, True)
     return cast(Call, named_call)
 
 
-def unknown_option(call: str, named: Iterable[str], known: Iterable[str]) -> TypeError:
+def unknown_option(call: Callable[..., Any], named: Iterable[str], known: Iterable[str]) -> TypeError:
     """Make the error for the first unknown keyword argument of a call: it suggests the closest names, or lists all."""
     names = [name for name in known if name not in ("self", "cls")]
     unknown = next(name for name in named if name not in names)
     near = nearest(unknown, names)
     hint = f"did you mean {' or '.join(f'{name}=' for name in near)}?" if near else f"it takes {', '.join(names)}"
-    return TypeError(f"{call}() got an unexpected keyword argument {unknown!r}; {hint}")
+    shown = call.__qualname__ if call.__name__ == "__init__" else call.__name__
+    return TypeError(f"{shown}() got an unexpected keyword argument {unknown!r}; {hint}")
 
 
 def takes_progress(call: Call) -> Call:

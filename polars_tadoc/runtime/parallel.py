@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class _Pool:
-    """Threads that call what is put into a queue (see :mod:`polars_tadoc.runtime.process.threads`)."""
+    """Threads that run the calls of a queue (see :mod:`polars_tadoc.runtime.process.threads`)."""
 
     is_closed = False
 

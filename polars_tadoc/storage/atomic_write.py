@@ -412,7 +412,7 @@ def remove_abandoned(path: Path, own: OwnFiles | None = None) -> None:
     path
         The path that they were writing.
     own
-        For a folder: lists what is deleted of an old one, as for :func:`atomic_folder`.
+        For a folder: lists the files of an old one that are deleted, as for :func:`atomic_folder`.
 
     """
     form = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.{'tmp' if own is None else '(tmp|old)'}")

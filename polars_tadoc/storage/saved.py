@@ -5,17 +5,33 @@ from __future__ import annotations
 import os
 from typing import Protocol, Self
 
+from polars_tadoc.runtime.documented import documented_by
+
+
+def _at(path: str | os.PathLike[str]) -> None:
+    """Take the path of a file.
+
+    Parameters
+    ----------
+    path
+        The file; ``~`` is the user's home.
+
+    Raises
+    ------
+    TypeError
+        ``path`` is not a path.
+    ValueError
+        ``path`` is an address (``s3://…``).
+
+    """
+
 
 class Saved(Protocol):
     """A class whose objects are saved in one file each."""
 
+    @documented_by(_at, path="The file; ``~`` is the user's home.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file atomically; an existing file is replaced.
-
-        Parameters
-        ----------
-        path
-            The file; ``~`` is the user's home.
 
         Raises
         ------
@@ -23,29 +39,17 @@ class Saved(Protocol):
             The folder does not exist.
         IsADirectoryError, OSError
             The path is a folder, or the file cannot be written.
-        TypeError
-            ``path`` is not a path.
-        ValueError
-            ``path`` is an address (``s3://…``).
 
         """
 
     @classmethod
+    @documented_by(_at)
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path
-            The file; ``~`` is the user's home.
 
         Raises
         ------
         FileNotFoundError, OSError
             The file does not exist or cannot be read.
-        TypeError
-            ``path`` is not a path.
-        ValueError
-            ``path`` is an address (``s3://…``).
 
         """

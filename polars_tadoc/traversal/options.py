@@ -61,7 +61,7 @@ class WordFormOption(TypedDict, total=False):
 
 
 class WordOptions(MorphismOptions, StrategyOption, ProgressOption, total=False):
-    """Normalisation of words, traversal strategy, and what is shown."""
+    """Normalisation of words, traversal strategy, and progress bars."""
 
 
 class TokenizerOption(TypedDict, total=False):

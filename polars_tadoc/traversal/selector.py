@@ -26,7 +26,7 @@ FAMILIES = {
 """Cost model of each analytic."""
 
 MAX_EXPANDED = 1 << 30
-"""Words that are expanded on a device are fewer: so many are sorted at once."""
+"""Maximum words that are expanded on a device: they are sorted at once."""
 
 EXPANDED_SHARE = 4
 """Of the device's cache the words of one column take at most so small a share."""

@@ -1,6 +1,6 @@
 """Meaning of the words of a compressed XML column for twigs; each distinct word is judged once.
 
-The tokenizer "xml" keeps tags, comments, CDATA sections and the like whole. At positions where they are not allowed it
+The tokenizer "xml" keeps tags, comments, CDATA sections and so on whole. At positions where they are not allowed it
 cuts differently (:mod:`polars_tadoc.kernels.tokenize.xml_words`); words that show this are doubtful. Therefore a word
 can be judged alone, except for the nesting of tags and text outside of the root, which follow from the kinds and names
 of the words. A document whose words nest and are not doubtful is well-formed, and its events are those of its words.
@@ -149,27 +149,6 @@ class JudgedWords:
         return kinds
 
 
-def word_events(vocabulary: pa.LargeStringArray, alphabet: Alphabet, namespaces: dict[str, str]) -> WordEvents:
-    """Return the events of words for twigs.
-
-    :func:`~polars_tadoc.kernels.twigs.reference.twig_rule_matches` decides from them which documents are sound. For a
-    sound document, the matching twigs are those that match the parser's events. Of twigs that compare a text, more may
-    match here, because a word counts as every text that contains it.
-
-    Parameters
-    ----------
-    vocabulary
-        Words of the tokenizer "xml".
-    alphabet
-        Symbols of the twigs.
-    namespaces
-        Namespaces that each document's root declares, by prefix ("" for the default namespace); see
-        :func:`namespace_contexts`.
-
-    """
-    return JudgedWords.of(vocabulary, namespaces).events(alphabet)
-
-
 @array_dataclass
 class Declarations:
     """Sets of namespaces that documents of a grammar may declare at their roots."""
@@ -210,7 +189,15 @@ class Declarations:
         )
 
     def contexts(self, root_offsets: Int64, roots: UInt32) -> tuple[list[dict[str, str]], UInt32]:
-        """Group documents by the namespaces that their roots declare; see :func:`namespace_contexts`."""
+        """Group documents by the namespaces that their roots declare.
+
+        Returns
+        -------
+        (list of dict, uint32 array)
+            Sets of namespaces (at least one), and for each document the index of its set. Beyond a limit, the rarest
+            sets are dropped: their documents get the empty set, and their roots are doubtful words.
+
+        """
         if len(self.sets) == 1:
             return self.sets, np.zeros(len(root_offsets) - 1, np.uint32)
         set_of_document = first_in_documents(self.set_of_symbol, root_offsets, roots)
@@ -222,26 +209,6 @@ class Declarations:
         number_of_set[kept] = np.arange(len(kept))
         found = np.where(set_of_document < 0, np.uint32(0), number_of_set[set_of_document])
         return [self.sets[own] for own in kept], found
-
-
-def namespace_contexts(grammar: Grammar, root_offsets: Int64, roots: UInt32) -> tuple[list[dict[str, str]], UInt32]:
-    """Group documents by the namespaces that their roots declare.
-
-    Parameters
-    ----------
-    grammar
-        A grammar of the tokenizer "xml".
-    root_offsets, roots
-        The documents.
-
-    Returns
-    -------
-    (list of dict, uint32 array)
-        Sets of namespaces (at least one), and for each document the index of its set. Beyond a limit, the rarest sets
-        are dropped: their documents get the empty set, and their roots are doubtful words.
-
-    """
-    return Declarations.of(grammar).contexts(root_offsets, roots)
 
 
 class _Listed:

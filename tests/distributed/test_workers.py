@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal as assert_nearly_equal
 
 import polars_tadoc as tadoc
-from polars_tadoc.distributed import Workers, workers
+from polars_tadoc.distributed import Workers, worker_runs, workers
 from polars_tadoc.distributed import file_splits as sources
 from polars_tadoc.distributed import worker_tasks as answering
 from polars_tadoc.distributed.pool import FINISH, Kept, Pool, Task, _Stage
@@ -94,8 +94,8 @@ def _small() -> Iterator[None]:
     """Let a few rows be many pieces, blocks and ranges."""
     patch = pytest.MonkeyPatch()
     patch.setattr(sources, "PIECE_BYTES", 100)
-    patch.setattr(workers, "BLOCK_RECORDS", 5)
-    patch.setattr(workers, "RANGE_RECORDS", 9)
+    patch.setattr(worker_runs, "BLOCK_RECORDS", 5)
+    patch.setattr(worker_runs, "RANGE_RECORDS", 9)
     yield
     patch.undo()
 

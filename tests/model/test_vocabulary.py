@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from polars_tadoc.config import Config
 from polars_tadoc.kernels.host.records import gather_views as views
+from polars_tadoc.model.arrow_results import sequence_series
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.records.labelled_results import sequence_series
 
 WORDS = st.lists(st.text(max_size=30), min_size=1, max_size=30, unique=True)
 

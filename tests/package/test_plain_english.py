@@ -16,11 +16,18 @@ import polars_tadoc
 PACKAGE = Path(polars_tadoc.__file__).parent
 
 BANNED = {
-    r"\bwhat (?:is|was|are) (?:asked|found|kept|left|made|read|said|there|told|wanted|written)\b": "name the thing",
-    r"\bwhat (?:stands|stood)\b": "separators, text, …",
-    r"\b(?:stands?|stood) (?:at|before|behind|beside|for|in|there)\b": "is, means, occurs",
+    r"\b[Ww]hat (?:is|was|are|were) (?!missing|wrong)\w+": "name the thing",
+    r"^What\b": "start with a noun or a verb",
     r"\b(?:it|that|which) is no (?!longer|more|\w+er\b)\w+": "is not a …",
     r"\bat most so many\b": "maximum",
+    r"\bso many (?:arguments|are|blocks|keys|texts|ties|words)\b": "maximum, minimum, number of",
+    r"\bwhich ones\b|\bof which one\b": "rows that, …",
+    r"\band the like\b": "and similar …, and so on",
+    r"\bin vain\b": "without need",
+    r"\bthe same again\b": "as much, another",
+    r"\b(?:is|are) told\b|\bsees? to (?:it|signals)\b": "found, handled, …",
+    r"\b(?:bears?|bore)\b": "supports, has",
+    r"\b(?:stands?|stood|standing)\b(?!-)": "is, has, occurs",
     r"\bfrom one time to the next\b": "between runs",
     r"\bneighbours of each other\b": "adjacent words",
     r"\ball that (?:is|was)\b": "everything, all",
@@ -42,7 +49,6 @@ BANNED = {
     r"\b(?:lies|lie|lying)\b": "is, are",
     r"\bin the end\b": "finally, at the end",
     r"\bwhere (?:it|that|they|these|those|there) (?:is|are) (?:no|none|one)\b": "if there is none",
-    r"\bstands? (?:between|above|below|next to|apart|together|last|first|where)\b": "is, has, precedes, follows",
 }
 """Turns of phrase, and what to write instead."""
 

@@ -26,7 +26,7 @@ from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.io_source import batches
 
 READ = "rows read"
-"""What the bar of a call counts; ``drop_repeats`` reads its rows twice."""
+"""The unit of a call's progress bar; ``drop_repeats`` reads its rows twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ def drop_repeats(request: DropRepeatsRequest, plan: LimitedPlan, schema: pl.Sche
 
 
 class _Dropped:
-    """What is dropped of rows that are read again, in order."""
+    """The passages to drop from rows that are read again, in order."""
 
     def __init__(self, found: Iterator[Passages]) -> None:
         self._found = found

@@ -16,8 +16,8 @@ from polars_tadoc.analytics.cleaning.signatures import MinHashOptions, Scheme
 from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
+from polars_tadoc.model.arrow_results import from_arrow
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.records.labelled_results import from_arrow
 from polars_tadoc.runtime.arrow_memory import allocate, binary_views
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt

@@ -26,8 +26,9 @@ from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.host.near import pairs as kernels
 from polars_tadoc.kernels.host.near.rows import NONE
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.arrow_results import numbers
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.records.labelled_results import Labels, numbers
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, UInt64
 from polars_tadoc.runtime.documented import documented_by

@@ -13,7 +13,7 @@ from polars_tadoc.traversal.options import MAX_WORDS, TokenizerOption, tokenizer
 
 
 class ReadingOptions(MorphismOptions, TokenizerOption, ProgressOption, total=False):
-    """How words are cut and normalised, and what is shown."""
+    """How words are cut and normalised, and whether a progress bar is shown."""
 
 
 class PassageLength(TypedDict, total=False):

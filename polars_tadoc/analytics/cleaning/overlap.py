@@ -20,7 +20,8 @@ from polars_tadoc.engine.progress import bar_over, by_steps, part_beside
 from polars_tadoc.execute.windows import Window
 from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages import runs
-from polars_tadoc.records.labelled_results import Labels, numbers
+from polars_tadoc.model.arrow_results import numbers
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.rows.phrases import count_phrase
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.documented import documented_by
@@ -230,8 +231,6 @@ def overlap(
 
     Parameters
     ----------
-    column
-        Compressed column, or plain text (String, Categorical or Enum).
     reference
         The same, such as the questions of a test set; or a :class:`PassageSet` of it, which serves many columns.
     id

@@ -35,7 +35,7 @@ COUNTED = 1 << 22
 
 @with_imports
 class PassageSet:
-    """The windows of a reference column, for :func:`polars_tadoc.overlap` and the like; immutable.
+    """The windows of a reference column, for :func:`polars_tadoc.overlap` and similar calls; immutable.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class PassageSearch:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What determines the repeated windows, as JSON values."""
+        """The options that determine the repeated windows, as JSON values."""
         return {"call": self.call, "length": self.length, **(self.morphism or Morphism()).described}
 
     def stream(self, windows: Iterable[Window], limit: int, checkpoint: Checkpoint | None = None) -> Iterator[Passages]:

@@ -16,8 +16,9 @@ from polars_tadoc.engine.choose import Engine, require_engine
 from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.passages import runs
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.arrow_results import numbers
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.records.labelled_results import Labels, numbers
+from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.rows.phrases import count_phrase
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt64
 from polars_tadoc.runtime.documented import documented_by
@@ -102,8 +103,6 @@ def repeats(column: pl.Series, *, id: pl.Series | None = None, **options: Unpack
 
     Parameters
     ----------
-    column
-        Compressed column, or plain text (String, Categorical or Enum).
     id
         Labels of the rows, one for each; default: row numbers.
     length

@@ -131,7 +131,7 @@ def find_repeated(parts: Sequence[Sent], length: int, order: Int64 | None = None
     length
         Words of a window.
     order
-        int64: the occurrences of all parts in the order of the column, by which first occurrences are told; by default
+        int64: the occurrences of all parts in the order of the column, by which first occurrences are found; by default
         the order given.
 
     Returns

@@ -21,9 +21,9 @@ from polars_tadoc.analytics.cleaning.windows import find_windows
 from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.passages import runs as kernels
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.arrow_results import from_arrow, lists
 from polars_tadoc.model.column import rows_of_lists
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.records.labelled_results import from_arrow, lists
 from polars_tadoc.runtime.array_types import Int64
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt

@@ -61,7 +61,7 @@ class AnalyzerOptions(TypedDict, total=False):
 
 
 class RunningOptions(StoreOption, StrategyOption, TokenizerOption, ProgressOption, EngineOption, total=False):
-    """What an index keeps of the text, and how the words are counted."""
+    """Whether an index keeps the text, and how the words are counted."""
 
 
 class IndexOptions(CodecOption, AnalyzerOptions, MetadataOption, RunningOptions, total=False):

@@ -208,7 +208,7 @@ def _merged(content: Content, first: int) -> Content:
 
 
 def _filtered(stored: Documents, kept: pl.Series, texts: int) -> Documents:
-    """Select documents, each with so many texts."""
+    """Select documents, each with the same number of texts."""
     rows = kept if texts == 1 else pl.Series(np.repeat(kept.to_numpy(), texts))
     return Documents(
         stored.ids.filter(kept),

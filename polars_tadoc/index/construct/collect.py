@@ -19,10 +19,10 @@ from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.index.store.stored_text import StoredText
 from polars_tadoc.kernels.primitives.lists import append_lists, gather_lists, running_sum
+from polars_tadoc.model.arrow_results import from_arrow, to_arrow
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.vocabulary import Vocabulary, unify
 from polars_tadoc.model.word_map import Morphism, encode, images_with_parts
-from polars_tadoc.records.labelled_results import from_arrow, to_arrow
 from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.traversal.options import Options

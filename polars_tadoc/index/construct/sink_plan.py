@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_tadoc.engine.host_memory import share_out, telling_share
 from polars_tadoc.execute.columns import label_column, metadata_columns, text_column
-from polars_tadoc.execute.plan import checkpointed_question
+from polars_tadoc.execute.plan import checkpointed_question, open_checkpoint
 from polars_tadoc.execute.windows import windows_of, windows_of_texts
 from polars_tadoc.index.codecs import require_codec
 from polars_tadoc.index.construct.build import IndexColumnOptions, require_phrases
@@ -19,8 +19,6 @@ from polars_tadoc.index.construct.sink_documents import DocumentsWriter
 from polars_tadoc.index.fields import Fields
 from polars_tadoc.index.store.place import index_folder
 from polars_tadoc.model.word_map import Morphism
-from polars_tadoc.packed.pushdown import most_partitions
-from polars_tadoc.records import Checkpoint
 from polars_tadoc.runtime.arguments import require_bool, require_path
 from polars_tadoc.storage.addresses import require_utf8
 from polars_tadoc.storage.find import one_file
@@ -76,6 +74,6 @@ def sink_plan(
         path_of_checkpoint = require_path("checkpoint", checkpoint, call)
         question = checkpointed_question(lf, name, documents.columns, call)
         asked = {"call": call, **(counting.morphism or Morphism()).described, **question.asked}
-        kept = Checkpoint(path_of_checkpoint, asked, call, most_partitions(asked))
+        kept = open_checkpoint(path_of_checkpoint, asked, call)
     with telling_share(limit, room), index_folder(place, overwrite, call, access) as (folder, replaces):
         sink_index(windows, folder, replaces, documents, counting, how, room, kept, fields)

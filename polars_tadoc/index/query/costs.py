@@ -37,7 +37,7 @@ COSTS: dict[str, Costs] = {
 """Nanoseconds by engine, mode and feature, on one CPU thread; ``moved`` is per byte copied to a GPU."""
 
 FEATURES = ("queries", "lists", "candidates", "blocks", "postings", "shorter", "spread")
-"""What the time of a query depends on (:func:`features_of`)."""
+"""The features that determine the time of a query (:func:`features_of`)."""
 
 OVERHEADS = {"cpu": 0.0005, "gpu": 0.0007}
 """Fixed seconds per batch."""

@@ -112,7 +112,7 @@ def _spell(index: Collection, segment: Segment, word: str, edits: int) -> tuple[
 
 
 def image_of(index: Collection, pattern: str) -> str:
-    """Return a pattern as the index's words are: what is between its wildcards is normalised."""
+    """Return a pattern as the index's words are: the text between its wildcards is normalised."""
     morphism = index.analyzer.morphism
     if morphism is None:
         return pattern

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,58 +25,47 @@ MAX_PLACES = 1 << 24
 
 def find(index: Collection, plan: Plan, request: Request, allowed: list[UInt32 | None], engine: Engine) -> Found:
     """Find the best documents of each query in all segments."""
-    found = _by_joins(index, plan, request, request.mode != "or", allowed, engine, None)
+    searched = _Searched(index, request, allowed, engine)
+    found = searched.by_joins(plan, request.mode != "or", None)
     if request.mode == "and_or":
         again = found.counts < request.k
         if again.any():
             other = plan if plan.again is None else plan.again
-            found = replaced(found, _by_joins(index, other, request, False, allowed, engine, again), again)
+            found = replaced(found, searched.by_joins(other, False, again), again)
     return found
 
 
-def _by_joins(
-    index: Collection,
-    plan: Plan,
-    request: Request,
-    require_all: bool,
-    allowed: list[UInt32 | None],
-    engine: Engine,
-    chosen: Bools | None,
-) -> Found:
-    """Search queries that want all of their lists, and those that want any."""
-    required = plan.required(require_all)
-    if required is None or required.all() or not required.any():
-        is_all = require_all if required is None else bool(required.any())
-        return _find(index, plan, request, is_all, allowed, engine, chosen)
-    both = [required, ~required] if chosen is None else [required & chosen, ~required & chosen]
-    first, second = (
-        _find(index, plan, request, is_all, allowed, engine, own)
-        for is_all, own in zip((True, False), both, strict=True)
-    )
-    return replaced(first, second, ~required)
+@dataclass(frozen=True)
+class _Searched:
+    """An index, and how its segments are searched."""
 
+    index: Collection
+    request: Request
+    allowed: list[UInt32 | None]
+    engine: Engine
 
-def _find(
-    index: Collection,
-    plan: Plan,
-    request: Request,
-    require_all: bool,
-    allowed: list[UInt32 | None],
-    engine: Engine,
-    chosen: Bools | None,
-) -> Found:
-    parts: list[Part] = []
-    start = 0
-    for number, segment in enumerate(index.segments):
-        k = min(request.k, segment.size)
-        queries = plan.queries(number, require_all, chosen)
-        if k and len(queries.lists):
-            ready = prepare_segment(index, number, request.scoring, engine, not require_all)
-            for first, part in _cut(queries, max(1, MAX_PLACES // k)):
-                found = _in_segment(ready, part, k, require_all, allowed[number], plan.extra[number], engine)
-                parts.append(Part(first, start, *found))
-        start += segment.size
-    return merge(parts, plan, request.k)
+    def by_joins(self, plan: Plan, require_all: bool, chosen: Bools | None) -> Found:
+        """Search queries that want all of their lists, and those that want any."""
+        required = plan.required(require_all)
+        if required is None or required.all() or not required.any():
+            return self._find(plan, require_all if required is None else bool(required.any()), chosen)
+        both = [required, ~required] if chosen is None else [required & chosen, ~required & chosen]
+        first, second = (self._find(plan, is_all, own) for is_all, own in zip((True, False), both, strict=True))
+        return replaced(first, second, ~required)
+
+    def _find(self, plan: Plan, require_all: bool, chosen: Bools | None) -> Found:
+        parts: list[Part] = []
+        start = 0
+        for number, segment in enumerate(self.index.segments):
+            k = min(self.request.k, segment.size)
+            queries = plan.queries(number, require_all, chosen)
+            if k and len(queries.lists):
+                ready = prepare_segment(self.index, number, self.request.scoring, self.engine, not require_all)
+                for first, part in _cut(queries, max(1, MAX_PLACES // k)):
+                    own = self.allowed[number], plan.extra[number]
+                    parts.append(Part(first, start, *_in_segment(ready, part, k, require_all, *own, self.engine)))
+            start += segment.size
+        return merge(parts, plan, self.request.k)
 
 
 def _cut(queries: Queries, size: int) -> Iterable[tuple[int, Queries]]:

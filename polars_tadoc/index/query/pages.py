@@ -26,7 +26,7 @@ Facets = dict[str, pl.DataFrame]
 
 @dataclass(frozen=True)
 class Page:
-    """What a search returns beside the best documents, or in their place."""
+    """Results of a search beside the best documents, or in their place."""
 
     offset: int
     total: bool

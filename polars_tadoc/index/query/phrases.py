@@ -26,7 +26,7 @@ SHOWN = 80
 
 
 class Unit(NamedTuple):
-    """What a query searches for as one word: a word, a phrase, or words near each other."""
+    """A unit of a query that is scored as one word: a word, a phrase, or words near each other."""
 
     words: tuple[str, ...]
     """After the index's morphism."""

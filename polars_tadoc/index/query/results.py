@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_tadoc.index.documents import Documents
 from polars_tadoc.index.query.rank import Found
-from polars_tadoc.records.labelled_results import from_arrow, to_arrow
+from polars_tadoc.model.arrow_results import from_arrow, to_arrow
 
 FEW = 200
 """For fewer numbers, a series is made faster from a Python list than from Arrow memory."""

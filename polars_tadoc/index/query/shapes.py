@@ -1,7 +1,7 @@
 """Reads queries by their shape: ``+w "w" -w`` is parsed once, as a program, whatever its words are.
 
-Most queries with syntax have few parts, so their shapes recur. A shape is what is between the words; the parser reads
-it with stand-ins for the words, so it means what the parser says.
+Most queries with syntax have few parts, so their shapes recur. A shape is the text between the words; the parser reads
+it with placeholders for the words, so it has the parser's meaning.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MAX_WORDS = 32
 """Queries of more words and phrases are parsed each."""
 
 _SPLIT = re.compile(r'("[^"]*"|(?<![^\s()"+\-])(?!(?:AND|OR|NOT)(?![^\s()"]))[^\s()"*?~^+\-][^\s()"*?~^]*)').split
-"""Cuts a query into words and phrases, and what is between them."""
+"""Cuts a query into words and phrases, and the text between them."""
 
 
 class Shape(NamedTuple):
-    """What a query means, whatever its words are."""
+    """The meaning of a query, for any words."""
 
     join: int | None
     """How words are joined, if the query is no more: ``BY_MODE``, ``ANY`` or ``ALL``."""

@@ -22,9 +22,9 @@ from polars_tadoc.index.query.plan import Plan, plan
 from polars_tadoc.index.query.request import QueriesLike, as_texts, require_syntax
 from polars_tadoc.kernels.host.rows import snippets as kernels
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
+from polars_tadoc.model.arrow_results import from_arrow
 from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus, require_countable
-from polars_tadoc.records.labelled_results import from_arrow
 from polars_tadoc.rows.cut import cut_words
 from polars_tadoc.rows.term_counts import Terms, find_holders, kept_lengths
 from polars_tadoc.rows.token_count import document_words

@@ -12,6 +12,7 @@ import numpy as np
 
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.fields import term_in
+from polars_tadoc.index.language import tree as syntax
 from polars_tadoc.index.language.evaluate import (
     All,
     Evaluation,
@@ -23,19 +24,6 @@ from polars_tadoc.index.language.evaluate import (
     has_unscored,
     leaves,
     scored,
-)
-from polars_tadoc.index.language.tree import (
-    And,
-    Boost,
-    Field,
-    Fuzzy,
-    Near,
-    Node,
-    Not,
-    Or,
-    Pattern,
-    Phrase,
-    Sequence,
 )
 from polars_tadoc.index.query.analyzer import QueryWords
 from polars_tadoc.index.query.conditions import Conditions, fields_at_leaves
@@ -78,7 +66,7 @@ class Entries:
     before phrases."""
 
 
-def entries_of(index: Collection, trees: dict[int, Node], mode: str, call: str) -> Entries:
+def entries_of(index: Collection, trees: dict[int, syntax.Node], mode: str, call: str) -> Entries:
     """Find the lists of trees, given by query, ascending."""
     resolver = Resolver(index, trees, mode)
     nodes = {query: resolver.resolve(tree) for query, tree in resolver.trees.items()}
@@ -106,12 +94,12 @@ def _sums(parts: Iterable[tuple[Any, float]]) -> dict[Any, float]:
 class Resolver:
     """Analyses the words of trees and numbers what they search for."""
 
-    def __init__(self, index: Collection, trees: dict[int, Node], mode: str) -> None:
+    def __init__(self, index: Collection, trees: dict[int, syntax.Node], mode: str) -> None:
         self._index, self._requires = index, mode == "and"
         self.conditions = Conditions(index.stored.metadata)
         self.trees = {query: fields_at_leaves(tree) for query, tree in trees.items()}
         self.units: dict[Unit, int] = {}
-        self._replaced: dict[tuple[Pattern | Fuzzy, float, str], Resolved] = {}
+        self._replaced: dict[tuple[syntax.Pattern | syntax.Fuzzy, float, str], Resolved] = {}
         texts = list(dict.fromkeys(text for tree in self.trees.values() for text in self._texts(tree)))
         analyzed = index.analyzer.analyze(texts)
         strings, numbers, offsets = analyzed.strings(), analyzed.words.tolist(), analyzed.offsets.tolist()
@@ -120,57 +108,59 @@ class Resolver:
             for text, (first, stop) in zip(texts, itertools.pairwise(offsets), strict=True)
         }
 
-    def _texts(self, node: Node) -> list[str]:
+    def _texts(self, node: syntax.Node) -> list[str]:
         """Return the texts to analyse."""
-        if isinstance(node, Near):
+        if isinstance(node, syntax.Near):
             return [*node.words]
-        if isinstance(node, Field):
+        if isinstance(node, syntax.Field):
             if self._is_text(node.name):
                 return self._texts(node.node)
             return [] if self.conditions.number(node.name, node.node) is not None else [_typed(node)]
-        if isinstance(node, Boost | Not):
+        if isinstance(node, syntax.Boost | syntax.Not):
             return self._texts(node.node)
-        if isinstance(node, And | Or):
+        if isinstance(node, syntax.And | syntax.Or):
             return [text for part in node.nodes for text in self._texts(part)]
-        if isinstance(node, Sequence):
+        if isinstance(node, syntax.Sequence):
             return [text for _, part in node.clauses for text in self._texts(part)]
-        return [] if isinstance(node, Pattern) else [node.text]
+        return [] if isinstance(node, syntax.Pattern) else [node.text]
 
     def _is_text(self, name: str) -> bool:
         """Tell whether a field is one of the text columns."""
         return self._index.fields is not None and name in self._index.fields.names
 
-    def resolve(self, node: Node, factor: float = 1.0, is_loose: bool = True, field: str = "") -> Resolved | None:
+    def resolve(
+        self, node: syntax.Node, factor: float = 1.0, is_loose: bool = True, field: str = ""
+    ) -> Resolved | None:
         """Analyse a part of a query; None if nothing is left of it.
 
         A part that ``is_loose`` is no operand: where it is cut into several words, these are joined as the mode says.
         Words are those of one ``field``, or of any.
         """
-        if isinstance(node, Boost):
+        if isinstance(node, syntax.Boost):
             return self.resolve(node.node, min(factor * node.factor, MAX_FACTOR), is_loose)
-        if isinstance(node, Not):
+        if isinstance(node, syntax.Not):
             return _except(self.resolve(node.node, factor, False))
-        if isinstance(node, And):
+        if isinstance(node, syntax.And):
             return _all([self.resolve(part, factor, False) for part in node.nodes])
-        if isinstance(node, Or):
+        if isinstance(node, syntax.Or):
             return _some([self.resolve(part, factor, False) for part in node.nodes])
-        if isinstance(node, Sequence):
+        if isinstance(node, syntax.Sequence):
             return self._sequence(node, factor)
-        if isinstance(node, Pattern):
+        if isinstance(node, syntax.Pattern):
             return self._expanded(node, node.text, factor, field)
-        if isinstance(node, Field) and self._is_text(node.name):
+        if isinstance(node, syntax.Field) and self._is_text(node.name):
             return self.resolve(node.node, factor, is_loose, node.name)
-        if isinstance(node, Field):
+        if isinstance(node, syntax.Field):
             number = self.conditions.number(node.name, node.node)
             if number is not None:
                 return Mask(number)
-        if isinstance(node, Near):
+        if isinstance(node, syntax.Near):
             words = tuple(dict.fromkeys(word for text in node.words for word in self._words[text]))
             return self._leaf(Unit(words, node.distance, False, field), factor)
         words = self._words[_typed(node)]
-        if isinstance(node, Phrase):
+        if isinstance(node, syntax.Phrase):
             return self._leaf(Unit(words, node.slop, field=field), factor)
-        if isinstance(node, Fuzzy) and len(words) == 1:
+        if isinstance(node, syntax.Fuzzy) and len(words) == 1:
             return self._expanded(node, words[0], factor, field)
         found = [self._leaf(Unit((word,), field=field), factor) for word in words]
         return _some(found) if is_loose and not self._requires else _all(found)
@@ -182,18 +172,18 @@ class Resolver:
             unit = Unit(unit.words, field=unit.field)
         return Leaf(self.units.setdefault(unit, len(self.units)), factor)
 
-    def _expanded(self, node: Pattern | Fuzzy, text: str, factor: float, field: str) -> Resolved:
+    def _expanded(self, node: syntax.Pattern | syntax.Fuzzy, text: str, factor: float, field: str) -> Resolved:
         """Join the words that replace a pattern or a misspelled word; each is looked up once for a batch."""
         key, index = (node, factor, field), self._index
         if key not in self._replaced:
-            if isinstance(node, Pattern):
+            if isinstance(node, syntax.Pattern):
                 words = [word for word, _ in matching(index, image_of(index, text))]
             else:
                 words = [word for word, _, _ in alike(index, text, node.edits)]
             self._replaced[key] = _some([self._leaf(Unit((word,), field=field), factor) for word in words]) or Some(())
         return self._replaced[key]
 
-    def _sequence(self, node: Sequence, factor: float) -> Resolved | None:
+    def _sequence(self, node: syntax.Sequence, factor: float) -> Resolved | None:
         required: list[Resolved | None] = []
         optional: list[Resolved] = []
         excluded: list[Resolved | None] = []
@@ -212,9 +202,9 @@ class Resolver:
         return _all([*required, *excluded], optional)
 
 
-def _typed(node: Node) -> str:
+def _typed(node: syntax.Node) -> str:
     """Return the text of a leaf as typed."""
-    return f"{node.name}:{_typed(node.node)}" if isinstance(node, Field) else getattr(node, "text", "")
+    return f"{node.name}:{_typed(node.node)}" if isinstance(node, syntax.Field) else getattr(node, "text", "")
 
 
 def _except(node: Resolved | None) -> Resolved | None:

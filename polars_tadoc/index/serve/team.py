@@ -31,7 +31,7 @@ SETTLING = 0.1
 CLEARLY = 1.1
 """How many times less time an engine takes that takes over the lead."""
 
-_FADING = 0.98  # share of what is known that remains after a batch of queries
+_FADING = 0.98  # weight of earlier observations after a batch of queries
 
 
 class Team:

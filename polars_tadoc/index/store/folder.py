@@ -238,7 +238,7 @@ class Reader:
         name
             Name passed to :meth:`Writer.array`.
         mapped
-            Leave the numbers in the file, if the reader maps files. What is read into memory instead cannot change
+            Leave the numbers in the file, if the reader maps files. Numbers read into memory instead cannot change
             after its check.
         verify
             Compare the checksum even if the reader does not verify.

@@ -65,7 +65,7 @@ def load_index(
     Returns
     -------
     Index
-        The index.
+        The saved index.
 
     Raises
     ------

@@ -142,7 +142,7 @@ _CODE = {
     *("AnonymousFunction", "AnonymousAgg", "FfiPlugin", "Map"),
     *("FoldHorizontal", "ReduceHorizontal", "CumFoldHorizontal", "CumReduceHorizontal"),
 }
-"""Polars' names of nodes that call code, for messages only; what is refused does not depend on them."""
+"""Polars' names of nodes that call code, for messages only; refusals do not depend on them."""
 
 
 def _calls_code(tree: Any) -> bool:

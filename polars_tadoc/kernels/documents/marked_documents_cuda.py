@@ -1,6 +1,6 @@
 """Lists documents by class on the device, so that each one's terminals can be marked in a bitmap.
 
-Equal documents of one symbol are a class, of which one document is marked for all; long documents are marked by many
+Equal documents of one symbol are a class, and one document is marked for all; long documents are marked by many
 blocks, each in a row of global memory.
 """
 

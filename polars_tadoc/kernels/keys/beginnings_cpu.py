@@ -12,8 +12,8 @@ from polars_tadoc.kernels.host.records.by_count import least_of_largest
 from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, words_of
 from polars_tadoc.kernels.keys.key_order_cpu import MAX_COUNT, order_by_count
 from polars_tadoc.runtime.array_types import UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.scratch import scratch
 
@@ -92,8 +92,7 @@ def count_beginnings(
     return [found[n] for n in lengths]
 
 
-@polled
-@kernel
+@polled_kernel
 def _compare(words: UInt32, most: int, first: int, stop: int, shared: UInt32) -> None:
     """Write how many first words a sequence shares with the one before it; none for the first sequence."""
     began, width = interrupts(), nb.uint64(most)
@@ -106,8 +105,7 @@ def _compare(words: UInt32, most: int, first: int, stop: int, shared: UInt32) ->
         shared[i] = k
 
 
-@polled
-@kernel
+@polled_kernel
 def _sum_up(
     ranks: UInt32,
     most: int,

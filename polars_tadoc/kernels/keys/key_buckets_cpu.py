@@ -13,8 +13,8 @@ import numpy as np
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import kernel, polled_kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.scratch import scratch
 
@@ -29,7 +29,7 @@ class Room:
         self._held: dict[str, UInt64] = {}
 
     def take(self, name: str, size: int) -> UInt64:
-        """Return uint64[size], uninitialised: what was taken by this name before is overwritten."""
+        """Return uint64[size], uninitialised: the array taken by this name before is overwritten."""
         if size > len(self._held.get(name, NOTHING)):
             self._held.pop(name, None)  # first: else both are held
             self._held[name] = scratch(size, np.uint64)
@@ -52,8 +52,7 @@ def _tally_buckets(keys: UInt64, first: int, stop: int, shift: int, sizes: Int64
         sizes[keys[i] >> nb.uint64(shift)] += 1
 
 
-@polled
-@kernel
+@polled_kernel
 def _scatter(
     keys: UInt64,
     weights: UInt64,

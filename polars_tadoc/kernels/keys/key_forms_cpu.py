@@ -13,8 +13,8 @@ import numpy as np
 from polars_tadoc.kernels.keys.key_buckets_cpu import AHEAD
 from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import kernel, polled_kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 _1 = np.uint64(1)
@@ -34,8 +34,7 @@ def _unpack(
             words[i, to + k] = inverse[rank] if len(inverse) > 0 else nb.uint32(rank)
 
 
-@polled
-@kernel
+@polled_kernel
 def _copy_runs(keys: UInt64, width: int, starts: Int64, runs: UInt32, words: UInt32, first: int, stop: int) -> None:
     """Write the sequences of words whose numbers are packed in keys."""
     began = interrupts()

@@ -14,8 +14,8 @@ from polars_tadoc.kernels.keys.key_buckets_cpu import AHEAD
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import kernel, polled_kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.scratch import scratch
 
@@ -67,8 +67,7 @@ def _count_distinct(keys: UInt64, first: int, stop: int) -> Any:
     return many
 
 
-@polled
-@kernel
+@polled_kernel
 def _number(keys: UInt64, places: UInt64, first: int, stop: int, number: int, ids: UInt32, distinct: UInt64) -> None:
     """Number sorted keys, and write each number to the key's original place."""
     began = interrupts()

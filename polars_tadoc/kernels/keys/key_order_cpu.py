@@ -19,8 +19,8 @@ from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.primitives.to_arrow_cpu import spread
 from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.arrow_memory import view
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_njit
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.scratch import scratch
 
@@ -164,8 +164,7 @@ def _kept(counted: Counted, least: int) -> tuple[UInt64, UInt64]:
     return keys, counts
 
 
-@polled
-@njit
+@polled_njit
 def _copy_kept(
     keys: UInt64,
     counts: UInt64,

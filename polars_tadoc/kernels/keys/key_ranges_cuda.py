@@ -94,7 +94,7 @@ def _distinct(sketch: UInt32) -> int:
 
 
 class Batches:
-    """Splits entries into ranges of keys; their size grows with what is known about the result.
+    """Splits entries into ranges of keys; the more entries of the result are known, the larger they are.
 
     Parameters
     ----------

@@ -11,8 +11,8 @@ from polars_tadoc.kernels.keys.key_order_cpu import sum_in_result_order
 from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import kernel, polled_kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 _1 = np.uint64(1)
@@ -96,8 +96,7 @@ def join_postings(
     return chosen, offsets, made_rows, made_counts
 
 
-@polled
-@kernel
+@polled_kernel
 def _merge_lists(
     order: UInt64,
     ends: Int64,

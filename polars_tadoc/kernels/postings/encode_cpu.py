@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -129,23 +129,21 @@ def no_high_parts() -> tuple[Int64, UInt8, UInt32, UInt8, Int64]:
 def _encode_stream(
     codec: int, offsets: Int64, block_offsets: Int64, numbers: UInt32, are_documents: bool, width: int | None
 ) -> Stream:
-    lists, blocks = len(offsets) - 1, int(block_offsets[-1])
     chunks = weighted_chunks(offsets)
-    widths = np.empty(lists, np.uint8)
-    high_sizes = np.empty(blocks, np.int64)
+    widths = np.empty(len(offsets) - 1, np.uint8)
+    lists = _Lists(offsets, block_offsets, numbers, are_documents, widths)
+    high_sizes = np.empty(int(block_offsets[-1]), np.int64)
 
     def choose(chunk: tuple[int, int]) -> None:
         room = np.empty(_MAX_BITS + 1, np.int64)
         fixed = -1 if width is None else width
-        _choose_widths(codec, offsets, block_offsets, numbers, are_documents, *chunk, fixed, widths, high_sizes, room)
+        _choose_widths(codec, lists, *chunk, fixed, high_sizes, room)
 
     map_parallel(choose, chunks)
     starts = low_offsets(np.diff(offsets), widths)
     high_offsets = running_sum(high_sizes)
     low = np.zeros(padded(int(starts[-1])), np.uint8)
-    map_parallel(
-        lambda chunk: _write_low(offsets, numbers, are_documents, chunk[0], chunk[1], widths, starts, low), chunks
-    )
+    map_parallel(lambda chunk: _write_low(lists, *chunk, starts, low), chunks)
     stream = Stream(widths, low, starts, *no_high_parts())
     size = int(high_offsets[-1])
     if codec == RICE:
@@ -156,14 +154,24 @@ def _encode_stream(
         stream = stream._replace(exception_offsets=high_offsets, exception_places=places, exception_highs=highs)
 
     def write_high(chunk: tuple[int, int]) -> None:
-        lists = (offsets, block_offsets, numbers, are_documents, *chunk, widths, high_offsets)
         if codec == RICE:
-            _write_unary(*lists, unary.view(np.uint64))
+            _write_unary(lists, *chunk, high_offsets, unary.view(np.uint64))
         else:
-            _write_exceptions(*lists, places, highs)
+            _write_exceptions(lists, *chunk, high_offsets, places, highs)
 
     map_parallel(write_high, chunks)
     return stream
+
+
+class _Lists(NamedTuple):
+    """Lists of numbers to code, for kernels."""
+
+    offsets: Int64
+    block_offsets: Int64
+    numbers: UInt32
+    are_documents: bool
+    """Whether gaps between the numbers are coded; otherwise the numbers less one."""
+    widths: UInt8
 
 
 @kernel
@@ -237,14 +245,10 @@ def _rice_width(numbers: UInt32, first: int, last: int, are_documents: bool) -> 
 @kernel
 def _choose_widths(
     codec: int,
-    offsets: Int64,
-    block_offsets: Int64,
-    numbers: UInt32,
-    are_documents: bool,
+    lists: _Lists,
     start: int,
     stop: int,
     fixed: int,
-    widths: UInt8,
     high_sizes: Int64,
     lengths: Int64,
 ) -> None:
@@ -253,43 +257,40 @@ def _choose_widths(
     ``high_sizes`` is filled with each block's number of exceptions or of unary bits.
     """
     for t in range(start, stop):
-        first, last = offsets[t], offsets[t + 1]
+        first, last = lists.offsets[t], lists.offsets[t + 1]
         if fixed >= 0:
             width = fixed
         elif codec == RICE:
-            width = _rice_width(numbers, first, last, are_documents)
+            width = _rice_width(lists.numbers, first, last, lists.are_documents)
         else:
-            width = _pfordelta_width(numbers, first, last, are_documents, lengths)
-        widths[t] = width
-        for q in range(block_offsets[t], block_offsets[t + 1]):
-            place = first + BLOCK * (q - block_offsets[t])
+            width = _pfordelta_width(lists.numbers, first, last, lists.are_documents, lengths)
+        lists.widths[t] = width
+        for q in range(lists.block_offsets[t], lists.block_offsets[t + 1]):
+            place = first + BLOCK * (q - lists.block_offsets[t])
             size = min(BLOCK, last - place)
             bits = size if codec == RICE else 0
             for i in range(place, place + size):
-                high = nb.int64(_value(numbers, first, i, are_documents) >> nb.uint64(width))
+                high = nb.int64(_value(lists.numbers, first, i, lists.are_documents) >> nb.uint64(width))
                 bits += high if codec == RICE else nb.int64(high != 0)
             high_sizes[q] = bits
 
 
 @kernel
 def _write_low(
-    offsets: Int64,
-    numbers: UInt32,
-    are_documents: bool,
+    lists: _Lists,
     start: int,
     stop: int,
-    widths: UInt8,
     low_offsets: Int64,
     low: UInt8,
 ) -> None:
     base = nb.uint64(low.ctypes.data)
     for t in range(start, stop):
-        width = nb.uint64(widths[t])
+        width = nb.uint64(lists.widths[t])
         mask = (nb.uint64(1) << width) - nb.uint64(1)
         at = base + nb.uint64(low_offsets[t])
         word, filled = nb.uint64(0), nb.uint64(0)
-        for i in range(offsets[t], offsets[t + 1]):
-            value = _value(numbers, offsets[t], i, are_documents) & mask
+        for i in range(lists.offsets[t], lists.offsets[t + 1]):
+            value = _value(lists.numbers, lists.offsets[t], i, lists.are_documents) & mask
             word |= value << filled
             filled += width
             if filled >= nb.uint64(64):
@@ -306,24 +307,22 @@ def _write_low(
 
 @kernel
 def _write_unary(
-    offsets: Int64,
-    block_offsets: Int64,
-    numbers: UInt32,
-    are_documents: bool,
+    lists: _Lists,
     start: int,
     stop: int,
-    widths: UInt8,
     unary_offsets: Int64,
     unary: UInt64,
 ) -> None:
     """Set the one bits; atomically, because threads may share a word."""
     if start == stop:
         return
-    bit = unary_offsets[block_offsets[start]]
+    bit = unary_offsets[lists.block_offsets[start]]
     at, word = bit >> 6, nb.uint64(0)
     for t in range(start, stop):
-        for i in range(offsets[t], offsets[t + 1]):
-            bit += nb.int64(_value(numbers, offsets[t], i, are_documents) >> nb.uint64(widths[t]))
+        for i in range(lists.offsets[t], lists.offsets[t + 1]):
+            bit += nb.int64(
+                _value(lists.numbers, lists.offsets[t], i, lists.are_documents) >> nb.uint64(lists.widths[t])
+            )
             if bit >> 6 != at:
                 atomic_or(unary, at, word)
                 at, word = bit >> 6, nb.uint64(0)
@@ -334,22 +333,18 @@ def _write_unary(
 
 @kernel
 def _write_exceptions(
-    offsets: Int64,
-    block_offsets: Int64,
-    numbers: UInt32,
-    are_documents: bool,
+    lists: _Lists,
     start: int,
     stop: int,
-    widths: UInt8,
     exception_offsets: Int64,
     places: UInt8,
     highs: UInt32,
 ) -> None:
-    at = exception_offsets[block_offsets[start]]
+    at = exception_offsets[lists.block_offsets[start]]
     for t in range(start, stop):
-        for i in range(offsets[t], offsets[t + 1]):
-            high = _value(numbers, offsets[t], i, are_documents) >> nb.uint64(widths[t])
+        for i in range(lists.offsets[t], lists.offsets[t + 1]):
+            high = _value(lists.numbers, lists.offsets[t], i, lists.are_documents) >> nb.uint64(lists.widths[t])
             if high != nb.uint64(0):
-                places[at] = nb.uint8((i - offsets[t]) % BLOCK)
+                places[at] = nb.uint8((i - lists.offsets[t]) % BLOCK)
                 highs[at] = nb.uint32(high)
                 at += 1

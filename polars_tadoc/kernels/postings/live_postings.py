@@ -13,8 +13,8 @@ from polars_tadoc.kernels.postings.unary_cpu import block_on_stack
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.addresses import load_u32, load_u64
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, polled_kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
 DELETED = np.uint32(0xFFFFFFFF)
@@ -59,8 +59,7 @@ def _chunks(postings: Postings) -> list[tuple[int, int]]:
     return weighted_chunks(running_sum(postings.frequencies))
 
 
-@polled
-@kernel
+@polled_kernel
 def _count(addresses: UInt64, numbers: UInt32, start: int, stop: int, frequencies: UInt32) -> None:
     began = interrupts()
     view, documents = view_at(addresses), block_on_stack()
@@ -75,8 +74,7 @@ def _count(addresses: UInt64, numbers: UInt32, start: int, stop: int, frequencie
         frequencies[t] = live
 
 
-@polled
-@kernel
+@polled_kernel
 def _renumber(
     addresses: UInt64, numbers: UInt32, start: int, stop: int, at: Int64, documents: UInt32, counts: UInt32
 ) -> bool:

@@ -17,9 +17,8 @@ from polars_tadoc.kernels.sequences.rule_ends_cpu import SIZE, Ends, head_sizes,
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_kernel, polled_njit
 
 Chunk = tuple[int, int]
 Bounds = tuple[Int64, Int64, Int64]
@@ -32,8 +31,7 @@ _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 _AHEAD = np.uint64(AHEAD)
 
 
-@polled
-@kernel
+@polled_kernel
 def count_windows(
     terminals: int,
     symbols: UInt32,
@@ -64,8 +62,7 @@ def count_windows(
         counts[piece] = max(total, most) - before
 
 
-@polled
-@kernel
+@polled_kernel
 def _write_packed(
     symbols: UInt32,
     ends: UInt64,
@@ -110,8 +107,7 @@ def _write_packed(
             packed = (packed << width * size) | ends[child + _1]
 
 
-@polled
-@njit
+@polled_njit
 def _write_windows(
     terminals: int,
     symbols: UInt32,
@@ -172,8 +168,7 @@ def _write_windows(
             before = min(most, before + size)
 
 
-@polled
-@kernel
+@polled_kernel
 def _write_flat(
     symbols: UInt32, lags: Int64, bits: int, stops: Int64, places: Int64, first: int, stop: int, keys: UInt64
 ) -> None:

@@ -18,7 +18,7 @@ _PIECE = 1 << 20  # symbols looked up at a time
 
 @dataclass(frozen=True)
 class Kind:
-    """What is counted: ``windows`` of a number of words, or ``pairs`` of words at most ``reach`` apart."""
+    """The counted kind: ``windows`` of a number of words, or ``pairs`` of words at most ``reach`` apart."""
 
     name: str
     words: int

@@ -16,9 +16,8 @@ from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, longest_document
 from polars_tadoc.kernels.sequences.rule_ends_cpu import Ends, head_spans, rank_bits
 from polars_tadoc.kernels.sequences.windows_cpu import Bounds, Chunk
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_kernel, polled_njit
 
 HOT = 8
 """Bits of the numbers of hot words, the most frequent ones of a text: counters of their pairs take 256 KiB."""
@@ -29,8 +28,7 @@ MIN_HOT = 1 << 22
 _0, _1, _2 = (np.uint64(number) for number in (0, 1, 2))
 
 
-@polled
-@kernel
+@polled_kernel
 def _count_pairs(
     terminals: int,
     symbols: UInt32,
@@ -60,8 +58,7 @@ def _count_pairs(
         counts[piece] = total
 
 
-@polled
-@njit
+@polled_njit
 def _write_pairs(
     terminals: int,
     symbols: UInt32,

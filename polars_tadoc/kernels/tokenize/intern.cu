@@ -153,7 +153,7 @@ extern "C" __global__ void place_ties(const unsigned char* __restrict__ bytes, c
     u32 first = own;  // first tie, and the end of ties
     u32 stop = own + 1;
     if ((key & 0xFF) == 8) {
-        // with so many ties, finding the first and the last would take long
+        // with this number of ties, finding the first and the last would take long
         if ((own >= MAX_TIES && ties_with(own - MAX_TIES))
             || (static_cast<u64>(own) + MAX_TIES < count && ties_with(static_cast<u64>(own) + MAX_TIES))) {
             *unfinished = 1;

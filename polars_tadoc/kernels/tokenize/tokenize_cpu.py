@@ -552,7 +552,7 @@ def scan(
             for k in range(0, count - 1, 2):
                 start = edges[nb.uint64(k)]
                 length = edges[nb.uint64(k + 1)] - start
-                if lossless:  # most gaps are one space: no branch, as which ones are is not predictable
+                if lossless:  # most gaps are one space: no branch, which would be unpredictable
                     odd[nb.uint64(others)] = k
                     if k > 0:
                         gap = start - edges[nb.uint64(k - 1)]

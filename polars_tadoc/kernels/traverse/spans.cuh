@@ -77,7 +77,7 @@ struct LongSpans {
         return true;
     }
 
-    // What is left of the range for the lane: nothing if it was taken.
+    // The rest of the lane's range: nothing if it was taken.
     __device__ __forceinline__ u32 untaken(u64 start, u32 size, Count weight)
     {
         return take(start, size, weight) ? 0 : size;

@@ -17,8 +17,8 @@ from numba.extending import intrinsic
 
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64, array_dataclass
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import kernel, polled_kernel
 
 SHORT = 32
 """Top-down, rules of at most this many terminals are expanded in the bodies that use them: reading the terminals takes
@@ -166,8 +166,7 @@ def bound_tables(
     return total, children
 
 
-@polled
-@kernel
+@polled_kernel
 def fill_tables(
     terminals: int,
     rule_offsets: Int64,

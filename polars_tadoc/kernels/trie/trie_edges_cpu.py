@@ -10,8 +10,8 @@ import numpy as np
 from polars_tadoc.kernels.trie.arrays import BLOCK, CHILDREN, COUNTED, FIRST, INNER, NO_PARENT, TAILED, TAILS, WORDS
 from polars_tadoc.runtime.addresses import count_ones
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, kernel, polled_kernel
 
 _POLLED = 0xFFFF
 """Words or edges between polls for interrupts: 3 ms; the other kernels take 12 ms per million words."""
@@ -68,8 +68,7 @@ def common_lengths(offsets: Int64, data: UInt8, first: int, stop: int, common: U
     return -1
 
 
-@polled
-@kernel
+@polled_kernel
 def list_edges(offsets: Int64, common: UInt32, words: UInt32, ends: UInt32, stack: UInt32) -> int:
     """List the edges, from the back of ``words`` and ``ends``, so that each precedes its descendants.
 
@@ -115,8 +114,7 @@ def count_levels(words: UInt32, ends: UInt32, common: UInt32, stack: UInt32, lev
         top += 1
 
 
-@polled
-@kernel
+@polled_kernel
 def place_edges(
     offsets: Int64,
     data: UInt8,

@@ -15,8 +15,8 @@ import numpy as np
 from polars_tadoc.kernels.trie.arrays import LONGEST_PHRASE
 from polars_tadoc.runtime.addresses import bit_length
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt16, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, kernel, polled_kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 SAMPLE = 1 << 20
@@ -68,8 +68,7 @@ def _slot(keys: UInt64, key: Any) -> Any:
     return nb.int64(slot)
 
 
-@polled
-@kernel
+@polled_kernel
 def _count_phrases(data: UInt8, starts: Int64, lengths: UInt32, keys: UInt64, counts: UInt32) -> None:
     """Count the phrases of edges, until the table is nearly full."""
     found, room = 0, len(keys) // 4 * 3
@@ -116,8 +115,7 @@ def _parse(data: UInt8, start: int, end: int, table: Table, parsed: Parsed) -> N
         parsed.codes[i] = fewest
 
 
-@polled
-@kernel
+@polled_kernel
 def _count_uses(data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, uses: Int64) -> None:
     """Count the uses of each phrase."""
     began = interrupts()
@@ -131,8 +129,7 @@ def _count_uses(data: UInt8, starts: Int64, lengths: UInt32, table: Table, parse
             i += parsed.steps[i]
 
 
-@polled
-@kernel
+@polled_kernel
 def _count_joined(
     data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, joined: UInt64, counts: UInt32
 ) -> None:
@@ -160,8 +157,7 @@ def _count_joined(
             i += steps[i]
 
 
-@polled
-@kernel
+@polled_kernel
 def _write_codes(
     data: UInt8, starts: Int64, lengths: UInt32, table: Table, parsed: Parsed, codes: UInt16, ends: UInt8
 ) -> int:

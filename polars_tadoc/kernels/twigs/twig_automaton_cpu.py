@@ -42,17 +42,9 @@ class Automaton(NamedTuple):
 
     words: int
     """64-bit words in a node set."""
-    heads: Any
-    elements: Any
-    entry_words: Any
-    entry_bits: Any
-    entry_next: Any
-    leaves: Any
-    descendants: Any
-    branches: Any
-    siblings: Any
+    twigs: Twigs
     wildcards: Any
-    """uint64[words]: nodes that any element passes. The fields above are those of the twigs."""
+    """uint64[words]: nodes that any element passes."""
     folds: Folds
     folded: Any
     """uint64[words + 1]: work space for a folded set of found nodes."""
@@ -91,15 +83,14 @@ def make_automaton(twigs: Twigs) -> Automaton:
 
     """
     words, symbols = twigs.words, len(twigs.heads)
-    arrays: list[Any] = list(twigs[1:10])
-    arrays += [np.zeros(words, np.uint64), make_folds(twigs), np.zeros(words + 1, np.uint64)]
+    arrays: list[Any] = [np.zeros(words, np.uint64), make_folds(twigs), np.zeros(words + 1, np.uint64)]
     arrays.append(np.zeros(_FIRST_STATES * words, np.uint64))
     arrays.append(np.zeros(2 * _FIRST_STATES, np.uint64))
     arrays.append(np.empty(symbols, np.int32))
     arrays += [np.zeros(4 * _FIRST_STEPS, np.uint64) for _ in range(2)]
     arrays.append(np.zeros(4, np.int64))
-    automaton = Automaton(words, *arrays)
-    entries = automaton.entry_words, automaton.entry_bits, automaton.entry_next
+    automaton = Automaton(words, twigs, *arrays)
+    entries = twigs.entry_words, twigs.entry_bits, twigs.entry_next
     _collect_wildcards(twigs.heads[OTHER], *entries, automaton.wildcards)
     forget(automaton)
     return automaton
@@ -263,19 +254,19 @@ def close_nodes(automaton: Any, source: Any, found: Any, symbol: Any, target: An
     """
     words, folded = automaton.words, automaton.folded
     fold(automaton.folds, words, source, found, folded)
-    anything = _0 - np.uint64(automaton.elements[symbol])
+    anything = _0 - np.uint64(automaton.twigs.elements[symbol])
     for word in range(words):
-        begun = automaton.leaves[word] | folded[word] >> _1 | folded[word + 1] << _63
+        begun = automaton.twigs.leaves[word] | folded[word] >> _1 | folded[word + 1] << _63
         target[to + word] = begun & automaton.wildcards[word] & anything
-    entry = automaton.heads[symbol]
+    entry = automaton.twigs.heads[symbol]
     while entry != NO_ENTRY:
-        own = np.int64(automaton.entry_words[entry])
-        begun = automaton.leaves[own] | folded[own] >> _1 | folded[own + 1] << _63
-        target[to + own] |= begun & automaton.entry_bits[entry]
-        entry = automaton.entry_next[entry]
-    keep_whole(automaton.folds, automaton.branches, automaton.siblings, source, found, target, to)
+        own = np.int64(automaton.twigs.entry_words[entry])
+        begun = automaton.twigs.leaves[own] | folded[own] >> _1 | folded[own + 1] << _63
+        target[to + own] |= begun & automaton.twigs.entry_bits[entry]
+        entry = automaton.twigs.entry_next[entry]
+    keep_whole(automaton.folds, automaton.twigs.branches, automaton.twigs.siblings, source, found, target, to)
     for word in range(words):
-        target[to + word] |= source[found + word] & automaton.descendants[word]
+        target[to + word] |= source[found + word] & automaton.twigs.descendants[word]
 
 
 @inner

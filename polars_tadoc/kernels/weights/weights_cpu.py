@@ -12,8 +12,8 @@ from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, kernel, polled_kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 NORMS = {None: 0, "l1": 1, "l2": 2}
@@ -233,8 +233,7 @@ def _count_documents(terminals: UInt32, first: int, stop: int, frequencies: UInt
         frequencies[terminals[i]] += nb.uint64(1)
 
 
-@polled
-@kernel
+@polled_kernel
 def _sum_counts(offsets: Int64, counts: UInt64, first: int, stop: int, lengths: UInt64) -> None:
     began = interrupts()
     for d in range(first, stop):
@@ -246,8 +245,7 @@ def _sum_counts(offsets: Int64, counts: UInt64, first: int, stop: int, lengths: 
         lengths[d] = total
 
 
-@polled
-@kernel
+@polled_kernel
 def _weigh_bm25(
     offsets: Int64,
     terminals: UInt32,
@@ -271,8 +269,7 @@ def _weigh_bm25(
             weighed[i] = weight + bases[terminals[i]] if based else weight
 
 
-@polled
-@kernel
+@polled_kernel
 def _weigh_tfidf(
     offsets: Int64,
     terminals: UInt32,

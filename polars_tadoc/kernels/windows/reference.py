@@ -1,4 +1,4 @@
-"""What the kernels of passages compute, in plain Python."""
+"""The results of the kernels of passages, in plain Python."""
 
 from __future__ import annotations
 

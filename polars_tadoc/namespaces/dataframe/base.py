@@ -14,6 +14,8 @@ from polars_tadoc.runtime.process.fork import require_threads
 
 LABELS = "Name of a column of the frame whose values label the rows; default: row numbers."
 
+EACH_COLUMN = "Name of the column, or a list of names."
+
 
 class FrameBase(Calls):
     """Holds the data; parts of the accessor, by topic, build on it."""

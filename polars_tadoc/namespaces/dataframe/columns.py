@@ -12,7 +12,7 @@ from polars_tadoc.compress.compress import CompressOptions, compress
 from polars_tadoc.compress.decompress import decompress
 from polars_tadoc.compress.recompress import RecompressOptions, recompress
 from polars_tadoc.execute.columns import compressed_column, each_column, string_column
-from polars_tadoc.namespaces.dataframe.base import FrameBase
+from polars_tadoc.namespaces.dataframe.base import EACH_COLUMN, FrameBase
 from polars_tadoc.rows.preview import ROWS, WORDS, preview
 from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.option_signature import takes_progress
@@ -26,16 +26,12 @@ class FrameColumns(FrameBase):
         compress,
         returns="The frame with the columns as ``tadoc.DTYPE``, or in the type of ``like`` or "
         "``Config(column_type=)``.",
+        column=EACH_COLUMN,
     )
     def compress(self, column: str | Sequence[str], **options: Unpack[CompressOptions]) -> pl.DataFrame:
         """Replace String columns by their compressed form.
 
         A misspelt column raises ``ColumnMissingError`` with the nearest names.
-
-        Parameters
-        ----------
-        column
-            Name of the column, or a list of names.
 
         Examples
         --------

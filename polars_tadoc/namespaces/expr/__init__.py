@@ -11,7 +11,7 @@ from polars_tadoc.namespaces.expr.search import ExprSearch
 class TadocExpr(ExprColumns, ExprCounting, ExprSearch, ExprCleaning):
     """Grammar compression and analytics as expressions.
 
-    Counts are aggregations: in ``group_by(...).agg``, ``over`` and the like, each group of rows gives one list of
+    Counts are aggregations: in ``group_by(...).agg``, ``over`` and so on, each group of rows gives one list of
     structs, and all groups are counted in one pass; in ``select`` all rows are one group. ``top`` and ``min_count``
     apply per group. ``explode`` and ``unnest`` convert the lists to a table. Indexes list rows by their number within
     the group, or by the label in another column (``id=``).

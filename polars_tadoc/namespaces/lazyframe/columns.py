@@ -16,6 +16,7 @@ from polars_tadoc.compress.stream import compress_stream
 from polars_tadoc.execute.columns import compressed_column, each_column, string_column
 from polars_tadoc.execute.plan import read_columns
 from polars_tadoc.namespaces.dataframe import TadocFrame
+from polars_tadoc.namespaces.dataframe.base import EACH_COLUMN
 from polars_tadoc.namespaces.expr import TadocExpr
 from polars_tadoc.namespaces.lazyframe.base import PlanBase
 from polars_tadoc.runtime.documented import documented_by
@@ -27,6 +28,7 @@ class PlanColumns(PlanBase):
     @documented_by(
         compress,
         returns="The plan with the columns as ``tadoc.DTYPE``, or in the type of ``like`` or ``Config(column_type=)``.",
+        column=EACH_COLUMN,
     )
     def compress(self, column: str | Sequence[str], **options: Unpack[CompressOptions]) -> pl.LazyFrame:
         """Replace String columns by their compressed form.
@@ -34,11 +36,6 @@ class PlanColumns(PlanBase):
         The plan runs in Polars' streaming engine and is compressed block by block, so that
         ``pl.scan_parquet("big.parquet").tadoc.compress("text").tadoc.sink_parquet("big.tadoc.parquet")`` needs memory
         for a few blocks only.
-
-        Parameters
-        ----------
-        column
-            Name of the column, or a list of names.
 
         Examples
         --------

@@ -73,7 +73,7 @@ def compile_all(processes: int, variables: dict[str, str], *options: str) -> Non
 
 
 def warm_up(processes: int, only_demo: bool = False) -> None:
-    """Compile for this processor what is neither shipped nor cached: everything, or only what the demo runs."""
+    """Compile for this processor the kernels that are neither shipped nor cached: all, or only those of the demo."""
     started = time.perf_counter()
     compile_all(processes, {}, *(["--demo"] if only_demo else []))
     print(f"kernels are compiled, in {folders.writable()}; took {time.perf_counter() - started:.0f} s")

@@ -183,7 +183,7 @@ _HAS_DOCSTRING = 0x4000000
 _TAKES_CONSTANT = frozenset(dis.hasconst)
 _LOAD, _STORE = dis.opmap["LOAD_CONST"], dis.opmap["STORE_NAME"]
 _STORED = ("__doc__", "__firstlineno__", "__static_attributes__")
-"""What bodies of modules and classes store for readers of the code."""
+"""Names that bodies of modules and classes store for readers of the code."""
 
 
 def _for_readers(code: CodeType) -> set[int]:

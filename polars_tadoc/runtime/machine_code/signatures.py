@@ -128,7 +128,7 @@ def _class_of(name: str) -> Any:
 
 
 def fits(name: str, form: list[Any]) -> bool:
-    """Tell whether a kernel still takes so many arguments, of types that are still there."""
+    """Tell whether a kernel still takes this number of arguments, and their types still exist."""
     functions = [getattr(one, "py_func", one) for one in kernels().get(name, [])]
     try:
         [decode(one) for one in form]

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 Result = TypeVar("Result")
 
 NOTICED = 0.1
-"""Maximum seconds until the main thread sees to signals: Polars' handler does not end its waits."""
+"""Maximum seconds until the main thread handles signals: Polars' handler does not end its waits."""
 
 
 class Task(Generic[Result]):

@@ -49,7 +49,7 @@ def apart(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
 
 class _Start(int):
-    """The number of interrupts at a call's start; it equals none once the call is told to stop."""
+    """The number of interrupts at a call's start; it equals none once the call must stop."""
 
     is_stopped = False
 

@@ -8,7 +8,7 @@ import pytest
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.kernels.primitives import load_cuda
 from polars_tadoc.kernels.primitives.lists import gather_lists
-from polars_tadoc.records.labelled_results import to_arrow
+from polars_tadoc.model.arrow_results import to_arrow
 from polars_tadoc.runtime.arrow_memory import allocate, view
 
 SHAPES = [(0,), (1,), (3, 0), (2, 3), ((1 << 18) + 1,), (1 << 20, 3)]

@@ -20,7 +20,7 @@ from polars_tadoc.kernels.twigs.arrays import CLOSE, EMPTY, OPEN, SHUT, SOUND, U
 from polars_tadoc.kernels.twigs.reference import twig_rule_matches
 from polars_tadoc.model import column
 from polars_tadoc.twig.twig_set import TwigSet
-from polars_tadoc.twig.words import namespace_contexts, word_events
+from polars_tadoc.twig.words import Declarations, JudgedWords
 from tests.kernels.twigs.test_twig_rule_matches import (
     ATTRIBUTES,
     SYMBOLS,
@@ -147,7 +147,7 @@ def test_random_documents_as_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None
     sizes = [*random.integers(0, 40, 300), *random.integers(100, 800, 30), 6000]
     text = pl.Series("xml", [random_xml(random, int(size)) for size in sizes] * 2)
     (one,) = column.split(tadoc.compress(text, tokenizer="xml"))
-    ((context,), _) = namespace_contexts(one.grammar, one.root_offsets, one.roots)
+    ((context,), _) = Declarations.of(one.grammar).contexts(one.root_offsets, one.roots)
     queries = [{"one": "//a[b]/c", "two": "/r//d[@x='1'][.//e]", "three": "//*[a/b]//c"}, {"other": "//b[@x]/a"}]
     answers: dict[str, list[Any]] = {"cpu": [], "gpu": []}
     for engine, answer in answers.items():
@@ -156,7 +156,7 @@ def test_random_documents_as_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None
         documents = kernels.load_array(one.root_offsets), kernels.load_array(one.roots)
         for number in (0, 0, 1, 0):
             twigs = TwigSet(queries[number])._compiled()
-            words = kernels.load_word_events(word_events(one.grammar.vocabulary, twigs.alphabet, context))
+            words = kernels.load_word_events(JudgedWords.of(one.grammar.vocabulary, context).events(twigs.alphabet))
             for _ in range(2):
                 found = kernels.TwigMatcher(twigs.twigs).match_rules(rules, *documents, words, 1000)
                 answer.append([kernels.to_host(array).tolist() for array in found])

@@ -40,7 +40,7 @@ from polars_tadoc.kernels.twigs.twig_folding_cpu import fold
 from polars_tadoc.model import column
 from polars_tadoc.twig.events import parse_documents
 from polars_tadoc.twig.twig_set import TwigSet
-from polars_tadoc.twig.words import namespace_contexts, word_events
+from polars_tadoc.twig.words import Declarations, JudgedWords
 from tests.twig_strategies import Node, compile_twigs, twig_nodes
 
 A, B, C, X, Y = range(2, 7)
@@ -470,8 +470,8 @@ def test_a_compressed_column_as_its_text(engine: str, corpus: Callable[[str], pl
     parsed = parse_documents(text, twigs.alphabet, max_depth=100, max_bytes=1 << 30)
     assert not parsed.errors
     expected = map(kernels.to_host, matcher.match(kernels.load_events(parsed.events)))
-    ((context,), _) = namespace_contexts(one.grammar, one.root_offsets, one.roots)
-    words = kernels.load_word_events(word_events(one.grammar.vocabulary, twigs.alphabet, context))
+    ((context,), _) = Declarations.of(one.grammar).contexts(one.root_offsets, one.roots)
+    words = kernels.load_word_events(JudgedWords.of(one.grammar.vocabulary, context).events(twigs.alphabet))
     rules = kernels.load_rules(one.grammar)
     documents = kernels.load_array(one.root_offsets), kernels.load_array(one.roots)
     *found, states = map(kernels.to_host, matcher.match_rules(rules, *documents, words, 100))

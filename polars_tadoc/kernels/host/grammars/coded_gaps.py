@@ -6,15 +6,14 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.runtime.array_types import UInt32
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_njit
 
 GUESSES = 3
 """Guesses for a gap: the last one between these words (by hash), after the word before it, before the word after it."""
 
 
-@polled
-@njit
+@polled_njit
 def code_gaps(
     words: int, rule_offsets: UInt32, symbols: UInt32, bits: int, is_coded: bool, gaps: UInt32, codes: UInt32
 ) -> bool:

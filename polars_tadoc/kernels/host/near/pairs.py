@@ -13,8 +13,8 @@ import numpy as np
 from polars_tadoc.kernels.host.near.rows import has, insert
 from polars_tadoc.kernels.host.near.signatures import mixed
 from polars_tadoc.runtime.array_types import Float64, Int64, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, polled_kernel
 
 MEMBER, NEXT, COUNT, WORK = range(4)
 """Numbers of a state: the member and the one to compare it with next, results, comparisons."""
@@ -24,8 +24,7 @@ _MASK = (1 << 16) - 1
 """Steps between looks at the interrupts."""
 
 
-@polled
-@kernel
+@polled_kernel
 def band_keys(signatures: UInt32, bands: int, values: int, keys: UInt64) -> None:
     """Hash the values of each band.
 
@@ -112,8 +111,7 @@ def _common(
     return count
 
 
-@polled
-@kernel
+@polled_kernel
 def find_pairs(
     order: UInt32,
     ends: Int64,
@@ -206,8 +204,7 @@ def _root(parents: UInt32, row: int) -> Any:
     return at
 
 
-@polled
-@kernel
+@polled_kernel
 def join_pairs(rows: UInt32, others: UInt32, parents: UInt32) -> None:
     """Join the components of pairs of rows; ``parents`` as for :func:`join_rows`."""
     began = interrupts()
@@ -218,8 +215,7 @@ def join_pairs(rows: UInt32, others: UInt32, parents: UInt32) -> None:
         parents[max(one, other)] = np.uint32(min(one, other))
 
 
-@polled
-@kernel
+@polled_kernel
 def join_rows(
     order: UInt32,
     ends: Int64,

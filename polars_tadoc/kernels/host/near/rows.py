@@ -120,32 +120,30 @@ def copy_rows(starts: Int64, words: UInt32, rows: Int64, first: int, stop: int, 
 
 
 @inner
-def insert(table: UInt64, last: np.uint64, key: np.uint64, stamp: np.uint64, number: np.uint32) -> bool:
-    """Insert a number into a table of numbers with stamps; return whether it was new."""
+def _find(table: UInt64, last: np.uint64, key: np.uint64, stamp: np.uint64, number: np.uint32) -> Any:
+    """Return a number's slot in a table of numbers with stamps, or the free one where it would be, and its entry."""
     slot = ((np.uint64(number) + _ONE) * key) >> _32 & last
     entry = stamp << _32 | np.uint64(number)
-    while True:
-        kept = table[np.int64(slot)]
-        if kept == entry:
-            return False
-        if kept >> _32 != stamp:
-            table[np.int64(slot)] = entry
-            return True
+    while table[np.int64(slot)] != entry and table[np.int64(slot)] >> _32 == stamp:
         slot = (slot + _ONE) & last
+    return np.int64(slot), entry
+
+
+@inner
+def insert(table: UInt64, last: np.uint64, key: np.uint64, stamp: np.uint64, number: np.uint32) -> bool:
+    """Insert a number into a table of numbers with stamps; return whether it was new."""
+    slot, entry = _find(table, last, key, stamp, number)
+    is_new: bool = table[slot] != entry
+    table[slot] = entry
+    return is_new
 
 
 @inner
 def has(table: UInt64, last: np.uint64, key: np.uint64, stamp: np.uint64, number: np.uint32) -> bool:
     """Tell whether a table has a number."""
-    slot = ((np.uint64(number) + _ONE) * key) >> _32 & last
-    entry = stamp << _32 | np.uint64(number)
-    while True:
-        kept = table[np.int64(slot)]
-        if kept == entry:
-            return True
-        if kept >> _32 != stamp:
-            return False
-        slot = (slot + _ONE) & last
+    slot, entry = _find(table, last, key, stamp, number)
+    is_held: bool = table[slot] == entry
+    return is_held
 
 
 @polled

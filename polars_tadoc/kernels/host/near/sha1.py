@@ -14,8 +14,8 @@ from numba.extending import intrinsic
 
 from polars_tadoc.runtime.addresses import byte_swapped, load_u8, load_u64
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, polled_kernel
 
 LANES = 8
 """Texts that are hashed at once."""
@@ -131,8 +131,7 @@ def _load_block(
         scratch[(2 * k + 1) * LANES + lane] = np.uint32(value)
 
 
-@polled
-@kernel
+@polled_kernel
 def hash_words(
     offsets: Int64, data: UInt8, first: int, stop: int, starts: Int64, lengths: Int64, scratch: UInt32, found: UInt64
 ) -> None:
@@ -140,10 +139,8 @@ def hash_words(
 
     Parameters
     ----------
-    offsets, data
-        int64, words + 1, and uint8: the words' bytes.
-    first, stop
-        The words to hash.
+    offsets, data, first, stop
+        As for :func:`.text_signatures.hash_texts`.
     starts, lengths, scratch
         int64 by lane, and uint32, :data:`SCRATCH`: scratch.
     found

@@ -23,8 +23,8 @@ from polars_tadoc.kernels.host.near.sha1 import LANES as TEXTS
 from polars_tadoc.kernels.host.near.sha1 import digests
 from polars_tadoc.runtime.addresses import copy_bytes
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, polled_kernel
 
 EMPTY = np.uint32(0xFFFFFFFF)
 """Every value of a row without words."""
@@ -93,8 +93,7 @@ def take_least(typing_context: Any, factors: Any, hashes: Any, found: Any, steps
     return types.void(types.uint64, types.uint64, types.uint64, types.int64), generate
 
 
-@polled
-@kernel
+@polled_kernel
 def sign_double(
     starts: Int64,
     words: UInt32,
@@ -113,10 +112,8 @@ def sign_double(
 
     Parameters
     ----------
-    starts, words
-        int64, rows + 1, and uint32: the rows, a separator after each.
-    first, stop
-        The rows to sign.
+    starts, words, first, stop
+        As for :func:`.rows.hash_rows`.
     ngram
         Words of an n-gram; a row with fewer words is one n-gram.
     hashes
@@ -178,8 +175,7 @@ def _take_affine(a: UInt64, b: UInt64, x: np.uint64, found: UInt32) -> None:
         found[k] = min(found[k], np.uint32(x * a[k] + b[k]))
 
 
-@polled
-@kernel
+@polled_kernel
 def sign_affine(
     starts: Int64,
     words: UInt32,
@@ -258,8 +254,7 @@ def sign_affine(
                     _take_affine(a, b, mixed_32(x), own)
 
 
-@polled
-@kernel
+@polled_kernel
 def longest_joined(starts: Int64, words: UInt32, first: int, stop: int, offsets: Int64) -> Any:
     """Return the most bytes of a row's words, with one more for each."""
     most: Any = 0

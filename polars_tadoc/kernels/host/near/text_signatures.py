@@ -11,8 +11,8 @@ from polars_tadoc.kernels.host.near.signatures import EMPTY, LANES, TOGETHER, mi
 from polars_tadoc.kernels.tokenize.tokenize_cpu import BLOCK, Classes, cut_block, tables_of
 from polars_tadoc.runtime.addresses import load_u8, load_u64, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, polled_kernel
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _1, _8, _32 = np.uint64(1), np.uint64(8), np.uint64(32)
@@ -45,8 +45,7 @@ def hash_word(address: np.uint64, length: int, room: int) -> Any:
     return h ^ (h >> _32)
 
 
-@polled
-@kernel
+@polled_kernel
 def hash_texts(offsets: Int64, data: UInt8, first: int, stop: int, found: UInt64) -> None:
     """Hash words of a vocabulary.
 
@@ -68,8 +67,7 @@ def hash_texts(offsets: Int64, data: UInt8, first: int, stop: int, found: UInt64
         found[word - first] = hash_word(base + np.uint64(start), offsets[word + 1] - start, end - start)
 
 
-@polled
-@kernel
+@polled_kernel
 def sign_text(
     addresses: UInt64,
     lengths: UInt32,

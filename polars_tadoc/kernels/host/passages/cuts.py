@@ -6,8 +6,8 @@ import numpy as np
 
 from polars_tadoc.runtime.addresses import copy_bytes, load_u8
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, polled_kernel
 
 _LINE_BREAK = 10
 
@@ -20,8 +20,7 @@ def _line_breaks(address: np.uint64, start: int, stop: int) -> int:
     return count
 
 
-@polled
-@kernel
+@polled_kernel
 def choose_separators(
     addresses: UInt64, rows: Int64, befores: Int64, starts: Int64, stops: Int64, afters: Int64
 ) -> None:
@@ -52,8 +51,7 @@ def choose_separators(
             stops[k] = afters[k]
 
 
-@polled
-@kernel
+@polled_kernel
 def remove_bytes(
     addresses: UInt64,
     lengths: UInt32,

@@ -8,8 +8,8 @@ import numpy as np
 
 from polars_tadoc.kernels.host.passages.windows import NONE
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, polled_kernel
 
 REPEATED, LATER, EARLIER_ROW, KNOWN = 0, 1, 2, 3
 """Windows with at least ``min_count`` occurrences; those of them that are not the first; those that an earlier row has;
@@ -61,8 +61,7 @@ def _next_run(
     return start, stop
 
 
-@polled
-@kernel
+@polled_kernel
 def find_runs(
     starts: Int64,
     first_document: int,
@@ -113,8 +112,7 @@ def find_runs(
     return found
 
 
-@polled
-@kernel
+@polled_kernel
 def describe_runs(
     begins: Int64, ends: Int64, length: int, first: UInt32, counts: UInt32, copies: UInt32, are_first: Bools
 ) -> None:
@@ -133,8 +131,7 @@ def describe_runs(
         copies[k], are_first[k] = most, is_first
 
 
-@polled
-@kernel
+@polled_kernel
 def count_covered(
     starts: Int64,
     length: int,

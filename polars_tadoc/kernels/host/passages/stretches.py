@@ -16,8 +16,8 @@ import numpy as np
 
 from polars_tadoc.kernels.host.passages.windows import NONE
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, kernel, polled_kernel
 
 ROTATION = np.uint64(7)
 """Rotation of hashes for a first filter."""
@@ -31,7 +31,7 @@ _0, _1, _2, _3, _5, _29, _31, _32, _64 = (np.uint64(number) for number in (0, 1,
 
 
 class Grams(NamedTuple):
-    """What grams are and how they are hashed; the same for all windows that are compared."""
+    """The length of grams and their hash function; the same for all windows that are compared."""
 
     length: int
     """Words of a window."""
@@ -66,8 +66,7 @@ def _mixed(h: np.uint64) -> np.uint64:
     return x ^ (x >> _29)
 
 
-@polled
-@kernel
+@polled_kernel
 def find_stretches(
     words: UInt32,
     starts: Int64,
@@ -182,8 +181,7 @@ def keep_marked(slots: UInt64, rotation: np.uint64, places: UInt32, sizes: UInt3
     return count
 
 
-@polled
-@kernel
+@polled_kernel
 def mark(keys: UInt64, rotation: np.uint64, slots: UInt64) -> None:
     """Enter stretches in a filter.
 
@@ -208,8 +206,7 @@ def mark(keys: UInt64, rotation: np.uint64, slots: UInt64) -> None:
             slots[at] = had | (_1 | (had >> shift & _1) << _1) << shift
 
 
-@polled
-@kernel
+@polled_kernel
 def set_single(
     slots: UInt64,
     rotation: np.uint64,

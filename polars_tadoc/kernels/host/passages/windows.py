@@ -48,7 +48,7 @@ _TWICE_PRIME = np.uint64(2 * PRIME)
 
 
 class Fingerprints(NamedTuple):
-    """What windows of a length are hashed with; the same for all windows that are compared."""
+    """The hash function for windows of a length; the same for all windows that are compared."""
 
     base: np.uint64
     """The polynomial's base, as :func:`polars_tadoc.kernels.host.rows.mersenne.shifted` gives it."""

@@ -14,9 +14,8 @@ import numpy as np
 from polars_tadoc.kernels.host.patterns.match import FULL, Text, length_of, next_gap
 from polars_tadoc.kernels.host.rows.expand import GAP_PLACE, OK
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, polled_kernel, polled_njit
 
 
 class Variants(NamedTuple):
@@ -88,8 +87,7 @@ def _insert(own: int, number: int, slots: UInt32) -> None:
     slots[at] = nb.uint32(number + 1)
 
 
-@polled
-@kernel
+@polled_kernel
 def insert_all(hashes: UInt64, count: int, slots: UInt32) -> None:
     """Fill a larger hash table, which is initially zero."""
     began = interrupts()
@@ -99,8 +97,7 @@ def insert_all(hashes: UInt64, count: int, slots: UInt32) -> None:
         _insert(hashes[number], number, slots)
 
 
-@polled
-@njit
+@polled_njit
 def spell_out(
     text: Text,
     levels: int,
@@ -255,8 +252,7 @@ def spell_out(
     return OK, 0
 
 
-@polled
-@kernel
+@polled_kernel
 def reach(vocabulary_size: int, offsets: Int64, symbols: UInt32, roots: UInt32, numbers: UInt32) -> int:
     """Number the rules that rows use, from 1 on; bodies have lower rules only. ``numbers`` is initially zero."""
     began = interrupts()
@@ -278,8 +274,7 @@ def reach(vocabulary_size: int, offsets: Int64, symbols: UInt32, roots: UInt32, 
     return count
 
 
-@polled
-@kernel
+@polled_kernel
 def renumber(vocabulary_size: int, symbols: UInt32, numbers: UInt32, renumbered: UInt32) -> None:
     """Write symbols by their rules' numbers."""
     began = interrupts()

@@ -11,9 +11,8 @@ from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Tex
 from polars_tadoc.kernels.host.rows.expand import OK
 from polars_tadoc.runtime.addresses import load_u8, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, kernel, polled_kernel, polled_njit
 
 FOUND_AFTER, FOUND_BEFORE = 254, 255
 """State after the first match, if one suffices: after words, and after gaps."""
@@ -84,8 +83,7 @@ class Quiet(NamedTuple):
     """By symbol: bit of the state after it, from the first one before it; 0 if it is the first one."""
 
 
-@polled
-@njit
+@polled_njit
 def run_some(text: Text, automaton: Automaton, words: UInt32, state: int, exits: UInt16, counts: UInt32) -> None:
     """Fill the state after each of some words, and the matches, from one state."""
     began = interrupts()
@@ -306,8 +304,7 @@ def _sum_up(rule: int, exact: Exact, steps: WordSteps, quiet: Quiet) -> None:
     quiet.masks[symbol] = quiet.masks[exact.symbols[first]]
 
 
-@polled
-@kernel
+@polled_kernel
 def sum_up_all(exact: Exact, steps: WordSteps, quiet: Quiet) -> None:
     """Fill the bits of all rules by those of words."""
     began = interrupts()
@@ -317,8 +314,7 @@ def sum_up_all(exact: Exact, steps: WordSteps, quiet: Quiet) -> None:
         _sum_up(rule, exact, steps, quiet)
 
 
-@polled
-@kernel
+@polled_kernel
 def sum_up_some(
     exact: Exact,
     steps: WordSteps,
@@ -400,8 +396,7 @@ def _next_bit(bits: UInt64, at: int, stop: int) -> Any:
     return nb.int64((block << 6) + trailing_zeros(own))
 
 
-@polled
-@njit
+@polled_njit
 def run_rows(
     exact: Exact,
     steps: WordSteps,

@@ -17,9 +17,8 @@ from polars_tadoc.kernels.host.rows.expand import GAP_PLACE, GAP_RANGE, GAPS_CUT
 from polars_tadoc.kernels.primitives.varint import read_varint
 from polars_tadoc.runtime.addresses import load_u8, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, kernel, polled_njit
 
 REST, FOUND = 0, 1
 """State after a word that no match can continue; state after the first match, if one suffices."""
@@ -126,8 +125,7 @@ def run_gaps(text: Text, automaton: Automaton, state: int, exits: UInt16, counts
         exits[code], counts[code] = after, count
 
 
-@polled
-@njit
+@polled_njit
 def find_words(text: Text, automaton: Automaton, states: UInt16, flags: UInt8) -> Any:
     """Flag the words that are not quiet from some of the states.
 
@@ -187,8 +185,7 @@ def flag_rules(text: Text, loud_gaps: UInt8, flags: UInt8) -> None:
             flags[symbol] |= loud_gaps[text.leading_gaps[symbol]] << nb.uint8(1)
 
 
-@polled
-@njit
+@polled_njit
 def find_rows_by_gaps(loud_gaps: UInt8, addresses: UInt64, sizes: UInt32, pending: UInt64) -> Any:
     """Set the bit of each row with a flagged gap that differs from its prediction; return an error and its row."""
     began = interrupts()
@@ -249,8 +246,7 @@ def move_table(keys: UInt64, values: UInt64, new_keys: UInt64, new_values: UInt6
             new_keys[at], new_values[at] = keys[slot], values[slot]
 
 
-@polled
-@njit
+@polled_njit
 def match_rows(
     text: Text,
     automaton: Automaton,
@@ -278,7 +274,7 @@ def match_rows(
     start
         State at the start of a row.
     flags
-        uint8 by symbol: what is not quiet.
+        uint8 by symbol: its flags, 0 if it is quiet.
     loud_gaps
         uint8 by gap code: whether it is not quiet; empty if all are.
     levels

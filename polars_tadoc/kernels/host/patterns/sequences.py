@@ -8,12 +8,11 @@ import numpy as np
 from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Text, run_word
 from polars_tadoc.runtime.addresses import trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_njit
 
 
-@polled
-@njit
+@polled_njit
 def run_words(text: Text, automaton: Automaton, state: int, exits: UInt16) -> None:
     """Fill the state after each word, from one state; ``REST`` for all that are as good."""
     began = interrupts()
@@ -24,8 +23,7 @@ def run_words(text: Text, automaton: Automaton, state: int, exits: UInt16) -> No
         exits[word] = REST if automaton.at_rest[after] else after
 
 
-@polled
-@njit
+@polled_njit
 def filter_rows(
     text: Text,
     classes: UInt8,

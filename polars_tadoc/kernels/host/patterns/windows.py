@@ -20,9 +20,8 @@ from polars_tadoc.kernels.host.patterns.match import (
 from polars_tadoc.kernels.host.rows.expand import OK
 from polars_tadoc.runtime.addresses import load_u8, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, kernel, polled_njit
 
 _NONE = 1 << 61
 
@@ -68,8 +67,7 @@ def _next_anchor(depth: int, word: int, place: Int64, stop: Int64, flags: UInt8,
     return nb.int64(_NONE), depth, word
 
 
-@polled
-@njit
+@polled_njit
 def match_windows(
     text: Text,
     automaton: Automaton,

@@ -13,8 +13,8 @@ import numpy as np
 from polars_tadoc.kernels.keys.key_buckets_cpu import NOTHING, Room, Shares, spread_by
 from polars_tadoc.runtime.addresses import load_u64
 from polars_tadoc.runtime.array_types import Int64, UInt64
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, kernel, polled_kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.scratch import scratch
 
@@ -182,8 +182,7 @@ def _between(runs: list[Run]) -> UInt64:
     return samples[len(samples) * np.arange(1, chunks) // chunks]
 
 
-@polled
-@kernel
+@polled_kernel
 def _merge(
     addresses: UInt64, places: Int64, stops: Int64, heads: UInt64, least: Any, at: int, made: UInt64, sums: UInt64
 ) -> Any:

@@ -28,7 +28,8 @@ from polars_tadoc.kernels.primitives.varint import read_varint
 from polars_tadoc.runtime.addresses import load_u8, load_u16, load_u32, load_u64, prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_njit
 
 BASES = (0x1A7F55739726180F, 0x0DB1D00784707708)
 """Primitive roots modulo 2^61 - 1: the first ones in the sequence of the SHA-256 of ``polars_tadoc content_hash 1``
@@ -136,8 +137,7 @@ def _finished(first: int, second: int) -> Any:
     return _mixed(low ^ high), high
 
 
-@polled
-@njit
+@polled_njit
 def hash_strings(addresses: UInt64, lengths: UInt32, powers: UInt64, limbs_at: int, low: UInt64, high: UInt64) -> None:
     """Fill both halves of each string's hash."""
     began = interrupts()
@@ -260,8 +260,7 @@ def _read_specials(
     return OK, address, left, place
 
 
-@polled
-@njit
+@polled_njit
 def hash_rows(
     levels: int,
     vocabulary_size: int,

@@ -8,12 +8,11 @@ import numpy as np
 from polars_tadoc.kernels.host.rows.phrases import LEFT_OUT
 from polars_tadoc.kernels.host.rows.row_words import next_word
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_njit
 
 
-@polled
-@njit
+@polled_njit
 def count_near_in_rows(
     terminals: int,
     rule_offsets: Int64,

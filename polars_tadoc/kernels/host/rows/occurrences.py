@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.runtime.array_types import Int64, UInt32
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import kernel, polled_kernel
 
 
 @kernel
@@ -22,8 +22,7 @@ def fill_borders(phrase: UInt32, borders: Int64) -> None:
         borders[i + 1] = k
 
 
-@polled
-@kernel
+@polled_kernel
 def find_occurrences(
     starts: Int64, words: UInt32, first: int, stop: int, phrase: UInt32, borders: Int64, rows: Int64, places: Int64
 ) -> Any:
@@ -31,10 +30,8 @@ def find_occurrences(
 
     Parameters
     ----------
-    starts, words
-        int64, rows + 1, and uint32: the rows, a separator after each, which no phrase has.
-    first, stop
-        The rows to read.
+    starts, words, first, stop
+        As for :func:`polars_tadoc.kernels.host.near.rows.hash_rows`; no phrase has the separator.
     phrase, borders
         uint32, at least one word, and :func:`fill_borders` of it.
     rows, places

@@ -7,15 +7,14 @@ import numpy as np
 
 from polars_tadoc.kernels.host.rows.row_words import next_word
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_njit
 
 LONGEST = 63
 """Maximum words of a phrase."""
 
 
-@polled
-@njit
+@polled_njit
 def count_parts_in_rows(
     terminals: int,
     rule_offsets: Int64,
@@ -32,17 +31,13 @@ def count_parts_in_rows(
 
     Parameters
     ----------
-    terminals, rule_offsets, symbols, levels
-        The rules.
+    terminals, rule_offsets, symbols, levels, root_offsets, roots, documents
+        As for :func:`.phrases.count_in_rows`.
     masks
         uint64 by terminal: bit i is set if it is the phrase's word i, or has it as a part; the highest bit if the word
         is ignored.
     length
         Words of the phrase, at most ``LONGEST``.
-    root_offsets, roots
-        The documents' symbols.
-    documents
-        int64: numbers of the documents to read.
     counts
         Output by document that is read.
 

@@ -16,9 +16,8 @@ import numpy as np
 from polars_tadoc.kernels.host.rows.row_words import next_word
 from polars_tadoc.runtime.addresses import trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner, kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import inner, kernel, polled_njit
 
 HOLDS = 1
 LEAVES = 2
@@ -360,8 +359,7 @@ def find_rows(touched: UInt8, root_offsets: UInt64, roots: UInt32, pending: UInt
         at = root_offsets[row + one]
 
 
-@polled
-@njit
+@polled_njit
 def count_in_rows(
     terminals: int,
     rule_offsets: Int64,

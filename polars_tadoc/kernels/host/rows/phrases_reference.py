@@ -39,7 +39,7 @@ def count_near(
 ) -> list[int]:
     """Count in each document the shifts at which words with these places are complete.
 
-    A word's shift is its position minus its place in the phrase: all shifts are equal where the phrase stands as it is
+    A word's shift is its position minus its place in the phrase: all shifts are equal where the phrase occurs literally
     (as in Lucene's sloppy phrases). A shift counts if a word has it, and every word has one that is at most ``slop``
     less. If all places are 0, words may be in any order, at most ``slop`` positions apart.
 

@@ -175,7 +175,7 @@ def lower_words(data: UInt8, lower_case: UInt32) -> bool:
     data
         The bytes.
     lower_case
-        By code point, its image, or ``NOT_ALONE``; characters beyond keep themselves. Empty: only ASCII is told.
+        By code point, its image, or ``NOT_ALONE``; characters beyond keep themselves. Empty: only ASCII is lower-cased.
 
     """
     i = 0

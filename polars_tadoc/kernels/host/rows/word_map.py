@@ -10,7 +10,7 @@ import numpy as np
 from polars_tadoc.kernels.primitives.codes import DELETED
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.jit import inner, kernel
 
 
 def map_rules(rules: Rules, image: UInt32, size: int) -> Rules:
@@ -50,6 +50,27 @@ def map_roots(rules: Rules, root_offsets: Int64, roots: UInt32, image: UInt32, m
     return offsets, symbols[: offsets[-1]]
 
 
+@inner
+def _map_symbols(
+    terminals: int, symbols: UInt32, first: int, stop: int, image: UInt32, size: int, lengths: UInt64, mapped: UInt32,
+    at: int,
+) -> Any:  # fmt: skip
+    """Map some symbols from position ``at`` on; return the end, and the number of words that they expand to."""
+    length = nb.uint64(0)
+    for i in range(first, stop):
+        symbol = np.int64(symbols[i])
+        if symbol < terminals:
+            if image[symbol] != DELETED:
+                mapped[at] = image[symbol]
+                at += 1
+                length += nb.uint64(1)
+        elif lengths[symbol - terminals] != 0:
+            mapped[at] = symbol - terminals + size
+            at += 1
+            length += lengths[symbol - terminals]
+    return at, length
+
+
 @kernel
 def _map_bodies(
     terminals: int,
@@ -63,19 +84,9 @@ def _map_bodies(
 ) -> None:
     at = 0
     for r in range(len(rule_offsets) - 1):
-        length = nb.uint64(0)
-        for i in range(rule_offsets[r], rule_offsets[r + 1]):
-            symbol = np.int64(symbols[i])
-            if symbol < terminals:
-                if image[symbol] != DELETED:
-                    mapped[at] = image[symbol]
-                    at += 1
-                    length += nb.uint64(1)
-            elif lengths[symbol - terminals] != 0:
-                mapped[at] = symbol - terminals + size
-                at += 1
-                length += lengths[symbol - terminals]
-        lengths[r] = length
+        at, lengths[r] = _map_symbols(
+            terminals, symbols, rule_offsets[r], rule_offsets[r + 1], image, size, lengths, mapped, at
+        )
         offsets[r + 1] = at
 
 
@@ -92,13 +103,5 @@ def _map_rows(
 ) -> Any:
     at = 0
     for d in range(len(root_offsets) - 1):
-        for i in range(root_offsets[d], root_offsets[d + 1]):
-            symbol = np.int64(roots[i])
-            if symbol < terminals:
-                if image[symbol] != DELETED:
-                    mapped[at] = image[symbol]
-                    at += 1
-            elif lengths[symbol - terminals] != 0:
-                mapped[at] = symbol - terminals + size
-                at += 1
+        at, _ = _map_symbols(terminals, roots, root_offsets[d], root_offsets[d + 1], image, size, lengths, mapped, at)
         offsets[d + 1] = at

@@ -19,7 +19,8 @@ from polars_tadoc.kernels.keys.key_order_cpu import Counted
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_njit
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.scratch import scratch, scratch_zeros
 from polars_tadoc.runtime.secret import first_secret
@@ -142,8 +143,7 @@ def _gather(tables: UInt64, base: int, slot_bits: int) -> None:
         to += _2 * nb.uint64(count != _0)
 
 
-@polled
-@njit
+@polled_njit
 def _add_buckets(
     held: UInt64,
     offsets: Int64,
@@ -173,8 +173,7 @@ def _add_buckets(
             out += _1
 
 
-@polled
-@njit
+@polled_njit
 def _read_buckets(
     held: UInt64,
     offsets: Int64,
@@ -275,7 +274,7 @@ class HashCounts:
         return even_chunks(1 << BUCKETS, 1 << BUCKETS if places[-1] < 1 << 14 else 1), places, 4 * slots
 
     def _count(self) -> None:
-        """Count what is held."""
+        """Count the keys in memory."""
         chunks, places, room = self._chunks()
         made = Counts(
             scratch(places[-1], np.uint64),

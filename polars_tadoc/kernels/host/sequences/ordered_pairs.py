@@ -7,25 +7,21 @@ import numpy as np
 
 from polars_tadoc.kernels.host.sequences.hash_counts import bucket_of, hashed
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.interrupts import interrupts
+from polars_tadoc.runtime.jit import polled_kernel, polled_njit
 
 _0, _1, _32 = np.uint64(0), np.uint64(1), np.uint64(32)
 _SEPARATOR = np.uint32(0xFFFFFFFF)
 
 
-@polled
-@kernel
+@polled_kernel
 def count_ends(starts: Int64, words: UInt32, first: int, stop: int, window: int, firsts: Int64, seconds: Int64) -> None:
     """Count how often each word is the first and the second of a pair.
 
     Parameters
     ----------
-    starts, words
-        int64, rows + 1, and uint32: the rows, a separator after each.
-    first, stop
-        The rows to read.
+    starts, words, first, stop
+        As for :func:`polars_tadoc.kernels.host.near.rows.hash_rows`.
     window
         Most words from the first of a pair to the second.
     firsts, seconds
@@ -44,8 +40,7 @@ def count_ends(starts: Int64, words: UInt32, first: int, stop: int, window: int,
             seconds[words[i]] += min(window, i - begin)
 
 
-@polled
-@njit
+@polled_njit
 def spread_pairs(words: UInt32, first: int, stop: int, window: int, sizes: Int64, keys: UInt64) -> None:
     """Write the hashes of pairs, by bucket.
 
