@@ -17,6 +17,10 @@ from polars_tadoc.twig.twig_set import TwigSet
 
 AS_STRUCT = "False: a list of the names of each row's queries. True: a struct with a Boolean for each query."
 """Meaning of ``as_struct=``, for documentation."""
+NAMES = (
+    "``List(String)``, names in the order of the set, or with ``as_struct=True`` a ``Struct`` of ``Boolean`` fields."
+)
+"""The result, for documentation."""
 
 
 class FormOption(TypedDict, total=False):

@@ -143,7 +143,7 @@ class Index(IndexSearches):
         Returns
         -------
         Index
-            The new index.
+            The index without them.
 
         Raises
         ------

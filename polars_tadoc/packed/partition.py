@@ -20,7 +20,7 @@ from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.packed import coded
 from polars_tadoc.runtime.array_types import array_dataclass
-from polars_tadoc.runtime.documented import with_imports
+from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.plain_name import plain
 
 PACKED_DTYPE = pl.Struct(
@@ -57,19 +57,11 @@ def short_dtype(dtype: pl.DataType | None) -> str:
     return "packed text" if is_packed(dtype) else "compressed text" if is_tadoc(dtype) else str(dtype)
 
 
-@with_imports
+@documented_by(
+    is_tadoc, returns="Whether it is ``tadoc.PACKED_DTYPE``.", dtype="A Polars data type; anything else is not packed."
+)
 def is_packed(dtype: object) -> bool:
     """Tell whether a data type is that of a packed column.
-
-    Parameters
-    ----------
-    dtype
-        A Polars data type; anything else is not packed.
-
-    Returns
-    -------
-    bool
-        Whether it is ``tadoc.PACKED_DTYPE``.
 
     Examples
     --------

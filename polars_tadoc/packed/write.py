@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, TypedDict
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polars_tadoc.packed.coded import coded
+from polars_tadoc.runtime.option_signature import Default, ProgressOption
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.runtime.process.interpreter_exit import left_on_interrupt
 from polars_tadoc.storage.object_store import Access
@@ -46,6 +47,23 @@ SMALL_STRINGS = ("vocabulary", "gap_vocabulary")
 SMALL_CODECS = {"brotli": 11, "zstd": 19}
 SMALL_SAMPLE = 1 << 20
 """Bytes of the first row by which the codec is chosen."""
+
+
+class Effort(TypedDict, total=False):
+    """How small packed files are."""
+
+    effort: Annotated[str, Default("default")]
+
+
+class ObjectStoreOptions(TypedDict, total=False):
+    """Access to an object store."""
+
+    storage_options: Annotated[Mapping[str, Any] | None, Default(None)]
+    credential_provider: Annotated[Any, Default("auto")]
+
+
+class PackedFileOptions(Effort, ProgressOption, ObjectStoreOptions, total=False):
+    """Options of calls that write a packed file."""
 
 
 def write_packed(

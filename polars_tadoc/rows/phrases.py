@@ -91,14 +91,14 @@ def count_phrase(column: pl.Series, phrase: str | pl.Series, **options: Unpack[P
     return PhraseRequest.of_phrase("count_phrase", phrase, options).run_checked(column)
 
 
-@documented_by(count_phrase)
+BY_ROW = """Boolean series
+    One value per row; null for null rows."""
+"""The result of calls that answer for each row."""
+
+
+@documented_by(count_phrase, returns=BY_ROW)
 def contains_phrase(column: pl.Series, phrase: str | pl.Series, **options: Unpack[PhraseOptions]) -> pl.Series:
     """Tell which rows contain a phrase, with the rules of :func:`count_phrase`.
-
-    Returns
-    -------
-    Boolean series
-        One value per row; null for null rows.
 
     Examples
     --------

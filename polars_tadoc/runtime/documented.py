@@ -118,7 +118,7 @@ def documented_by(
     function
         The function.
     returns
-        Description of the result; its type is that of the call.
+        Description of the result; its type is that of the call, unless a first line names it.
     **parameters
         Descriptions of parameters that the function lacks, or that mean something else here.
 
@@ -157,7 +157,7 @@ def documented_by(
         own["Raises"] = _joined(errors | _entries(own.get("Raises", "")))
         kind = inspect.signature(made).return_annotation
         if returns is not None:
-            own["Returns"] = f"{str(kind).rpartition('.')[2]}\n    {returns}"
+            own["Returns"] = returns if "\n" in returns else f"{str(kind).rpartition('.')[2]}\n    {returns}"
         elif returned is not None and "Returns" not in own and ("self" in known or kind == annotated):
             own["Returns"] = returned if kind == annotated else re.sub("^.*", str(kind).rpartition(".")[2], returned)
         made.__doc__ = _BEFORE_EXAMPLES.sub(_add_imports, _written(summary, own))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out_window
 from polars_tadoc.analytics.cleaning.options import OverlapOnWorkers, OverlapOptions
 from polars_tadoc.analytics.cleaning.passage_set import PassageSet, find, read, renumbered
-from polars_tadoc.analytics.cleaning.shares import share_of
+from polars_tadoc.analytics.cleaning.shares import SHARE, share_of
 from polars_tadoc.analytics.cleaning.windows import Windows, on_engine
 from polars_tadoc.engine.choose import CPU, Engine, require_engine
 from polars_tadoc.engine.progress import bar_over, by_steps, part_beside
@@ -22,7 +22,7 @@ from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages import runs
 from polars_tadoc.model.arrow_results import numbers
 from polars_tadoc.records.labelled_results import Labels
-from polars_tadoc.rows.phrases import count_phrase
+from polars_tadoc.rows.phrases import BY_ROW, count_phrase
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
@@ -284,7 +284,7 @@ def overlap(
     return table
 
 
-@documented_by(overlap)
+@documented_by(overlap, returns=SHARE.format(0))
 def overlap_share(column: pl.Series, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Series:
     """Return the share of each row's words inside windows that a reference has, too.
 
@@ -294,11 +294,6 @@ def overlap_share(column: pl.Series, reference: pl.Series | PassageSet, **option
     ----------
     length
         Words of a window; by default 13, or that of the :class:`PassageSet`.
-
-    Returns
-    -------
-    Float64 series
-        From 0 to 1 by row: 0 for rows shorter than ``length``, null for rows without words and null rows.
 
     Examples
     --------
@@ -310,14 +305,9 @@ def overlap_share(column: pl.Series, reference: pl.Series | PassageSet, **option
     return _shared("overlap_share", column, reference, options)
 
 
-@documented_by(overlap_share)
+@documented_by(overlap_share, returns=BY_ROW)
 def overlaps(column: pl.Series, reference: pl.Series | PassageSet, **options: Unpack[OverlapOptions]) -> pl.Series:
     """Tell which rows have at least ``length`` adjacent words of a reference.
-
-    Returns
-    -------
-    Boolean series
-        One value per row; null for null rows.
 
     Examples
     --------

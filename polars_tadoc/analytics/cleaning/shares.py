@@ -85,7 +85,12 @@ def _some(laid: LaidWords, first: int, stop: int) -> LaidWords:
     return replace(laid, starts=starts - starts[0], words=words, valid=laid.valid[first:stop])
 
 
-@documented_by(repeats)
+SHARE = """Float64 series
+    From 0 to 1 by row: {} for rows shorter than ``length``, null for rows without words and null rows."""
+"""The result of calls that return a share of each row's words, with that of short rows to fill in."""
+
+
+@documented_by(repeats, returns=SHARE.format(0))
 def repeated_share(column: pl.Series, **options: Unpack[RepeatedShareOptions]) -> pl.Series:
     """Return the share of each row's words inside a repeated window, as :func:`repeats` defines it.
 
@@ -95,11 +100,6 @@ def repeated_share(column: pl.Series, **options: Unpack[RepeatedShareOptions]) -
     ----------
     length
         Words of a window.
-
-    Returns
-    -------
-    Float64 series
-        From 0 to 1 by row: 0 for rows shorter than ``length``, null for rows without words and null rows.
 
     Examples
     --------
@@ -111,16 +111,11 @@ def repeated_share(column: pl.Series, **options: Unpack[RepeatedShareOptions]) -
     return ShareRequest.repeated(options).run(column)
 
 
-@documented_by(repeated_share)
+@documented_by(repeated_share, returns=SHARE.format(1))
 def novelty(column: pl.Series, **options: Unpack[NoveltyOptions]) -> pl.Series:
     """Return the share of each row's words inside no window of an earlier row.
 
     A window is ``length`` words. Only earlier rows count, never the row itself.
-
-    Returns
-    -------
-    Float64 series
-        From 0 to 1 by row: 1 for rows shorter than ``length``, null for rows without words and null rows.
 
     Examples
     --------

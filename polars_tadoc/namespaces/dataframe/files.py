@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import Any, BinaryIO, Unpack
 
 import polars as pl
 
@@ -13,9 +13,9 @@ from polars_tadoc.execute.columns import compressed_column, packed_column
 from polars_tadoc.namespaces.dataframe.base import FrameBase
 from polars_tadoc.packed.pack import document_count, pack, pack_stream, packed_schema
 from polars_tadoc.packed.unpack import unpack
-from polars_tadoc.packed.write import write_packed
+from polars_tadoc.packed.write import PackedFileOptions, write_packed
 from polars_tadoc.runtime.documented import with_imports
-from polars_tadoc.runtime.option_signature import takes_progress
+from polars_tadoc.runtime.option_signature import takes_options
 from polars_tadoc.runtime.process.writer_thread import apart
 from polars_tadoc.storage.object_store import Access
 from polars_tadoc.storage.writing import writable_place
@@ -98,17 +98,10 @@ class FrameFiles(FrameBase):
         df = self._df
         return unpack(df, packed_column(df.schema, column, "unpack"))
 
-    @takes_progress
+    @takes_options
     @apart
     def write_packed(
-        self,
-        path: str | os.PathLike[str] | BinaryIO,
-        column: str | None = None,
-        *,
-        effort: str = "default",
-        progress: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        credential_provider: Any = "auto",
+        self, path: str | os.PathLike[str] | BinaryIO, column: str | None = None, **options: Unpack[PackedFileOptions]
     ) -> None:
         """Write a Parquet file of packed rows, one row group each, for :func:`polars_tadoc.scan_packed`.
 
@@ -150,11 +143,11 @@ class FrameFiles(FrameBase):
         """
         df = self._df
         name = compressed_column(df.schema, column, "write_packed")
-        access = Access(storage_options, credential_provider)
+        access = Access(options["storage_options"], options["credential_provider"])
         place = writable_place(path, "write_packed", access)
         with bar_of(df.height, "write_packed"):
             rows = counted(pack_stream([df], name), "write_packed", lambda row: document_count(row[name]))
-            write_packed(rows, packed_schema(df.schema, name), name, place, "write_packed", access, effort)
+            write_packed(rows, packed_schema(df.schema, name), name, place, "write_packed", access, options["effort"])
 
     def write_parquet(
         self,

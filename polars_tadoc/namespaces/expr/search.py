@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_tadoc.analytics.concordance import PositionsRequest, positions
 from polars_tadoc.analytics.twig_filter import twig_filter
-from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
+from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, NAMES, TwigFilterRowsOptions, TwigFilterRowsRequest
 from polars_tadoc.namespaces.expr.base import ExprBase
 from polars_tadoc.rows.bm25 import BM25Options, BM25Request, bm25
 from polars_tadoc.rows.expressions import elementwise
@@ -165,19 +165,13 @@ class ExprSearch(ExprBase):
         """
         return elementwise(PositionsRequest.of(phrase, options).by_row, pl.List(pl.UInt32), self._expr)
 
-    @documented_by(twig_filter, as_struct=AS_STRUCT)
+    @documented_by(twig_filter, returns=NAMES, as_struct=AS_STRUCT)
     def twig_filter(self, queries: Mapping[str, str] | TwigSet, **options: Unpack[TwigFilterRowsOptions]) -> pl.Expr:
         """Find the XPath queries that each row's XML document matches: row-wise, null for null rows.
 
         Elementwise: it streams, and processes all groups at once. Later changes of a :class:`TwigSet` have no effect on
         the expression. Errors number rows within one call by Polars; ``df.tadoc.twig_filter`` gives the row of the
         frame.
-
-        Returns
-        -------
-        Expr
-            ``List(String)``, names in the order of the set, or with ``as_struct=True`` a ``Struct`` of ``Boolean``
-            fields.
 
         Examples
         --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 import polars as pl
 
@@ -22,7 +22,7 @@ from polars_tadoc.namespaces.dataframe import TadocFrame
 from polars_tadoc.namespaces.lazyframe.base import PlanBase
 from polars_tadoc.packed.pack import document_count, pack_stream, packed_schema
 from polars_tadoc.packed.plan import pack_plan, unpack_plan
-from polars_tadoc.packed.write import write_packed
+from polars_tadoc.packed.write import PackedFileOptions, write_packed
 from polars_tadoc.runtime.arguments import require_integer
 from polars_tadoc.runtime.documented import documented_by, with_imports
 from polars_tadoc.runtime.io_source import batches
@@ -72,17 +72,9 @@ class PlanFiles(PlanBase):
         return unpack_plan(lf, schema, packed_column(schema, column, "unpack"))
 
     @documented_by(TadocFrame.write_packed)
-    @takes_progress
     @apart
     def sink_packed(
-        self,
-        path: str | os.PathLike[str] | BinaryIO,
-        column: str | None = None,
-        *,
-        effort: str = "default",
-        progress: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        credential_provider: Any = "auto",
+        self, path: str | os.PathLike[str] | BinaryIO, column: str | None = None, **options: Unpack[PackedFileOptions]
     ) -> None:
         """Run the plan and write its rows to a packed Parquet file, for :func:`polars_tadoc.scan_packed`.
 
@@ -102,11 +94,11 @@ class PlanFiles(PlanBase):
         lf = self._lf
         schema = lf.collect_schema()
         name = compressed_column(schema, column, "sink_packed")
-        access = Access(storage_options, credential_provider)
+        access = Access(options["storage_options"], options["credential_provider"])
         place = writable_place(path, "sink_packed", access)
         packed = pack_stream(batches(lf), name, passing=True)
         rows = counted(packed, "sink_packed", lambda row: document_count(row[name]))
-        write_packed(rows, packed_schema(schema, name), name, place, "sink_packed", access, effort)
+        write_packed(rows, packed_schema(schema, name), name, place, "sink_packed", access, options["effort"])
 
     @takes_progress
     @apart

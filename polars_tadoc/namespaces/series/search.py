@@ -10,7 +10,7 @@ import polars as pl
 from polars_tadoc.analytics.collocations import CollocationsOptions, CollocationsRequest
 from polars_tadoc.analytics.concordance import ConcordanceOptions, ConcordanceRequest, PositionsRequest
 from polars_tadoc.analytics.twig_filter import twig_filter
-from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, TwigFilterRowsOptions, TwigFilterRowsRequest
+from polars_tadoc.analytics.twig_filter_rows import AS_STRUCT, NAMES, TwigFilterRowsOptions, TwigFilterRowsRequest
 from polars_tadoc.index.construct.build import IndexOptions, build_index
 from polars_tadoc.index.index import Index
 from polars_tadoc.namespaces.dataframe import TadocFrame
@@ -121,15 +121,9 @@ class SeriesSearch(SeriesBase):
         """
         return bm25(self._series, query, **options)
 
-    @documented_by(twig_filter, as_struct=AS_STRUCT)
+    @documented_by(twig_filter, returns=NAMES, as_struct=AS_STRUCT)
     def twig_filter(self, queries: Mapping[str, str] | TwigSet, **options: Unpack[TwigFilterRowsOptions]) -> pl.Series:
         """Find the XPath queries that each row's XML document matches: row-wise, null for null rows.
-
-        Returns
-        -------
-        Series
-            ``List(String)``, names in the order of the set, or with ``as_struct=True`` a ``Struct`` of ``Boolean``
-            fields.
 
         Examples
         --------
