@@ -8,8 +8,8 @@ import numpy as np
 
 from polars_tadoc.kernels.host.passages.windows import NONE, _mixed, _moved, _rolled, _whole
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.interrupts import interrupts
-from polars_tadoc.runtime.jit import inner, polled_kernel
+from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import inner, kernel
 
 UNKNOWN = np.uint32(0xFFFFFFFE)
 """A word that the reference lacks."""
@@ -22,7 +22,8 @@ _LOW = np.uint64(0xFFFFFFFF)
 _ODD, _FINAL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
-@polled_kernel
+@polled
+@kernel
 def fill_table(
     words: UInt32,
     starts: Int64,
@@ -73,7 +74,8 @@ def fill_table(
             slots[np.int64(slot)] = (fingerprint >> _32) << _32 | np.uint64(i + 1)
 
 
-@polled_kernel
+@polled
+@kernel
 def find_windows(
     words: UInt32,
     starts: Int64,
@@ -153,7 +155,8 @@ def _equal_in(reference: UInt32, one: int, words: UInt32, other: int, length: in
     return True
 
 
-@polled_kernel
+@polled
+@kernel
 def find_neighbours(first: UInt32, later: UInt32, latest: UInt32, after: UInt32, before: UInt32) -> None:
     """Describe the neighbours of the occurrences of each window of a reference.
 
@@ -294,7 +297,8 @@ def _go_on(
     return made, count
 
 
-@polled_kernel
+@polled
+@kernel
 def find_matches(
     starts: Int64,
     first_document: int,

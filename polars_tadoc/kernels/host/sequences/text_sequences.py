@@ -35,8 +35,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
 from polars_tadoc.runtime.addresses import atomic_add, load_u32
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts
-from polars_tadoc.runtime.jit import polled_njit
+from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.parallel import map_parallel, tell
 from polars_tadoc.runtime.scratch import scratch
 
@@ -64,7 +63,8 @@ HOT = 8
 _0, _1, _32, _64, _HOT = (np.uint64(number) for number in (0, 1, 32, 64, HOT))
 
 
-@polled_njit
+@polled
+@njit
 def _renumber(ids: UInt32, places: Int64, found: Int64, maps: UInt64, taken: Int64) -> None:
     """Replace the ids of one piece after the other, which are a thread's, by those of the common table.
 
@@ -127,7 +127,8 @@ def _spread_pairs(
         run += _1
 
 
-@polled_njit
+@polled
+@njit
 def _spread_pieces(
     ids: UInt32,
     parts: Int64,
