@@ -24,7 +24,7 @@ from benchmarks import corpora
 from polars_tadoc.engine.choose import CPU, GPU
 from polars_tadoc.model import column
 from polars_tadoc.twig.events import parse_documents
-from polars_tadoc.twig.words import namespace_contexts, word_events
+from polars_tadoc.twig.words import Declarations, JudgedWords
 
 CORPORA = ("xml_acl_papers", "xml_exoplanet", "multi_cldr_annotations")
 COUNTS = (32, 256, 2048)
@@ -53,8 +53,8 @@ def measure(compressed: pl.Series, twigs: tadoc.TwigSet, threads: int, repeat: i
     (part,) = column.split(compressed)
     text = tadoc.decompress(compressed)
     compiled = twigs._compiled()
-    contexts, _ = namespace_contexts(part.grammar, part.root_offsets, part.roots)
-    words = word_events(part.grammar.vocabulary, compiled.alphabet, contexts[0])
+    contexts, _ = Declarations.of(part.grammar).contexts(part.root_offsets, part.roots)
+    words = JudgedWords.of(part.grammar.vocabulary, contexts[0]).events(compiled.alphabet)
     events = parse_documents(text, compiled.alphabet, max_depth=MAX_LEVELS, max_bytes=1 << 30).events
     own, device = compiled.matcher(CPU), compiled.matcher(GPU)
     rules, device_rules = CPU.kernels.load_rules(part.grammar), cuda.load_rules(part.grammar)

@@ -38,7 +38,7 @@ from polars_tadoc.model.column import split
 from polars_tadoc.runtime.addresses import trailing_zeros
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.twig.events import parse_documents
-from polars_tadoc.twig.words import namespace_contexts
+from polars_tadoc.twig.words import Declarations
 
 CORPORA = ["dblp_1MB", "dblp_25kB", "xml_acl_papers", "xml_exoplanet", "xml_rusdracor", "multi_cldr_annotations"]
 BASE = (256, Shape(10, 3, 0.1, 0.1))
@@ -221,7 +221,7 @@ def _over_rules(compressed: pl.Series, compiled: Any) -> Callable[[], Any]:
     matcher, ready = compiled.matcher(CPU), []
     filtering = Filtering(compiled, **LIMITS)
     for corpus in split(compressed):
-        contexts, _ = namespace_contexts(corpus.grammar, corpus.root_offsets, corpus.roots)
+        contexts, _ = Declarations.of(corpus.grammar).contexts(corpus.root_offsets, corpus.roots)
         rules = CPU.load_rules(corpus.key, corpus.grammar)
         words = filtering._words(corpus, contexts[0], CPU)
         if len(contexts) > 1:
