@@ -22,7 +22,7 @@ from polars_tadoc.twig.alphabet import Alphabet
 from polars_tadoc.twig.events import parse_documents
 from polars_tadoc.twig.plain_parser import DocumentError, parse_document
 from polars_tadoc.twig.twig_set import TwigSet
-from polars_tadoc.twig.words import JudgedWords, namespace_contexts, word_events
+from polars_tadoc.twig.words import Declarations, JudgedWords
 from tests.xml_strategies import MARKUP, glued, near_xml
 
 DEPTH = 50
@@ -68,9 +68,9 @@ def events_of(rows: Sequence[str], alphabet: Alphabet) -> list[list[int] | None]
     """Events of each row by its words; None for rows that are not sound."""
     found: list[list[int] | None] = [None] * len(rows)
     for corpus in split(tadoc.compress(pl.Series("xml", rows, pl.String), tokenizer="xml")):
-        contexts, numbers = namespace_contexts(corpus.grammar, corpus.root_offsets, corpus.roots)
+        contexts, numbers = Declarations.of(corpus.grammar).contexts(corpus.root_offsets, corpus.roots)
         assert len(contexts) <= stage.MAX_CONTEXTS
-        meanings = [word_events(corpus.grammar.vocabulary, alphabet, context) for context in contexts]
+        meanings = [JudgedWords.of(corpus.grammar.vocabulary, context).events(alphabet) for context in contexts]
         for row, number, document in zip(corpus.rows, numbers, expand(corpus), strict=True):
             words = meanings[number]
             if is_sound(document, words, DEPTH):
@@ -295,7 +295,7 @@ def test_a_prefix_is_not_known_in_rows_that_do_not_declare_it() -> None:
 def test_contexts() -> None:
     rows = ["<a xmlns='u'/>", "<b xmlns='u'>x</b>", "<!-- c --><a xmlns:p='u' xmlns='v'/>", "<a/>", "", "<a xmlns=''/>"]
     (corpus,) = split(tadoc.compress(pl.Series(rows), tokenizer="xml"))
-    contexts, numbers = namespace_contexts(corpus.grammar, corpus.root_offsets, corpus.roots)
+    contexts, numbers = Declarations.of(corpus.grammar).contexts(corpus.root_offsets, corpus.roots)
     by_row = [contexts[number] for number in numbers]
     assert by_row[:4] == [{"": "u"}, {"": "u"}, {"p": "u", "": "v"}, {}]
     assert by_row[5] == {}
@@ -305,7 +305,7 @@ def test_contexts() -> None:
 def test_no_declarations_are_one_context() -> None:
     for rows in (["<a/>", "", "x"], [""], []):
         for corpus in split(tadoc.compress(pl.Series(rows, dtype=pl.String), tokenizer="xml")):
-            contexts, numbers = namespace_contexts(corpus.grammar, corpus.root_offsets, corpus.roots)
+            contexts, numbers = Declarations.of(corpus.grammar).contexts(corpus.root_offsets, corpus.roots)
             assert (contexts, numbers.tolist()) == ([{}], [0] * len(rows))
 
 
@@ -324,7 +324,7 @@ def test_kinds_and_names() -> None:
         "</b>",
         "<b>",
     ]
-    got = word_events(vocabulary(words), TWIGS.alphabet, {})
+    got = JudgedWords.of(vocabulary(words), {}).events(TWIGS.alphabet)
     kinds = [OPEN, SHUT, EMPTY, TEXT, TEXT, TEXT, TEXT, NOTHING, DOUBTFUL, DOUBTFUL, SHUT, OPEN]
     assert got.kinds.tolist() == kinds
     assert got.names[0] == got.names[1] != got.names[10] == got.names[11]
@@ -347,7 +347,7 @@ def test_texts_stand_at_their_rarest_word() -> None:
     )._compiled()
     texts, own = twigs.alphabet.texts, twigs.alphabet.elements["", "a"]
     words = ["<a>", "to", "be", "</a>", "or", "not", "<b>", "&#65;", "<a/>"]
-    got = listed(word_events(vocabulary(words), twigs.alphabet, {}))
+    got = listed(JudgedWords.of(vocabulary(words), {}).events(twigs.alphabet))
     t, u, v = (texts[text] for text in ("to be, or not", "to go", ", "))
     assert got[0] == [own, v, CLOSE]
     assert got[1:6] == [[], [], [CLOSE], [], [t, CLOSE]]
@@ -361,7 +361,7 @@ def test_judged_words_serve_any_twigs() -> None:
     judged = JudgedWords.of(words, NAMESPACES)
     for twigs in (TWIGS, TEXT_TWIGS, TwigSet()._compiled()):
         for own, other in zip(
-            judged.events(twigs.alphabet), word_events(words, twigs.alphabet, NAMESPACES), strict=True
+            judged.events(twigs.alphabet), JudgedWords.of(words, NAMESPACES).events(twigs.alphabet), strict=True
         ):
             assert own.tolist() == other.tolist()
     assert judged.nbytes > 0
@@ -372,7 +372,7 @@ def test_judged_words_serve_any_twigs() -> None:
 )
 def test_any_vocabulary(words: list[str]) -> None:
     """Dictionaries bring words that no row has."""
-    got = word_events(vocabulary(words), TEXT_TWIGS.alphabet, {"p": "u"})
+    got = JudgedWords.of(vocabulary(words), {"p": "u"}).events(TEXT_TWIGS.alphabet)
     assert len(got.kinds) == len(words)
     for word, kind in zip(words, got.kinds, strict=True):
         if kind in (OPEN, EMPTY):
@@ -382,7 +382,7 @@ def test_any_vocabulary(words: list[str]) -> None:
 
 def test_slices_of_a_vocabulary() -> None:
     words = vocabulary(["zz", "<a>", "x", "</a>"])[1:]
-    assert word_events(words, TWIGS.alphabet, {}).kinds.tolist() == [OPEN, TEXT, SHUT]
+    assert JudgedWords.of(words, {}).events(TWIGS.alphabet).kinds.tolist() == [OPEN, TEXT, SHUT]
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_slices_of_a_vocabulary() -> None:
 def test_many_words(tag: str) -> None:
     words = vocabulary([tag.format(i) for i in range(30_000)])
     begin = time.perf_counter()
-    got = word_events(words, TEXT_TWIGS.alphabet, {})
+    got = JudgedWords.of(words, {}).events(TEXT_TWIGS.alphabet)
     assert time.perf_counter() - begin < 10
     assert len(got.offsets) == 30_001
 
