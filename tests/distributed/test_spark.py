@@ -16,7 +16,7 @@ import pytest
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.near_copies import NearCopies
-from polars_tadoc.distributed import spark
+from polars_tadoc.distributed import spark, spark_plans
 from polars_tadoc.errors import ColumnMissingError
 from tests.package.test_doc_code import code, run
 from tests.spark_cases import cases, rows
@@ -152,7 +152,7 @@ def kill_once(tmp_path: Path) -> Any:
 def test_a_killed_worker_changes_nothing(
     session: Any, compressed: Any, frame: pl.DataFrame, name: str, kill_once: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks = spark.Asked
+    tasks = spark_plans.Asked
     stages = {"sequence_count": ["find", "merge"], "bm25_weights": ["find_terms", "count_documents", "weigh"]}[name]
 
     class Killed(tasks):  # type: ignore[misc, valid-type]
@@ -167,7 +167,7 @@ def test_a_killed_worker_changes_nothing(
             return made
 
         setattr(Killed, stage, task)
-    monkeypatch.setattr(spark, "Asked", Killed)
+    monkeypatch.setattr(spark_plans, "Asked", Killed)
     assert rows(ask(compressed, name)) == rows(CASES[name].expected(frame))
     assert kill_once.killed() == sorted(stages)
 
