@@ -44,6 +44,9 @@ class Recorder:
         """Show a step beside the bar."""
         shown.append((time.perf_counter(), 1))
 
+    def refresh(self) -> None:
+        """Draw again, with the elapsed time."""
+
     def close(self) -> None:
         """End."""
 

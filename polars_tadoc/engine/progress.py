@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
@@ -12,6 +13,7 @@ import polars as pl
 
 from polars_tadoc.config import shows_progress
 from polars_tadoc.runtime.parallel import notice
+from polars_tadoc.runtime.process.threads import Task
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -26,6 +28,9 @@ AROUND = 0.1
 
 STEP_SHARE = 12
 """A step of work whose number of steps is unknown advances a bar by this part of the current stage's rest."""
+
+REDRAWN = 0.5
+"""Seconds after which a bar that nothing moves is drawn again, so that its elapsed time goes on."""
 
 CUT_SHARE = 0.3
 """Share of a block's rows for cutting its text, before rounds of making rules."""
@@ -84,6 +89,8 @@ class _ShownBar:
         self._counted: dict[str, int] = {}
         self._at, self._shown = 0.0, 0
         self._bar: Any = None
+        self._open = allocate_lock()
+        self._open.acquire()
         self._outer: _ShownBar | None = None
         self._around: tuple[_ShownBar, float] | None = None
 
@@ -169,8 +176,13 @@ class _ShownBar:
 
         with _lock:
             if _active is None:
-                _active, self.thread = self, threading.get_ident()
-                self._bar = tqdm(total=self.rows, unit=" rows", desc=self.call, miniters=1)
+                try:
+                    self._bar = tqdm(total=self.rows, unit=" rows", desc=self.call, miniters=1)
+                    _active, self.thread = self, threading.get_ident()
+                    Task(self._redraw).start()
+                except BaseException:  # an interrupt: nothing else would close the bar
+                    self._close()
+                    raise
             elif (_active.call == self.call and _active.by == ROWS) or _active.rows is None:
                 self._outer = _active
             elif self.by == ROWS and _active.thread == threading.get_ident():
@@ -183,8 +195,22 @@ class _ShownBar:
             if kind is None and self.rows is not None:
                 with _lock:
                     self._move(self.rows)  # null rows
-            self._bar.close()
-            _active = None
+            self._close()
+
+    def _close(self) -> None:
+        global _active
+        self._open.release()
+        with _lock:
+            if self._bar is not None:
+                self._bar.close()
+        _active = None
+
+    def _redraw(self) -> None:
+        """Draw the bar again and again until it is closed."""
+        while not self._open.acquire(timeout=REDRAWN):
+            with _lock:
+                if self._open.locked():
+                    self._bar.refresh()
 
 
 _lock = threading.RLock()

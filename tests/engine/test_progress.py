@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -53,12 +54,16 @@ class Recorder:
 
     def __init__(self, total: int | None = None, *, desc: str, **_: Any) -> None:
         self.total, self.call, self.moves, self.is_closed = total, desc, list[int](), False
+        self.redrawn = 0
         self.made.append(self)
 
     def update(self, rows: int) -> None:
         self.moves.append(rows)
 
     def set_postfix_str(self, text: str) -> None: ...
+
+    def refresh(self) -> None:
+        self.redrawn += 1
 
     def close(self) -> None:
         self.is_closed = True
@@ -251,3 +256,26 @@ def test_what_is_no_series_is_told_before_its_rows_are_counted() -> None:
 def test_the_setting_is_a_bool() -> None:
     with pytest.raises(ValueError, match="progress=1 must be True or False"):
         tadoc.Config(progress=1)
+
+
+def test_a_bar_that_nothing_moves_is_drawn_again_until_it_is_closed(bars: list[Recorder]) -> None:
+    with bar_of(10, "count", True):
+        time.sleep(1.3)
+    (bar,) = bars
+    assert bar.redrawn in (1, 2)
+    assert bar.is_closed
+    time.sleep(0.7)
+    assert bar.redrawn in (1, 2)
+
+
+def test_an_interrupt_while_a_bar_is_made_leaves_none(bars: list[Recorder], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tqdm.auto.tqdm", interrupted)
+        with pytest.raises(KeyboardInterrupt), bar_of(10, "count", True):
+            pass
+    with bar_of(10, "count", True) as bar:
+        bar.update(10)
+    assert [bar.call for bar in bars] == ["count"]
