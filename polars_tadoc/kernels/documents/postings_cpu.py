@@ -72,14 +72,15 @@ def count_postings(
 
 
 @kernel
-def offset_terminals(cursors: Any, offsets: Int64) -> None:
-    """Convert each chunk's numbers of postings to the positions of its first posting of each terminal."""
-    total = nb.int64(0)
-    for t in range(cursors.shape[1]):
+def offset_terminals(cursors: Any, first: int, stop: int, total: int, offsets: Int64) -> None:
+    """Convert each chunk's numbers of postings to the positions of its first posting of each terminal of a range.
+
+    ``total`` is the number of postings of the terminals before.
+    """
+    for t in range(first, stop):
         offsets[t] = total
         for chunk in range(cursors.shape[0]):
             total, cursors[chunk, t] = total + cursors[chunk, t], total
-    offsets[cursors.shape[1]] = total
 
 
 @polled

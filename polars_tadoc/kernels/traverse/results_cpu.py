@@ -32,7 +32,7 @@ from polars_tadoc.kernels.traverse.rules import GrammarArrays, Rules
 from polars_tadoc.kernels.traverse.tables_cpu import LANES, add_tables, count_type
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import allocate
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.scratch import scratch
 
 ARENA = 1 << 20
@@ -57,6 +57,9 @@ NUMBERED = 1 << 20
 MANY = 1 << 18
 """From this many terminals on, postings are first distributed over ranges of terminals, each of which fits a core's
 cache."""
+
+LISTS = 1 << 13
+"""Terminals, at least, whose postings a thread places."""
 
 RANGE_BITS = 11
 """Bits of the number of ranges: as many write streams as the processor can track."""
@@ -218,15 +221,20 @@ def count_by_terminal(
     if rules.terminals >= MANY and not (counted and stretches.count_size > 4):
         return _by_ranges(stretches, classes, before, rules.terminals, counted)
     chunks = list(enumerate(weighted_chunks(before)))
-    cursors = np.zeros((len(chunks), rules.terminals), np.int64)
+    cursors = scratch((len(chunks), rules.terminals), np.int64)
     where = (stretches.sizes, stretches.terminals, stretches.counts, stretches.count_size, classes.of)
 
     def size(item: tuple[int, tuple[int, int]]) -> None:
+        cursors[item[0]] = 0
         count_postings(*where[:2], classes.of, *item[1], cursors[item[0]])
 
     map_parallel(size, chunks)
+    ranges = even_chunks(rules.terminals, LISTS)
+    ends = running_sum(np.array(map_parallel(lambda own: cursors[:, slice(*own)].sum(), ranges), np.int64))
     offsets = np.empty(rules.terminals + 1, np.int64)
-    offset_terminals(cursors, offsets)
+    offsets[-1] = ends[-1]
+    placed = list(zip(ranges, ends.tolist(), strict=False))
+    map_parallel(lambda own: offset_terminals(cursors, *own[0], own[1], offsets), placed)
     documents = allocate(int(offsets[-1]), np.uint32)[1]  # frames and tables take them without a copy
     counts = allocate(int(offsets[-1]) if counted else 0, np.uint64)[1]
 
@@ -257,7 +265,8 @@ def _by_ranges(
         range(len(chunks)),
     )
     bounds = np.ascontiguousarray(ends[:: len(chunks)])
-    offsets = np.full(terminals + 1, total)
+    offsets = np.empty(terminals + 1, np.int64)
+    offsets[-1] = total
     documents = allocate(total, np.uint32)[1]  # frames and tables take them without a copy
     counts = allocate(total if counted else 0, np.uint64)[1]
 
@@ -305,7 +314,7 @@ def _share_out(
 
 
 def _arena(size: int, dtype: Any) -> tuple[UInt32, Any]:
-    return np.empty(size, np.uint32), np.empty(size, dtype)
+    return scratch(size, np.uint32), scratch(size, dtype)
 
 
 def _bitmap(size: int) -> tuple[UInt64, UInt64]:

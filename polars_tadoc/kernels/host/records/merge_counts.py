@@ -50,12 +50,20 @@ def renumber(ids: Sequence[UInt32], maps: Sequence[UInt32]) -> UInt32:
         uint32 by corpus and own word id: the common number.
 
     """
-    offsets = running_sum(np.array([len(own) for own in ids], np.int64))
-    made: UInt32 = allocate(int(offsets[-1]), np.uint32)[1]
-    for own, numbers, at in zip(ids, maps, offsets.tolist(), strict=False):
-        target = made[at : at + len(own)]
-        map_parallel(lambda chunk: _renumber(own, numbers, target, *chunk), even_chunks(len(own)))  # noqa: B023
+    made: UInt32 = allocate(sum(map(len, ids)), np.uint32)[1]
+    pieces = [
+        (own, numbers, target, chunk)
+        for own, numbers, target in zip(ids, maps, _places(made, ids), strict=True)
+        for chunk in even_chunks(len(own))
+    ]
+    map_parallel(lambda piece: _renumber(*piece[:3], *piece[3]), pieces)
     return made
+
+
+def _places(made: npt.NDArray[Any], arrays: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+    """Cut an array into parts with the lengths of some arrays."""
+    ends = running_sum(np.array([len(own) for own in arrays], np.int64)).tolist()
+    return [made[first:stop] for first, stop in pairwise(ends)]
 
 
 @kernel
@@ -85,7 +93,8 @@ def join_lists(
 
     """
     present = [own for own in values if len(own)]
-    if any(before.max() > after.min() for before, after in pairwise(present)):  # rows of grammars interleave
+    extremes = [_extremes(own) for own in present]
+    if any(most > least for (_, most), (least, _) in pairwise(extremes)):  # rows of grammars interleave
         owners = [np.repeat(numbers, np.diff(own)) for numbers, own in zip(maps, offsets, strict=True)]
         pairs = joined(np.uint64, owners) << np.uint64(32)
         pairs |= joined(np.uint32, values)
@@ -113,14 +122,21 @@ def _append(offsets: Int64, rows: UInt32, numbers: UInt32, free: Int64, made: UI
         free[numbers[word]] = at
 
 
+def _extremes(values: UInt32) -> tuple[int, int]:
+    """Return the least and the greatest of some numbers."""
+    found = map_parallel(lambda own: (values[slice(*own)].min(), values[slice(*own)].max()), even_chunks(len(values)))
+    return min(int(least) for least, _ in found), max(int(most) for _, most in found)
+
+
 def joined(kind: type[np.generic], arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Concatenate arrays of numbers; a single array is returned without a copy."""
     if len(arrays) == 1 and arrays[0].dtype == kind:
         return arrays[0]
     made = allocate(sum(map(len, arrays)), kind)[1]
-    at = 0
-    for own in arrays:
-        target = made[at : at + len(own)]
-        map_parallel(lambda chunk: np.copyto(target[slice(*chunk)], own[slice(*chunk)]), even_chunks(len(own)))  # noqa: B023
-        at += len(own)
+    pieces = [
+        (target[slice(*chunk)], own[slice(*chunk)])
+        for own, target in zip(arrays, _places(made, arrays), strict=True)
+        for chunk in even_chunks(len(own))
+    ]
+    map_parallel(lambda piece: np.copyto(*piece), pieces)
     return made
