@@ -17,7 +17,7 @@ from polars_tadoc.execute.joined_grammars import joined
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import naming_normalize
-from polars_tadoc.runtime.parallel import map_apart
+from polars_tadoc.runtime.parallel import map_beside
 from polars_tadoc.traversal.text_corpus import (
     BYTES_A_WORD,
     WORDS,
@@ -129,7 +129,8 @@ class Stages(Generic[Part]):
             return self._partial(self.limited, corpora[0], engine)
         if engine.keeps_rows or is_bar_shown():  # a device has one queue; a bar counts batches one after another
             return self.limited.merge([self.find_on(corpus, engine) for corpus in corpora])
-        return self.limited.merge(map_apart(lambda corpus: self.find_on(corpus, engine), corpora))
+        sizes = [corpus.symbol_count for corpus in corpora]
+        return self.limited.merge(map_beside(lambda corpus: self.find_on(corpus, engine), corpora, sizes))
 
     def find(self, documents: Corpus | pl.Series, first: int = 0) -> Iterator[Part]:
         """Count in one corpus or String column without limits; yields partial results in host memory.

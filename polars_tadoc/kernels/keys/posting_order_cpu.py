@@ -15,7 +15,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 from polars_tadoc.runtime.scratch import scratch
 
@@ -47,6 +47,48 @@ def _measure_postings(
         sizes[k] = min(end - start, nb.uint64(most)) if kept else -1
         all_kept += sizes[k] if kept else 0
     return all_kept
+
+
+@inner
+def sort_list(
+    documents: UInt32,
+    counts: UInt64,
+    start: Any,
+    end: Any,
+    histogram: Int64,
+    spare_documents: UInt32,
+    spare_counts: UInt64,
+) -> None:
+    """Sort a list by descending count, stably, in place; the spare arrays have room for it, the histogram 256."""
+    if end - start <= _FEW:
+        for i in range(start + _1, end):
+            document, count = documents[i], counts[i]
+            j: Any = i
+            while j > start and counts[j - _1] < count:
+                documents[j], counts[j] = documents[j - _1], counts[j - _1]
+                j -= _1
+            documents[j], counts[j] = document, count
+    else:
+        greatest, fewest = _0, counts[start]
+        for i in range(start, end):
+            greatest, fewest = max(greatest, counts[i]), min(fewest, counts[i])
+        shift = _0
+        while fewest < greatest and shift < nb.uint64(64) and greatest >> shift != 0:
+            for c in range(256):
+                histogram[c] = 0
+            for i in range(start, end):
+                histogram[_255 - (counts[i] >> shift & _255)] += 1
+            before = nb.int64(0)
+            for c in range(256):
+                before, histogram[c] = before + histogram[c], before
+            for i in range(start, end):
+                digit = _255 - (counts[i] >> shift & _255)
+                place = nb.uint64(histogram[digit])
+                spare_documents[place], spare_counts[place] = documents[i], counts[i]
+                histogram[digit] += 1
+            for i in range(start, end):
+                documents[i], counts[i] = spare_documents[i - start], spare_counts[i - start]
+            shift += _8
 
 
 @polled
@@ -81,35 +123,7 @@ def _sort_postings(
         start, end = nb.uint64(offsets[k]), nb.uint64(offsets[k + _1])
         if copied and sizes[k] <= 0:
             continue
-        if end - start <= _FEW:
-            for i in range(start + _1, end):
-                document, count = documents[i], counts[i]
-                j: Any = i
-                while j > start and counts[j - _1] < count:
-                    documents[j], counts[j] = documents[j - _1], counts[j - _1]
-                    j -= _1
-                documents[j], counts[j] = document, count
-        else:
-            greatest, fewest = _0, counts[start]
-            for i in range(start, end):
-                greatest, fewest = max(greatest, counts[i]), min(fewest, counts[i])
-            shift = _0
-            while fewest < greatest and shift < nb.uint64(64) and greatest >> shift != 0:
-                for c in range(256):
-                    histogram[c] = 0
-                for i in range(start, end):
-                    histogram[_255 - (counts[i] >> shift & _255)] += 1
-                before = nb.int64(0)
-                for c in range(256):
-                    before, histogram[c] = before + histogram[c], before
-                for i in range(start, end):
-                    digit = _255 - (counts[i] >> shift & _255)
-                    place = nb.uint64(histogram[digit])
-                    spare_documents[place], spare_counts[place] = documents[i], counts[i]
-                    histogram[digit] += 1
-                for i in range(start, end):
-                    documents[i], counts[i] = spare_documents[i - start], spare_counts[i - start]
-                shift += _8
+        sort_list(documents, counts, start, end, histogram, spare_documents, spare_counts)
         if copied:
             for i in range(nb.uint64(sizes[k])):
                 made_documents[out + i], made_counts[out + i] = documents[start + i], counts[start + i]
@@ -142,7 +156,10 @@ def rank_postings(
         return bool((offsets[own[0] + 1 : own[1] + 1] == offsets[slice(*own)]).any())
 
     if min_count > 1 or top is not None or any(map_parallel(has_empty, chunks)):
-        limits = max(min_count, 1), len(documents) if top is None else min(max(top, 0), len(documents))
+        limits = (
+            min(max(min_count, 1), (1 << 63) - 1),
+            len(documents) if top is None else min(max(top, 0), len(documents)),
+        )
         sizes = scratch(len(offsets) - 1, np.int64)
         ends = map_parallel(lambda own: _measure_postings(offsets, counts, *limits, *own, sizes), chunks)
         starts = running_sum(np.array(ends, np.int64))
