@@ -92,8 +92,7 @@ def join_lists(
         Offsets of each word's list, and the lists, ascending.
 
     """
-    present = [own for own in values if len(own)]
-    extremes = [_extremes(own) for own in present]
+    extremes = [_extremes(*own) for own in zip(offsets, values, strict=True) if len(own[1])]
     if any(most > least for (_, most), (least, _) in pairwise(extremes)):  # rows of grammars interleave
         owners = [np.repeat(numbers, np.diff(own)) for numbers, own in zip(maps, offsets, strict=True)]
         pairs = joined(np.uint64, owners) << np.uint64(32)
@@ -122,10 +121,10 @@ def _append(offsets: Int64, rows: UInt32, numbers: UInt32, free: Int64, made: UI
         free[numbers[word]] = at
 
 
-def _extremes(values: UInt32) -> tuple[int, int]:
-    """Return the least and the greatest of some numbers."""
-    found = map_parallel(lambda own: (values[slice(*own)].min(), values[slice(*own)].max()), even_chunks(len(values)))
-    return min(int(least) for least, _ in found), max(int(most) for _, most in found)
+def _extremes(offsets: Int64, values: UInt32) -> tuple[int, int]:
+    """Return the least and the greatest value of ascending lists, which are their first and last ones."""
+    ends = offsets[:-1][offsets[1:] > offsets[:-1]]
+    return int(values[ends].min()), int(values[np.append(ends[1:], len(values)) - 1].max())
 
 
 def joined(kind: type[np.generic], arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
