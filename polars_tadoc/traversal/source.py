@@ -90,10 +90,11 @@ class Source(PreparedRows):
         return self.engine.keep(key, lambda: self.engine.kernels.load_array(self.words.rank))
 
     def rows_of(self, documents: UInt32) -> UInt32:
-        """Return the rows of some documents, uint32; the same array if documents and rows have the same numbers."""
-        if len(self.rows) == 0 or self.rows[-1] == len(self.rows) - 1:
+        """Return the rows of some documents, uint32, in the same array if it can be written."""
+        if len(self.rows) == 0 or self.rows[-1] == len(self.rows) - 1:  # they have the same numbers
             return documents
-        return renumber([documents], [self.rows.astype(np.uint32)])
+        made = documents if documents.flags.writeable else None  # the first touch of memory takes longer than this
+        return renumber([documents], [self.rows.astype(np.uint32)], made)
 
 
 def sources(column: pl.Series, call: str, options: Options, window: int = 1) -> list[Source]:

@@ -39,7 +39,7 @@ def _add(counts: UInt64, numbers: UInt32, totals: UInt64, first: int, stop: int)
         totals[numbers[i]] += counts[i]
 
 
-def renumber(ids: Sequence[UInt32], maps: Sequence[UInt32]) -> UInt32:
+def renumber(ids: Sequence[UInt32], maps: Sequence[UInt32], made: UInt32 | None = None) -> UInt32:
     """Concatenate the word ids of corpora, mapped to common numbers.
 
     Parameters
@@ -48,9 +48,11 @@ def renumber(ids: Sequence[UInt32], maps: Sequence[UInt32]) -> UInt32:
         uint32 arrays by corpus.
     maps
         uint32 by corpus and own word id: the common number.
+    made
+        Where to write the result, which may be the only array of ``ids``; by default, fresh memory.
 
     """
-    made: UInt32 = allocate(sum(map(len, ids)), np.uint32)[1]
+    made = allocate(sum(map(len, ids)), np.uint32)[1] if made is None else made
     pieces = [
         (own, numbers, target, chunk)
         for own, numbers, target in zip(ids, maps, _places(made, ids), strict=True)
