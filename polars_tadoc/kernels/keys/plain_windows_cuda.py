@@ -57,12 +57,20 @@ def list_plain(kind: Kind, rules: Rules, offsets: Any, words: Any, rank: Any) ->
         ascending; and how often each holds the window.
 
     """
+    packing = pack(kind, rules.terminals, 1)
+    return packing, list_keys(packing, [*_keys(kind, packing, offsets, words, rank)])
+
+
+def list_keys(packing: Packing, given: list[Any]) -> tuple[Any, ...]:
+    """List the documents of each key as :func:`list_plain` does.
+
+    ``given`` are the keys and their documents, ascending; the list is emptied, to free memory early.
+    """
     import cupy
 
-    packing = pack(kind, rules.terminals, 1)
-    keys, owners = _keys(kind, packing, offsets, words, rank)
     bits, first_bit = packing.sorted_bits(0)
-    ordered, documents = primitives.radix_sort(keys[0], owners, bits, first_bit, overwrite=True)  # documents ascend
+    owners, keys = given.pop(), given.pop()
+    ordered, documents = primitives.radix_sort(keys[0], owners, bits, first_bit, overwrite=True)
     del keys, owners
     size = len(ordered)
     columns = cupy.empty((2, size), np.uint64)
@@ -74,9 +82,9 @@ def list_plain(kind: Kind, rules: Rules, offsets: Any, words: Any, rank: Any) ->
     lists, documents = cupy.empty((2, size), np.uint32)
     distinct, _ = sum_runs(pairs[:1], None, _WHOLE, None, lists)
     starts = cupy.zeros(distinct.shape[1] + 1, np.int64)
-    given = (lists, pairs[1], size, distinct.shape[1], 32)
-    launch_each("window_postings", "find_lists", size, *given, starts, documents)
-    return packing, (distinct, starts, lists, documents, counts)
+    runs = (lists, pairs[1], size, distinct.shape[1], 32)
+    launch_each("window_postings", "find_lists", size, *runs, starts, documents)
+    return distinct, starts, lists, documents, counts
 
 
 def _keys(kind: Kind, packing: Packing, offsets: Any, words: Any, rank: Any) -> tuple[Any, Any]:
