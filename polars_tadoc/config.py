@@ -188,11 +188,13 @@ def one_thread() -> AbstractContextManager[None]:
 
 def thread_count() -> int:
     """Return the number of CPU threads of a parallel kernel."""
-    return (
-        own_count()
-        or _current.threads
-        or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
-    )
+    return own_count() or all_threads()
+
+
+def all_threads() -> int:
+    """Return the number of CPU threads of calls without a limit of their own."""
+    own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    return _current.threads or len(own)
 
 
 def _require_known(options: Iterable[str]) -> None:

@@ -244,6 +244,11 @@ def bar_over(column: object, call: str, by: str = STEPS) -> Bar:
     return bar_of(len(column) if isinstance(column, pl.Series | pl.DataFrame) else 0, call, by=by)
 
 
+def is_bar_shown() -> bool:
+    """Tell whether a call of this process shows a bar now."""
+    return _active is not None
+
+
 def _own_bar() -> _ShownBar | None:
     """Return the shown bar, if this thread's call has made it."""
     bar = _active

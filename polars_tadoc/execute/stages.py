@@ -10,13 +10,14 @@ import polars as pl
 
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.engine.device_batches import DeviceBatches
-from polars_tadoc.engine.progress import BATCHES, bar_of, batch
+from polars_tadoc.engine.progress import BATCHES, bar_of, batch, is_bar_shown
 from polars_tadoc.errors import DeviceMemoryError, LimitExceededError
 from polars_tadoc.execute.aggregation import Aggregation, Part
 from polars_tadoc.execute.joined_grammars import joined
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.word_map import naming_normalize
+from polars_tadoc.runtime.parallel import map_beside
 from polars_tadoc.traversal.text_corpus import (
     BYTES_A_WORD,
     WORDS,
@@ -126,7 +127,10 @@ class Stages(Generic[Part]):
             corpora = joined(corpora, engine.budget)
         if len(corpora) == 1:
             return self._partial(self.limited, corpora[0], engine)
-        return self.limited.merge([self.find_on(corpus, engine) for corpus in corpora])
+        if engine.keeps_rows or is_bar_shown():  # a device has one queue; a bar counts batches one after another
+            return self.limited.merge([self.find_on(corpus, engine) for corpus in corpora])
+        sizes = [corpus.symbol_count for corpus in corpora]
+        return self.limited.merge(map_beside(lambda corpus: self.find_on(corpus, engine), corpora, sizes))
 
     def find(self, documents: Corpus | pl.Series, first: int = 0) -> Iterator[Part]:
         """Count in one corpus or String column without limits; yields partial results in host memory.

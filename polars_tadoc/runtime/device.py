@@ -151,6 +151,31 @@ def _attribute(device: int, name: str) -> int:
     return int(cupy.cuda.Device(device).attributes[name])
 
 
+WORK_SHARE = 64
+"""Part of the device's memory that the work space of a call may take, where little memory would mean batches."""
+
+
+def device_memory() -> int:
+    """Return the bytes of the current device's memory, or the limit of CuPy's pool if it is lower."""
+    import cupy
+
+    total = _total_memory(cupy.cuda.runtime.getDevice())
+    return min(total, cupy.get_default_memory_pool().get_limit() or total)
+
+
+@cache
+def _total_memory(device: int) -> int:
+    import cupy
+
+    with cupy.cuda.Device(device):
+        return int(cupy.cuda.runtime.memGetInfo()[1])
+
+
+def work_space(least: int) -> int:
+    """Return the bytes of a call's work space: at least ``least``, more on a device with much memory."""
+    return max(least, device_memory() // WORK_SHARE)
+
+
 def even_blocks(size: int) -> int:
     """Return the number of blocks of 1,024 threads for a pass over ``size`` items: at most two per multiprocessor."""
     multiprocessors = device_attribute("MultiProcessorCount")

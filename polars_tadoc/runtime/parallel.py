@@ -21,7 +21,7 @@ from weakref import finalize
 import numpy as np
 import numpy.typing as npt
 
-from polars_tadoc.config import one_thread, thread_count
+from polars_tadoc.config import all_threads, one_thread, own_threads, thread_count
 from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
 
 Item = TypeVar("Item")
@@ -113,9 +113,10 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
     since = began()
     tasks = _Tasks(function, items, since)
     try:
-        pool, submitted = _pool(thread_count()), 0
+        pool, submitted = _pool(max(all_threads(), thread_count())), 0
+        others = thread_count() - _membership.is_member  # this thread takes part
         with suppress(RuntimeError):  # pools accept nothing more when the interpreter ends
-            for _ in range(min(thread_count(), len(items))):
+            for _ in range(min(others, len(items))):
                 pool.submit(tasks.run)
                 submitted += 1
         if not submitted:
@@ -219,6 +220,25 @@ def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list
     threads = thread_count()
     apart = len(items) - len(items) % threads if threads > 1 else 0
     return map_parallel(apply, items[:apart]) + map_parallel(function, items[apart:])
+
+
+def map_beside(function: Callable[[Item], Result], items: Sequence[Item], sizes: Sequence[int]) -> list[Result]:
+    """Apply ``function`` to items side by side, each on a share of the threads by its size.
+
+    Threads that never wait for each other are faster: with as many items as threads, each is on one. Large items begin
+    first, so that no thread is left with one alone.
+    """
+    if thread_count() == 1 or len(items) == 1:
+        return [function(item) for item in items]
+    threads, total = thread_count(), max(sum(sizes), 1)
+
+    def apply(k: int) -> Result:
+        with own_threads(max(1, -(-threads * sizes[k] // total))):
+            return function(items[k])
+
+    order = sorted(range(len(items)), key=lambda k: -sizes[k])
+    results = dict(zip(order, map_parallel(apply, order), strict=True))
+    return [results[k] for k in range(len(items))]
 
 
 def even_chunks(size: int, smallest: int = 1 << 15, each: int = 1) -> list[tuple[int, int]]:

@@ -63,17 +63,20 @@ class Source(PreparedRows):
         return self.corpus.known_word_total if kept and self.corpus is not None else None
 
     def expanded(self) -> Source:
-        """Return the same documents without rules: their words, which stay on the device with the rows."""
+        """Return the same documents without rules: words, numbered by rank, which stay on the device with the rows."""
         corpus, kernels = self.corpus, self.engine.kernels
         assert corpus is not None
 
         def expand() -> ExpandedRows:
             nothing, start = np.zeros(0, np.uint64), np.zeros(1, np.int64)
             plain = Rules(self.rules.terminals, start, nothing.astype(np.uint32), start, nothing)
-            return ExpandedRows(plain.loaded(kernels.load_array), *kernels.expand_words(*self.symbols))
+            return ExpandedRows(plain.loaded(kernels.load_array), *kernels.expand_words(*self.symbols, self.rank))
 
         made: ExpandedRows = self.engine.keep(f"{corpus.identity}:words", expand, owner=corpus)
-        return replace(self, rules=made.rules, root_offsets=made.offsets, roots=made.words)
+        words = self.words.in_order
+        expanded = replace(self, words=words, rules=made.rules, root_offsets=made.offsets, roots=made.words, key=None)
+        expanded.__dict__["rank"] = None  # words have their ranks as numbers
+        return expanded
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -87,10 +90,11 @@ class Source(PreparedRows):
         return self.engine.keep(key, lambda: self.engine.kernels.load_array(self.words.rank))
 
     def rows_of(self, documents: UInt32) -> UInt32:
-        """Return the rows of some documents, uint32; the same array if documents and rows have the same numbers."""
-        if len(self.rows) == 0 or self.rows[-1] == len(self.rows) - 1:
+        """Return the rows of some documents, uint32, in the same array if it can be written."""
+        if len(self.rows) == 0 or self.rows[-1] == len(self.rows) - 1:  # they have the same numbers
             return documents
-        return renumber([documents], [self.rows.astype(np.uint32)])
+        made = documents if documents.flags.writeable else None  # the first touch of memory takes longer than this
+        return renumber([documents], [self.rows.astype(np.uint32)], made)
 
 
 def sources(column: pl.Series, call: str, options: Options, window: int = 1) -> list[Source]:
@@ -131,7 +135,7 @@ class ExpandedRows:
     offsets: Any
     """int64, documents + 1: start of each document's words, an array of the engine."""
     words: Any
-    """uint32, an array of the engine."""
+    """uint32, ranks of words, an array of the engine."""
 
     @property
     def nbytes(self) -> int:

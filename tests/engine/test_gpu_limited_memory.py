@@ -21,6 +21,7 @@ from polars_tadoc.errors import DeviceMemoryError, DeviceMemoryWarning
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.kernels.documents import document_keys_cuda as document_keys
 from polars_tadoc.kernels.keys import key_ranges_cuda as key_ranges
+from polars_tadoc.runtime import device
 from polars_tadoc.runtime.device_memory import shares_host_memory
 
 pytestmark = pytest.mark.skipif(cuda.device_problem() is not None, reason=str(cuda.device_problem()))
@@ -109,6 +110,7 @@ def _pool_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _little_scratch_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scratch memory of a fixed size would be most of what such small columns take."""
+    monkeypatch.setattr(device, "WORK_SHARE", 1 << 60)
     monkeypatch.setattr(document_keys, "SCRATCH", 1 << 20)
     monkeypatch.setattr(key_ranges, "WORKING_MEMORY", 1 << 20)
     monkeypatch.setattr(key_ranges, "MIN_MEMORY", 1 << 20)

@@ -21,12 +21,26 @@ from polars_tadoc.kernels.documents import marked_documents_cuda as marked_docum
 from polars_tadoc.kernels.documents import postings_cuda as postings
 from polars_tadoc.kernels.documents import vectors_cuda as vectors
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime import device
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))
 
 STRATEGIES = ["top_down", "bottom_up"]
 FLOOR = 32 << 20
 """Bytes below which nothing matters."""
+
+
+@pytest.fixture(autouse=True)
+def _device_of_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls have the least work space: a large device gives them more."""
+    monkeypatch.setattr(device, "WORK_SHARE", 1 << 60)
+
+
+def test_work_space_grows_with_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert device.work_space(1 << 20) == 1 << 20
+    monkeypatch.setattr(device, "WORK_SHARE", 64)
+    assert device.work_space(1) == device.device_memory() // 64
+    assert device.work_space(1 << 60) == 1 << 60
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from polars_tadoc.engine import cpu, cuda
 from polars_tadoc.engine.cuda import device_problem
 from polars_tadoc.kernels.keys import key_ranges_cuda as key_ranges
 from polars_tadoc.kernels.traverse.rules import Rules
+from polars_tadoc.runtime import device
 from tests.engine.test_gpu_memory import FLOOR, nbytes, peak_memory
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))
@@ -29,6 +30,12 @@ CALLS = [
     ("pair_counts", 4),
 ]
 STRATEGIES = ["top_down", "bottom_up"]
+
+
+@pytest.fixture(autouse=True)
+def _device_of_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls have the least work space: a large device gives them more."""
+    monkeypatch.setattr(device, "WORK_SHARE", 1 << 60)
 
 
 @cache

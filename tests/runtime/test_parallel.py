@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.config import thread_count
 from polars_tadoc.runtime import parallel
-from polars_tadoc.runtime.parallel import even_chunks, map_apart, map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_apart, map_beside, map_parallel, weighted_chunks
 
 
 @given(size=st.integers(0, 300), smallest=st.integers(1, 50), threads=st.integers(1, 9))
@@ -52,6 +52,26 @@ def test_items_apart_are_on_one_thread_each(items: int) -> None:
         assert thread_count() == 3
     assert [i for i, _ in results] == list(range(items))
     assert [threads for _, threads in results] == [1] * (items // 3 * 3) + [3] * (items % 3)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [([3, 1], [3, 1]), ([1, 1, 1, 1, 1], [1] * 5), ([97, 1, 0], [4, 1, 1]), ([5], [4]), ([0, 0], [1, 1]), ([], [])],
+)
+def test_items_beside_share_the_threads_by_their_sizes(sizes: list[int], expected: list[int]) -> None:
+    with tadoc.Config(threads=4):
+        results = map_beside(lambda i: (i, thread_count()), range(len(sizes)), sizes)
+        assert thread_count() == 4
+    assert results == list(enumerate(expected))
+    with tadoc.Config(threads=1):
+        assert map_beside(lambda i: i, range(len(sizes)), sizes) == list(range(len(sizes)))
+
+
+def test_threads_of_shares_run_at_once() -> None:
+    """Threads of a share come from the pool of all: as many as there are in all run at once."""
+    together = threading.Barrier(4, timeout=60)
+    with tadoc.Config(threads=4):
+        map_beside(lambda _: map_parallel(lambda _: together.wait(), range(2)), range(2), [1, 1])
 
 
 @pytest.mark.parametrize("items", [2, 3, 5])

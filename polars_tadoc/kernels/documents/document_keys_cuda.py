@@ -19,7 +19,7 @@ from polars_tadoc.kernels.primitives.primitives_cuda import exclusive_scan
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.kernels.traverse.tables_cuda import NARROW, Tables, device_levels
 from polars_tadoc.runtime.array_types import Int64
-from polars_tadoc.runtime.device import launch_each, launch_resident
+from polars_tadoc.runtime.device import launch_each, launch_resident, work_space
 
 SCRATCH = 26 << 20
 """Minimum bytes of device memory in addition to grammar, rows and result."""
@@ -364,7 +364,7 @@ class Work:
 
 def scratch_bytes(rules: Rules, roots: Any, tables: Tables | None) -> int:
     """Return the bytes of device memory available in addition to grammar, rows, result and cached tables."""
-    scratch = SCRATCH + int(rules.nbytes + roots.nbytes) // 2
+    scratch = work_space(SCRATCH) + int(rules.nbytes + roots.nbytes) // 2
     return scratch if tables is None or not tables.resident else max(scratch - tables.nbytes, scratch // 3)
 
 

@@ -7,10 +7,12 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from polars_tadoc.kernels.keys.posting_order_cpu import sort_list
 from polars_tadoc.runtime.addresses import load_u32, load_u64, prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.jit import inner, kernel
 
 AHEAD = 16
 """Prefetch distance in items of a stream."""
@@ -72,14 +74,15 @@ def count_postings(
 
 
 @kernel
-def offset_terminals(cursors: Any, offsets: Int64) -> None:
-    """Convert each chunk's numbers of postings to the positions of its first posting of each terminal."""
-    total = nb.int64(0)
-    for t in range(cursors.shape[1]):
+def offset_terminals(cursors: Any, first: int, stop: int, total: int, offsets: Int64) -> None:
+    """Convert each chunk's numbers of postings to the positions of its first posting of each terminal of a range.
+
+    ``total`` is the number of postings of the terminals before.
+    """
+    for t in range(first, stop):
         offsets[t] = total
         for chunk in range(cursors.shape[0]):
             total, cursors[chunk, t] = total + cursors[chunk, t], total
-    offsets[cursors.shape[1]] = total
 
 
 @polled
@@ -207,3 +210,112 @@ def order_postings(
             documents[at] = nb.uint32(postings[i])
             if counted:
                 counts[at] = own_counts[i]
+
+
+@polled
+@kernel
+def measure_ranges(
+    postings: UInt64,
+    own_counts: UInt32,
+    bounds: Int64,
+    shift: int,
+    terminals: int,
+    first: int,
+    stop: int,
+    least: int,
+    most: int,
+    sizes: Int64,
+    totals: UInt64,
+    told: Int64,
+) -> None:
+    """Tell how many lists, and how many of their postings, :func:`rank_ranges` keeps of some ranges."""
+    began = interrupts()
+    lists, kept = nb.int64(0), nb.int64(0)
+    for r in range(nb.uint64(first), nb.uint64(stop)):
+        if interrupts() != began:
+            return
+        width = min(_1 << nb.uint64(shift), nb.uint64(terminals) - (r << nb.uint64(shift)))
+        _size_lists(postings, own_counts, nb.uint64(bounds[r]), nb.uint64(bounds[r + _1]), width, sizes, totals)
+        for t in range(width):
+            if totals[t] >= nb.uint64(least):
+                lists += 1
+                kept += min(sizes[t], most)
+    told[0], told[1] = lists, kept
+
+
+@inner
+def _size_lists(
+    postings: UInt64, own_counts: UInt32, start: Any, end: Any, width: Any, sizes: Int64, totals: UInt64
+) -> None:
+    """Count the postings of each terminal of a range, and add up their counts."""
+    for t in range(width):
+        sizes[t] = 0
+        totals[t] = 0
+    for i in range(start, end):
+        t = postings[i] >> _32
+        sizes[t] += 1
+        totals[t] += nb.uint64(own_counts[i])
+
+
+@polled
+@njit
+def rank_ranges(
+    postings: UInt64,
+    own_counts: UInt32,
+    bounds: Int64,
+    shift: int,
+    terminals: int,
+    first: int,
+    stop: int,
+    least: int,
+    most: int,
+    list_at: int,
+    at: int,
+    kept: UInt32,
+    offsets: Int64,
+    documents: UInt32,
+    counts: UInt64,
+) -> None:
+    """Order the postings of ranges by terminal, then by descending count, in a core's cache; write what is kept.
+
+    Lists whose counts sum up to less than ``least`` are dropped, others have at most ``most`` documents. ``list_at``
+    and ``at`` are the positions of the first list and of its first document. ``kept`` gets the lists' terminals if
+    there is room for them.
+    """
+    began = interrupts()
+    longest = nb.int64(0)
+    for r in range(nb.uint64(first), nb.uint64(stop)):
+        longest = max(longest, bounds[r + _1] - bounds[r])
+    sizes, cursors = np.empty((2, 1 << shift), np.int64)
+    totals = np.empty(1 << shift, np.uint64)
+    own_documents, spare_documents = np.empty((2, longest), np.uint32)
+    own, spare = np.empty((2, longest), np.uint64)
+    histogram = np.empty(256, np.int64)
+    listed, out = nb.uint64(list_at), nb.uint64(at)
+    for r in range(nb.uint64(first), nb.uint64(stop)):
+        if interrupts() != began:
+            return
+        base, start, end = r << nb.uint64(shift), nb.uint64(bounds[r]), nb.uint64(bounds[r + _1])
+        width = min(_1 << nb.uint64(shift), nb.uint64(terminals) - base)
+        _size_lists(postings, own_counts, start, end, width, sizes, totals)
+        total = nb.int64(0)
+        for t in range(width):
+            total, cursors[t] = total + sizes[t], total
+        for i in range(start, end):
+            t = postings[i] >> _32
+            place = nb.uint64(cursors[t])
+            cursors[t] = place + _1
+            own_documents[place], own[place] = nb.uint32(postings[i]), own_counts[i]
+        stop_at = nb.uint64(0)
+        for t in range(width):
+            start_at, stop_at = stop_at, stop_at + nb.uint64(sizes[t])
+            if totals[t] < nb.uint64(least):
+                continue
+            sort_list(own_documents, own, start_at, stop_at, histogram, spare_documents, spare)
+            offsets[listed] = out
+            if len(kept):
+                kept[listed] = base + t
+            listed += _1
+            for i in range(min(stop_at - start_at, nb.uint64(most))):
+                documents[out], counts[out] = own_documents[start_at + i], own[start_at + i]
+                out += _1

@@ -11,10 +11,10 @@ from polars_tadoc.kernels.keys.keys_cuda import Packing
 from polars_tadoc.kernels.sequences.bodies_cuda import Text
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.device import even_blocks, launch
+from polars_tadoc.runtime.device import even_blocks, launch, work_space
 
 WORKING_MEMORY = 30 << 20
-"""Bytes that a call may take in addition to half of its input and to what the result allows."""
+"""Bytes, at least, that a call may take in addition to half of its input and to what the result allows."""
 MIN_MEMORY = 4 << 20
 """Minimum bytes of a batch."""
 EXPECTED = 0.5
@@ -200,4 +200,5 @@ def spare_memory(rules: Rules, bodies: Text, documents: Text) -> int:
     """Return the bytes that a call may take in addition to these texts before it has found anything."""
     given = rules.nbytes + int(documents.offsets.nbytes + documents.symbols.nbytes)
     given += 0 if bodies.rank is None else int(bodies.rank.nbytes)
-    return WORKING_MEMORY + given // 2 - int(bodies.ends.nbytes + bodies.starts.nbytes + documents.starts.nbytes)
+    space = work_space(WORKING_MEMORY)
+    return space + given // 2 - int(bodies.ends.nbytes + bodies.starts.nbytes + documents.starts.nbytes)

@@ -47,3 +47,14 @@ extern "C" __global__ void pack_pairs(
         keys[own] = (min(one, other) << bits | max(one, other)) << spare | 1;
     }
 }
+
+// Makes keys without their spare bits the first column, documents above a weight of one the second.
+extern "C" __global__ void pack_postings(
+    const u64* __restrict__ keys, const u32* __restrict__ documents, u64 size, u32 spare, u64* __restrict__ columns)
+{
+    const u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= size)
+        return;
+    columns[i] = keys[i] >> spare;
+    columns[size + i] = static_cast<u64>(documents[i]) << 32 | 1;
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from polars_tadoc.kernels.keys.keys_cuda import Packing, pack, sum_entries, sum_
 from polars_tadoc.kernels.primitives import primitives_cuda as primitives
 from polars_tadoc.kernels.sequences.windows_cuda import Kind
 from polars_tadoc.kernels.traverse.rules import Rules
-from polars_tadoc.runtime.device import launch_each
+from polars_tadoc.runtime.device import device_memory, launch_each
 
 MEMORY_SHARE = 8
 """Of device memory keys take at most so small a share; where they would take more, they are counted in ranges."""
@@ -22,6 +21,9 @@ MAX_REACH = 16
 _WITH_DOCUMENT = Packing(2, 32, 1, 2, 32, 32)
 """A key of one column, and a document above a weight of one."""
 
+_WHOLE = Packing(1, 64, 1, 1, 0, 0)
+"""A key of one column, without a weight."""
+
 
 def is_plain(kind: Kind, rules: Rules, words: Any, documents: bool = False) -> bool:
     """Tell whether there are no rules, and memory for all keys at once, with documents if asked."""
@@ -31,22 +33,7 @@ def is_plain(kind: Kind, rules: Rules, words: Any, documents: bool = False) -> b
     if columns > 1 and (documents or kind.name == "pairs"):
         return False
     entries = len(words) * (kind.reach if kind.name == "pairs" else 1)
-    return entries < 1 << 30 and MEMORY_SHARE * entries * (40 * columns + 24) <= _device_memory()
-
-
-def _device_memory() -> int:
-    import cupy
-
-    total = _total(cupy.cuda.runtime.getDevice())
-    return min(total, cupy.get_default_memory_pool().get_limit() or total)
-
-
-@cache
-def _total(device: int) -> int:
-    import cupy
-
-    with cupy.cuda.Device(device):
-        return int(cupy.cuda.runtime.memGetInfo()[1])
+    return entries < 1 << 30 and MEMORY_SHARE * entries * (40 * columns + 24) <= device_memory()
 
 
 def count_plain(kind: Kind, rules: Rules, offsets: Any, words: Any, rank: Any) -> tuple[Packing, Any, Any]:
@@ -70,22 +57,34 @@ def list_plain(kind: Kind, rules: Rules, offsets: Any, words: Any, rank: Any) ->
         ascending; and how often each holds the window.
 
     """
+    packing = pack(kind, rules.terminals, 1)
+    return packing, list_keys(packing, [*_keys(kind, packing, offsets, words, rank)])
+
+
+def list_keys(packing: Packing, given: list[Any]) -> tuple[Any, ...]:
+    """List the documents of each key as :func:`list_plain` does.
+
+    ``given`` are the keys and their documents, ascending; the list is emptied, to free memory early.
+    """
     import cupy
 
-    packing = pack(kind, rules.terminals, 1)
-    keys, owners = _keys(kind, packing, offsets, words, rank)
     bits, first_bit = packing.sorted_bits(0)
-    ordered, documents = primitives.radix_sort(keys[0], owners, bits, first_bit, overwrite=True)  # documents ascend
+    owners, keys = given.pop(), given.pop()
+    ordered, documents = primitives.radix_sort(keys[0], owners, bits, first_bit, overwrite=True)
     del keys, owners
-    ordered >>= np.uint64(packing.spare)
-    columns = cupy.stack([ordered, documents.astype(np.uint64) << np.uint64(32) | np.uint64(1)])
+    size = len(ordered)
+    columns = cupy.empty((2, size), np.uint64)
+    launch_each("plain_windows", "pack_postings", size, ordered, documents, size, packing.spare, columns)
     del ordered, documents
     pairs, counts = sum_runs(columns, None, _WITH_DOCUMENT)
     del columns
-    documents = pairs[1].astype(np.uint32)
-    distinct, sizes = primitives.sum_runs(pairs[0], cupy.ones(len(counts), np.uint64))
-    starts = primitives.exclusive_scan(sizes)
-    return packing, (distinct.reshape(1, -1), starts, primitives.expand(starts, len(counts)), documents, counts)
+    size = len(counts)
+    lists, documents = cupy.empty((2, size), np.uint32)
+    distinct, _ = sum_runs(pairs[:1], None, _WHOLE, None, lists)
+    starts = cupy.zeros(distinct.shape[1] + 1, np.int64)
+    runs = (lists, pairs[1], size, distinct.shape[1], 32)
+    launch_each("window_postings", "find_lists", size, *runs, starts, documents)
+    return distinct, starts, lists, documents, counts
 
 
 def _keys(kind: Kind, packing: Packing, offsets: Any, words: Any, rank: Any) -> tuple[Any, Any]:

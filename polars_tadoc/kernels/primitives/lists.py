@@ -11,13 +11,22 @@ from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+_SUMMED = 1 << 17
+"""Sizes, at least, that a thread adds up: most of the time is the first touch of the result's memory."""
 
 
 def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:
     """Return the prefix sums and the total: int64, one more than there are sizes."""
-    sums = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=sums[1:])
+    sums = np.empty(len(sizes) + 1, np.int64)
+    sums[0] = 0
+    chunks = even_chunks(len(sizes), _SUMMED)
+    map_parallel(lambda own: np.cumsum(sizes[slice(*own)], out=sums[own[0] + 1 : own[1] + 1]), chunks)
+    if len(chunks) > 1:
+        ends = np.cumsum([sums[stop] for _, stop in chunks])
+        later = [(sums[first + 1 : stop + 1], end) for (first, stop), end in zip(chunks[1:], ends, strict=False)]
+        map_parallel(lambda own: np.add(own[0], own[1], out=own[0]), later)
     return sums
 
 

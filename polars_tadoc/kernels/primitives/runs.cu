@@ -162,8 +162,9 @@ struct Owner {
     u64 count;
     u64 owner;
 
-    __device__ __forceinline__ Owner(const i64* __restrict__ segment_offsets, u64 segments, u64 position)
-        : offsets(segment_offsets), count(segments), owner(find_owner(segment_offsets, u64{0}, segments, position))
+    // segments in [low, high)
+    __device__ __forceinline__ Owner(const i64* __restrict__ segment_offsets, u64 low, u64 high, u64 position)
+        : offsets(segment_offsets), count(high), owner(find_owner(segment_offsets, low, high, position))
     {
     }
 
@@ -185,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) segmented_sum(
     const u64 begin = static_cast<u64>(blockIdx.x) * TILE + threadIdx.x * ITEMS;
     Sum sum{sums};
     if (begin < size) {
-        Owner owner(offsets, segments, begin);
+        Owner owner(offsets, 0, segments, begin);
         for (u32 i = 0; i < ITEMS && begin + i < size; ++i)
             sum.add(owner.advance(begin + i), static_cast<u64>(values[begin + i]));
     }
@@ -196,10 +197,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) segmented_sum(
 extern "C" __global__ void __launch_bounds__(THREADS) expand(
     const i64* __restrict__ offsets, u64 segments, u64 size, u32* owners)
 {
-    const u64 begin = static_cast<u64>(blockIdx.x) * TILE + threadIdx.x * ITEMS;
+    // A block looks up the segments of its first and its last item; its threads search between these.
+    __shared__ u64 ends[2];
+    const u64 tile = static_cast<u64>(blockIdx.x) * TILE;
+    if (threadIdx.x < 2)
+        ends[threadIdx.x] = find_owner(offsets, u64{0}, segments, threadIdx.x == 0 ? tile : min(tile + TILE, size) - 1);
+    __syncthreads();
+    const u64 begin = tile + threadIdx.x * ITEMS;
     if (begin >= size)
         return;
-    Owner owner(offsets, segments, begin);
-    for (u32 i = 0; i < ITEMS && begin + i < size; ++i)
-        owners[begin + i] = static_cast<u32>(owner.advance(begin + i));
+    Owner owner(offsets, ends[0], ends[1] + 1, begin);
+    u32 own[ITEMS];
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i)
+        own[i] = begin + i < size ? static_cast<u32>(owner.advance(begin + i)) : 0;
+    if (begin + ITEMS <= size) {  // in stores of 16 bytes
+        uint4* target = reinterpret_cast<uint4*>(owners + begin);
+#pragma unroll
+        for (u32 i = 0; i < ITEMS / 4; ++i)
+            target[i] = make_uint4(own[4 * i], own[4 * i + 1], own[4 * i + 2], own[4 * i + 3]);
+        return;
+    }
+    for (u32 i = 0; begin + i < size; ++i)
+        owners[begin + i] = own[i];
 }

@@ -10,7 +10,6 @@ import numpy as np
 from polars_tadoc.kernels.keys.beginnings_cpu import Beginnings, count_beginnings
 from polars_tadoc.kernels.keys.key_forms_cpu import Form, Ranks, Spread, words_of
 from polars_tadoc.kernels.keys.key_order_cpu import Counted, in_result_order
-from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.kernels.sequences.bodies_cpu import Bodies, end_documents, longest_document
 from polars_tadoc.kernels.sequences.derived_rules_cpu import Derived
 from polars_tadoc.kernels.sequences.expanded_documents_cpu import expand_documents
@@ -19,7 +18,7 @@ from polars_tadoc.kernels.sequences.protocol import Limits
 from polars_tadoc.kernels.sequences.rule_ends_cpu import SIZE, rank_bits
 from polars_tadoc.kernels.sequences.windows_cpu import FlatWindows, PackedWindows, SpreadWindows
 from polars_tadoc.kernels.sequences.word_pairs_cpu import PairWindows
-from polars_tadoc.kernels.traverse.results_cpu import count_by_terminal, terminal_counts
+from polars_tadoc.kernels.traverse.results_cpu import rank_by_terminal, terminal_counts
 from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 
@@ -174,11 +173,9 @@ def sequence_postings(
         return np.zeros((0, n), np.uint32), np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
     derived = Derived.by(*_sequence_windows(bodies, rank, n))
     bodies = derived.bodies
-    offsets, documents, counts = count_by_terminal(
-        bodies.rules, bodies.root_offsets, bodies.roots, strategy, counted=True
+    kept, offsets, documents, counts = rank_by_terminal(
+        bodies.rules, bodies.root_offsets, bodies.roots, strategy, **limits
     )
-    assert counts is not None
-    kept, offsets, documents, counts = rank_postings(offsets, documents, counts, **limits)
     distinct = derived.form.distinct if kept is None else derived.form.distinct[kept]
     return words_of(distinct, derived.form.form, rank), offsets, documents, counts
 

@@ -13,13 +13,27 @@ from polars_tadoc.kernels.traverse.rules import GrammarArrays, RankedWords
 from polars_tadoc.runtime.array_types import Bools, UInt32, UInt64
 from polars_tadoc.runtime.jit import kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.scratch import scratch
+
+_ROOTS = 1 << 17
+"""Symbols, at least, that a thread counts."""
 
 
 @kernel
-def histogram(symbols: UInt32, counts: UInt64) -> None:
+def histogram(symbols: UInt32, counts: UInt32 | UInt64) -> None:
     """Add 1 to ``counts[s]`` for each symbol s."""
     for i in range(len(symbols)):
-        counts[symbols[i]] += nb.uint64(1)
+        counts[symbols[i]] += 1
+
+
+@kernel
+def _add_up(parts: UInt32, first: int, stop: int, sums: UInt64) -> None:
+    """Add up the rows of ``parts``, which has a column for each sum."""
+    for i in range(first, stop):
+        sums[i] = parts[0, i]
+    for k in range(1, len(parts)):
+        for i in range(first, stop):
+            sums[i] += parts[k, i]
 
 
 @kernel
@@ -89,17 +103,21 @@ def top_down_weights(grammar: GrammarArrays, roots: UInt32) -> UInt64:
 
 def count_symbols(roots: UInt32, size: int) -> UInt64:
     """Count the occurrences of each symbol in the roots: uint64, length ``size``."""
-
-    def count(chunk: tuple[int, int]) -> UInt64:
+    # a private histogram is cleared and added up: it pays from one root per symbol on
+    chunks = even_chunks(len(roots), max(_ROOTS, size))
+    if len(chunks) == 1 or chunks[-1][1] - chunks[-1][0] >= 1 << 32:
         weights = np.zeros(size, np.uint64)
-        histogram(roots[chunk[0] : chunk[1]], weights)
+        histogram(roots, weights)
         return weights
+    parts = scratch((len(chunks), size), np.uint32)
 
-    # a private histogram costs a pass over the symbols; that pays from four roots per symbol on
-    parts = map_parallel(count, even_chunks(len(roots), max(1 << 18, 4 * size)))
-    weights = parts[0]
-    for part in parts[1:]:
-        weights += part
+    def count(k: int) -> None:
+        parts[k] = 0
+        histogram(roots[slice(*chunks[k])], parts[k])
+
+    map_parallel(count, range(len(chunks)))
+    weights = np.empty(size, np.uint64)
+    map_parallel(lambda own: _add_up(parts, *own, weights), even_chunks(size, _ROOTS // len(chunks)))
     return weights
 
 
@@ -142,7 +160,8 @@ def select(counts: UInt64, words: RankedWords, min_count: int, top: int | None) 
         least = max(least, np.uint64(least_of_largest(counts, top)))
     ids = np.flatnonzero(counts >= least).astype(np.uint32)
     if top is None and 4 * len(ids) >= len(counts):
-        ids = words.by_rank[counts[words.by_rank] >= least]
+        kept = counts >= least
+        ids = words.by_rank if kept.all() else words.by_rank[kept[words.by_rank]]
         made, each, starts = by_falling_count(ids.astype(np.uint64)[None], counts[ids])
         return made[0].astype(np.uint32), np.repeat(each, np.diff(starts))
     if top is not None and top <= 0:

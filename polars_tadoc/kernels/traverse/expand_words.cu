@@ -5,10 +5,11 @@
 // before      words before each symbol of the bodies, and of all
 // root_words  words before each top-level symbol, and of all
 // owners      top-level symbol of each word
+// rank        number of each word in the result, or null for its own
 extern "C" __global__ void expand_words(
     const i64* __restrict__ rule_offsets, const u32* __restrict__ symbols, const i64* __restrict__ before,
     u32 terminals, const u32* __restrict__ roots, const i64* __restrict__ root_words,
-    const u32* __restrict__ owners, u64 size, u32* __restrict__ words)
+    const u32* __restrict__ owners, u64 size, const u32* __restrict__ rank, u32* __restrict__ words)
 {
     const u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i >= size)
@@ -24,5 +25,5 @@ extern "C" __global__ void expand_words(
         place = position - static_cast<u64>(before[child]);
         symbol = symbols[child];
     }
-    words[i] = symbol;
+    words[i] = rank == nullptr ? symbol : rank[symbol];
 }

@@ -9,7 +9,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt32
 from polars_tadoc.runtime.jit import kernel
 
 
-def expand_words(rules: Rules, root_offsets: Int64, roots: UInt32) -> tuple[Int64, UInt32]:
+def expand_words(rules: Rules, root_offsets: Int64, roots: UInt32, rank: UInt32 | None = None) -> tuple[Int64, UInt32]:
     """Expand documents: arguments and result as in :meth:`TraverseKernels.expand_words`, arrays of NumPy."""
     offsets = np.concatenate([rules.rule_offsets, rules.rule_offsets[-1] + root_offsets[1:]])  # rows are rules, too
     symbols = np.concatenate([rules.symbols, roots])
@@ -20,7 +20,8 @@ def expand_words(rules: Rules, root_offsets: Int64, roots: UInt32) -> tuple[Int6
     words = np.empty(int(starts[-1]), np.uint32)
     _expand(rules.terminals, offsets, symbols, starts, words)
     documents = starts[rules.rule_count :]
-    return documents - documents[0], words[documents[0] :].copy()
+    own = words[documents[0] :]
+    return documents - documents[0], own.copy() if rank is None else rank[own]
 
 
 @kernel

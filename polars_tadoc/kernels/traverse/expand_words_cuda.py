@@ -11,7 +11,7 @@ from polars_tadoc.kernels.traverse.rules import Rules
 from polars_tadoc.runtime.device import device_errors, launch_each
 
 
-def expand_words(rules: Rules, root_offsets: Any, roots: Any) -> tuple[Any, Any]:
+def expand_words(rules: Rules, root_offsets: Any, roots: Any, rank: Any = None) -> tuple[Any, Any]:
     """Expand documents; arguments and result as in :meth:`TraverseKernels.expand_words`, arrays of CuPy.
 
     Raises
@@ -36,6 +36,6 @@ def expand_words(rules: Rules, root_offsets: Any, roots: Any) -> tuple[Any, Any]
         words = cupy.empty(total, np.uint32)
         launch_each(
             *("expand_words", "expand_words", total, rules.rule_offsets, rules.symbols, before, rules.terminals),
-            *(roots, root_words, expand(root_words, total), total, words),
+            *(roots, root_words, expand(root_words, total), total, rank, words),
         )
         return root_words.take(root_offsets), words

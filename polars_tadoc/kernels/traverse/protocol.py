@@ -24,7 +24,7 @@ class TraverseKernels(Protocol):
     def terminal_counts(self, rules: Rules, roots: Any, strategy: str) -> Any:
         """Count each terminal over all documents: uint64 by terminal."""
 
-    def expand_words(self, rules: Rules, root_offsets: Any, roots: Any) -> tuple[Any, Any]:
+    def expand_words(self, rules: Rules, root_offsets: Any, roots: Any, rank: Any = None) -> tuple[Any, Any]:
         """Expand documents.
 
         Parameters
@@ -33,6 +33,8 @@ class TraverseKernels(Protocol):
             The rules.
         root_offsets, roots
             int64, documents + 1, and uint32: the documents' symbols.
+        rank
+            uint32 by word: its number in the result; None for its own.
 
         Returns
         -------

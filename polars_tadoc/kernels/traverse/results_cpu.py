@@ -17,14 +17,17 @@ from polars_tadoc.kernels.documents.order_cpu import COUNTERS, FEW, order_docume
 from polars_tadoc.kernels.documents.postings_cpu import (
     copy_documents,
     count_postings,
+    measure_ranges,
     offset_documents,
     offset_terminals,
     order_postings,
+    rank_ranges,
     scatter_postings,
     spread_postings,
     tally_ranges,
 )
 from polars_tadoc.kernels.documents.text_terms_cpu import terms_of_text
+from polars_tadoc.kernels.keys.posting_order_cpu import rank_postings
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.traverse import counts_cpu as _counts
 from polars_tadoc.kernels.traverse.kept_tables_cpu import load_tables
@@ -32,7 +35,7 @@ from polars_tadoc.kernels.traverse.rules import GrammarArrays, Rules
 from polars_tadoc.kernels.traverse.tables_cpu import LANES, add_tables, count_type
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import allocate
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.scratch import scratch
 
 ARENA = 1 << 20
@@ -57,6 +60,9 @@ NUMBERED = 1 << 20
 MANY = 1 << 18
 """From this many terminals on, postings are first distributed over ranges of terminals, each of which fits a core's
 cache."""
+
+LISTS = 1 << 13
+"""Terminals, at least, whose postings a thread places."""
 
 RANGE_BITS = 11
 """Bits of the number of ranges: as many write streams as the processor can track."""
@@ -215,18 +221,30 @@ def count_by_terminal(
         stretches = _list(rules, root_offsets, roots, classes, strategy)
     before = np.empty(len(root_offsets), np.int64)
     offset_documents(stretches.sizes, classes.of, before)
-    if rules.terminals >= MANY and not (counted and stretches.count_size > 4):
-        return _by_ranges(stretches, classes, before, rules.terminals, counted)
+    return _by_terminal(stretches, classes, before, rules.terminals, counted)
+
+
+def _by_terminal(
+    stretches: _Stretches, classes: Classes, before: Int64, terminals: int, counted: bool
+) -> tuple[Int64, UInt32, UInt64 | None]:
+    """List the documents of each terminal; ``before`` is the number of terminals in the documents before each."""
+    if terminals >= MANY and not (counted and stretches.count_size > 4):
+        return _by_ranges(stretches, classes, before, terminals, counted)
     chunks = list(enumerate(weighted_chunks(before)))
-    cursors = np.zeros((len(chunks), rules.terminals), np.int64)
+    cursors = scratch((len(chunks), terminals), np.int64)
     where = (stretches.sizes, stretches.terminals, stretches.counts, stretches.count_size, classes.of)
 
     def size(item: tuple[int, tuple[int, int]]) -> None:
+        cursors[item[0]] = 0
         count_postings(*where[:2], classes.of, *item[1], cursors[item[0]])
 
     map_parallel(size, chunks)
-    offsets = np.empty(rules.terminals + 1, np.int64)
-    offset_terminals(cursors, offsets)
+    ranges = even_chunks(terminals, LISTS)
+    ends = running_sum(np.array(map_parallel(lambda own: cursors[:, slice(*own)].sum(), ranges), np.int64))
+    offsets = np.empty(terminals + 1, np.int64)
+    offsets[-1] = ends[-1]
+    placed = list(zip(ranges, ends.tolist(), strict=False))
+    map_parallel(lambda own: offset_terminals(cursors, *own[0], own[1], offsets), placed)
     documents = allocate(int(offsets[-1]), np.uint32)[1]  # frames and tables take them without a copy
     counts = allocate(int(offsets[-1]) if counted else 0, np.uint64)[1]
 
@@ -237,35 +255,109 @@ def count_by_terminal(
     return offsets, documents, counts if counted else None
 
 
+def rank_by_terminal(
+    rules: Rules, root_offsets: Int64, roots: UInt32, strategy: str, min_count: int = 1, top: int | None = None
+) -> tuple[UInt32 | Int64 | None, Int64, UInt32, UInt64]:
+    """List the documents that contain each terminal, by descending count, then ascending.
+
+    Parameters
+    ----------
+    rules, root_offsets, roots, strategy
+        As for :func:`count_by_document`.
+    min_count
+        Terminals with a lower total count are dropped, as are terminals that no document contains.
+    top
+        Maximum number of documents per terminal.
+
+    Returns
+    -------
+    (uint32 array, int64 array, or None, int64 array, uint32 array, uint64 array)
+        The terminals, None for all; offsets by terminal; documents; counts.
+
+    """
+    classes = classes_of(root_offsets, roots, rules.terminals + rules.rule_count)
+    stretches = _count(rules, root_offsets, roots, classes, strategy, None, 1, None, order=None)
+    before = np.empty(len(root_offsets), np.int64)
+    offset_documents(stretches.sizes, classes.of, before)
+    if rules.terminals < MANY or stretches.count_size > 4:
+        offsets, documents, counts = _by_terminal(stretches, classes, before, rules.terminals, True)
+        assert counts is not None
+        return rank_postings(offsets, documents, counts, min_count, top)
+    ranges = _Ranges.of(stretches, classes, before, rules.terminals, True)
+    given = ranges.postings, ranges.counts, ranges.bounds, ranges.shift, rules.terminals
+    most = min(max(top, 0), int(before[-1])) if top is not None else int(before[-1])
+    limits = min(max(min_count, 1), (1 << 63) - 1), most
+    chunks = weighted_chunks(ranges.bounds)
+    told = np.zeros((len(chunks), 2), np.int64)
+
+    def measure(k: int) -> None:
+        sizes, totals = np.empty(1 << ranges.shift, np.int64), np.empty(1 << ranges.shift, np.uint64)
+        measure_ranges(*given, *chunks[k], *limits, sizes, totals, told[k])
+
+    map_parallel(measure, range(len(chunks)))
+    (lists, total), starts = told.sum(axis=0).tolist(), np.cumsum(told, axis=0) - told
+    kept = np.empty(0 if lists == rules.terminals else lists, np.uint32)
+    offsets = np.empty(lists + 1, np.int64)
+    offsets[-1] = total
+    made = allocate(total, np.uint32)[1], allocate(total, np.uint64)[1]  # frames and tables take them without a copy
+    map_parallel(
+        lambda k: rank_ranges(*given, *chunks[k], *limits, *starts[k].tolist(), kept, offsets, *made),
+        range(len(chunks)),
+    )
+    return (None if lists == rules.terminals else kept), offsets, *made
+
+
+@array_dataclass
+class _Ranges:
+    """Postings by ranges of terminals: no thread needs a counter for each terminal."""
+
+    shift: int
+    """A range has ``1 << shift`` terminals."""
+    bounds: Int64
+    """int64, ranges + 1: start of each range's postings."""
+    postings: UInt64
+    """The terminal within its range above the document."""
+    counts: UInt32
+    """Empty if they are not asked for."""
+
+    @classmethod
+    def of(cls, stretches: _Stretches, classes: Classes, before: Int64, terminals: int, counted: bool) -> _Ranges:
+        shift = max(terminals.bit_length() - RANGE_BITS, 0)
+        chunks, total = weighted_chunks(before), int(before[-1])
+        tallies = np.zeros((len(chunks), (terminals - 1 >> shift) + 1), np.int64)
+        found = stretches.sizes, stretches.terminals
+        map_parallel(
+            lambda k: tally_ranges(*found, classes.of, shift, *chunks[k], tallies[k]),
+            range(len(chunks)),
+        )
+        ends = running_sum(tallies.T.ravel())
+        places = ends[:-1].reshape(-1, len(chunks)).T.copy()
+        postings, own = scratch(total, np.uint64), scratch(total if counted else 0, np.uint32)
+        map_parallel(
+            lambda k: spread_postings(
+                *found, stretches.counts, classes.of, shift, *chunks[k], places[k], postings, own
+            ),
+            range(len(chunks)),
+        )
+        return cls(shift, np.ascontiguousarray(ends[:: len(chunks)]), postings, own)
+
+
 def _by_ranges(
     stretches: _Stretches, classes: Classes, before: Int64, terminals: int, counted: bool
 ) -> tuple[Int64, UInt32, UInt64 | None]:
-    """List the documents of each terminal, range by range of terminals: no thread needs a counter for each terminal."""
-    shift = max(terminals.bit_length() - RANGE_BITS, 0)
-    chunks, total = weighted_chunks(before), int(before[-1])
-    tallies = np.zeros((len(chunks), (terminals - 1 >> shift) + 1), np.int64)
-    found = stretches.sizes, stretches.terminals
-    map_parallel(
-        lambda k: tally_ranges(*found, classes.of, shift, *chunks[k], tallies[k]),
-        range(len(chunks)),
-    )
-    ends = running_sum(tallies.T.ravel())
-    places = ends[:-1].reshape(-1, len(chunks)).T.copy()
-    postings, own = scratch(total, np.uint64), scratch(total if counted else 0, np.uint32)
-    map_parallel(
-        lambda k: spread_postings(*found, stretches.counts, classes.of, shift, *chunks[k], places[k], postings, own),
-        range(len(chunks)),
-    )
-    bounds = np.ascontiguousarray(ends[:: len(chunks)])
-    offsets = np.full(terminals + 1, total)
+    """List the documents of each terminal, range by range of terminals."""
+    ranges, total = _Ranges.of(stretches, classes, before, terminals, counted), int(before[-1])
+    offsets = np.empty(terminals + 1, np.int64)
+    offsets[-1] = total
     documents = allocate(total, np.uint32)[1]  # frames and tables take them without a copy
     counts = allocate(total if counted else 0, np.uint64)[1]
 
     def order(chunk: tuple[int, int]) -> None:
-        cursors = np.empty(1 << shift, np.int64)
-        order_postings(postings, own, bounds, shift, *chunk, cursors, offsets, documents, counts)
+        cursors = np.empty(1 << ranges.shift, np.int64)
+        given = ranges.postings, ranges.counts, ranges.bounds, ranges.shift
+        order_postings(*given, *chunk, cursors, offsets, documents, counts)
 
-    map_parallel(order, weighted_chunks(bounds))
+    map_parallel(order, weighted_chunks(ranges.bounds))
     return offsets, documents, counts if counted else None
 
 

@@ -113,6 +113,31 @@ def test_any_grammar(
             case.check(strategy, min_count, top)
 
 
+@given(
+    made=grammars(),
+    repeat=st.integers(1, 20),
+    min_count=st.integers(-1, 4) | st.just(1 << 64),
+    top=st.one_of(st.none(), st.integers(-1, 4), st.just(1 << 64)),
+    many=st.sampled_from([0, results.MANY]),
+)
+def test_ranked_by_terminal(made: Any, repeat: int, min_count: int, top: int | None, many: int) -> None:
+    terminals, bodies, level_offsets, rows = made
+    case = Case("cpu", terminals, bodies, rows * repeat, level_offsets)
+    expected = {
+        terminal: sorted(own, key=lambda one: -one[1])[: None if top is None else max(top, 0)]
+        for terminal, own in enumerate(reference.count_by_terminal(case.expanded, terminals))
+        if sum(count for _, count in own) >= max(min_count, 1)
+    }
+    with patch.multiple(results, MANY=many, RANGE_BITS=3):
+        for strategy in STRATEGIES:
+            kept, offsets, documents, counts = results.rank_by_terminal(
+                case.rules, case.root_offsets, case.roots, strategy, min_count, top
+            )
+            assert (offsets.dtype, documents.dtype, counts.dtype) == (np.int64, np.uint32, np.uint64)
+            assert (list(range(terminals)) if kept is None else kept.tolist()) == list(expected)
+            assert case.lists(offsets, documents, counts) == list(expected.values())
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
     ("terminals", "bodies", "rows"),

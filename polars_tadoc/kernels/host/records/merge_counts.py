@@ -39,7 +39,7 @@ def _add(counts: UInt64, numbers: UInt32, totals: UInt64, first: int, stop: int)
         totals[numbers[i]] += counts[i]
 
 
-def renumber(ids: Sequence[UInt32], maps: Sequence[UInt32]) -> UInt32:
+def renumber(ids: Sequence[UInt32], maps: Sequence[UInt32], made: UInt32 | None = None) -> UInt32:
     """Concatenate the word ids of corpora, mapped to common numbers.
 
     Parameters
@@ -48,14 +48,24 @@ def renumber(ids: Sequence[UInt32], maps: Sequence[UInt32]) -> UInt32:
         uint32 arrays by corpus.
     maps
         uint32 by corpus and own word id: the common number.
+    made
+        Where to write the result, which may be the only array of ``ids``; by default, fresh memory.
 
     """
-    offsets = running_sum(np.array([len(own) for own in ids], np.int64))
-    made: UInt32 = allocate(int(offsets[-1]), np.uint32)[1]
-    for own, numbers, at in zip(ids, maps, offsets.tolist(), strict=False):
-        target = made[at : at + len(own)]
-        map_parallel(lambda chunk: _renumber(own, numbers, target, *chunk), even_chunks(len(own)))  # noqa: B023
+    made = allocate(sum(map(len, ids)), np.uint32)[1] if made is None else made
+    pieces = [
+        (own, numbers, target, chunk)
+        for own, numbers, target in zip(ids, maps, _places(made, ids), strict=True)
+        for chunk in even_chunks(len(own))
+    ]
+    map_parallel(lambda piece: _renumber(*piece[:3], *piece[3]), pieces)
     return made
+
+
+def _places(made: npt.NDArray[Any], arrays: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+    """Cut an array into parts with the lengths of some arrays."""
+    ends = running_sum(np.array([len(own) for own in arrays], np.int64)).tolist()
+    return [made[first:stop] for first, stop in pairwise(ends)]
 
 
 @kernel
@@ -84,8 +94,8 @@ def join_lists(
         Offsets of each word's list, and the lists, ascending.
 
     """
-    present = [own for own in values if len(own)]
-    if any(before.max() > after.min() for before, after in pairwise(present)):  # rows of grammars interleave
+    extremes = [_extremes(*own) for own in zip(offsets, values, strict=True) if len(own[1])]
+    if any(most > least for (_, most), (least, _) in pairwise(extremes)):  # rows of grammars interleave
         owners = [np.repeat(numbers, np.diff(own)) for numbers, own in zip(maps, offsets, strict=True)]
         pairs = joined(np.uint64, owners) << np.uint64(32)
         pairs |= joined(np.uint32, values)
@@ -113,14 +123,21 @@ def _append(offsets: Int64, rows: UInt32, numbers: UInt32, free: Int64, made: UI
         free[numbers[word]] = at
 
 
+def _extremes(offsets: Int64, values: UInt32) -> tuple[int, int]:
+    """Return the least and the greatest value of ascending lists, which are their first and last ones."""
+    ends = offsets[:-1][offsets[1:] > offsets[:-1]]
+    return int(values[ends].min()), int(values[np.append(ends[1:], len(values)) - 1].max())
+
+
 def joined(kind: type[np.generic], arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Concatenate arrays of numbers; a single array is returned without a copy."""
     if len(arrays) == 1 and arrays[0].dtype == kind:
         return arrays[0]
     made = allocate(sum(map(len, arrays)), kind)[1]
-    at = 0
-    for own in arrays:
-        target = made[at : at + len(own)]
-        map_parallel(lambda chunk: np.copyto(target[slice(*chunk)], own[slice(*chunk)]), even_chunks(len(own)))  # noqa: B023
-        at += len(own)
+    pieces = [
+        (target[slice(*chunk)], own[slice(*chunk)])
+        for own, target in zip(arrays, _places(made, arrays), strict=True)
+        for chunk in even_chunks(len(own))
+    ]
+    map_parallel(lambda piece: np.copyto(*piece), pieces)
     return made
