@@ -8,15 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.config import settings
 from polars_tadoc.kernels.host.rows.query_words import fill_keys
 from polars_tadoc.kernels.host.rows.spelling import LENGTHS, sign_words
 from polars_tadoc.kernels.postings import live_postings
 from polars_tadoc.kernels.postings.coded import Postings, Stream
+from polars_tadoc.kernels.search.blocks_cpu import Bitmaps
+from polars_tadoc.kernels.search.count_cpu import bitmaps_of
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 
 _keys = itertools.count()
+
+MARKED_SHARE, MIN_MARKED = 32, 2048
+"""Lists of this share of a segment's documents, and of at least so many, have a bitmap."""
+
+BITMAPS_SHARE = 8
+"""Bitmaps take at most the host's cache budget divided by this."""
 
 
 class SoughtTerms(NamedTuple):
@@ -124,6 +133,12 @@ class Segment:
         return SpelledTerms.of(self.terms)
 
     @cached_property
+    def bitmaps(self) -> Bitmaps:
+        """Bitmaps of the longest lists: at most four bytes a posting, and an eighth of the host's cache budget."""
+        most = settings().host_cache_bytes // BITMAPS_SHARE // max(self.size >> 3, 1)
+        return bitmaps_of(self.postings, max(self.size // MARKED_SHARE, MIN_MARKED), most)
+
+    @cached_property
     def posting_count(self) -> int:
         """Number of postings, including those of deleted documents."""
         return int(self.postings.frequencies.sum(dtype=np.uint64))
@@ -139,8 +154,7 @@ class Segment:
         """Return the segment with another deletion bitmap; caches of the postings stay valid."""
         made = Segment(self.terms, self.postings, self.lengths, deleted)
         made.__dict__.update({name: getattr(self, name) for name in ("key", "sought")})
-        if "spelled" in self.__dict__:
-            made.__dict__["spelled"] = self.spelled
+        made.__dict__.update({name: self.__dict__[name] for name in ("spelled", "bitmaps") if name in self.__dict__})
         return made
 
 

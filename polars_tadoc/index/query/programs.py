@@ -14,10 +14,10 @@ from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.language.ideographs import joins_ideographs
 from polars_tadoc.index.language.parse import may_have_syntax
 from polars_tadoc.index.query.expand import MAX_WORDS
-from polars_tadoc.index.query.plan import table_of
+from polars_tadoc.index.query.plan import segment_table
 from polars_tadoc.index.query.prepared import prepare_segment
 from polars_tadoc.index.query.rank import Found
-from polars_tadoc.index.query.read import fields_of, with_syntax
+from polars_tadoc.index.query.read import fields_of, has_marks, with_syntax
 from polars_tadoc.index.query.request import Request
 from polars_tadoc.index.query.segment_text import flat_text
 from polars_tadoc.index.query.shapes import ANY_WORDS, Shape, shape_of, with_split_words
@@ -155,44 +155,56 @@ def run(
     """Answer queries; ``whole`` counts all of their documents, ``lists`` also lists them."""
     (segment,) = index.segments
     size, k = len(queries), min(k, segment.size)
-    found, totals = np.empty((2, size), np.int64)
-    documents, scores = np.empty((size, k), np.uint32), np.empty((size, k), np.uint32)
-    hits = np.empty((size, segment.size if lists else 0), np.uint32)
-    flat = _NO_TEXT
-    if any(shape.phrases for _, shape in queries):
-        flat = flat_text(index, 0) or _NO_TEXT
-    spelled = segment.spelled if any(shape.spells for _, shape in queries) else _NO_SPELLED
-    texts = [_BETWEEN.join(words) for words, _ in queries]
-    data = "".join(texts).replace('"', "").encode()
-    cutting = index.analyzer.cutting(data.isascii())
     if size == 1:
-        ((_, shape),) = queries
+        ((words, shape),) = queries
+        phrases, spells = shape.phrases != 0, shape.spells
+        data = _text_of(words, shape)
         batch = np.array((0, len(data))), _FIRST, shape.ends, shape.program
     else:
-        batch = _batch(texts, [shape for _, shape in queries])
+        texts, shapes = [_text_of(*query) for query in queries], [shape for _, shape in queries]
+        phrases, spells = any(shape.phrases for shape in shapes), any(shape.spells for shape in shapes)
+        data, batch = b"".join(texts), _batch(texts, shapes)
+    flat = (flat_text(index, 0) or _NO_TEXT) if phrases else _NO_TEXT
+    spelled = segment.spelled if spells else _NO_SPELLED
     mask = _NO_MASK if allowed is None else allowed
     deleted = _NO_MASK if segment.deleted is None else segment.deleted
-    given = (*cutting, *_prepared(index, scoring), *flat, *spelled, deleted, mask)
+    given = (*index.analyzer.cutting(data.isascii()), *_prepared(index, scoring), *flat, *spelled, deleted, mask)
+    found, totals = np.empty(size, np.int64), np.empty(size, np.int64)
+    documents, scores = np.empty((size, k), np.uint32), np.empty((size, k), np.float32)
+    hits = np.empty((size, segment.size if lists else 0), np.uint32)
+    results = found, totals, documents, scores.view(np.uint32), hits
+    bytes_, is_mapped = np.frombuffer(data, np.uint8), index.analyzer.morphism is not None
 
     def answer(chunk: tuple[int, int]) -> None:
-        answer_programs(
-            np.frombuffer(data, np.uint8), *batch, *chunk, whole, index.analyzer.morphism is not None, *given,
-            *_rooms.all(len(segment.terms), segment.size), found, totals, documents, scores, hits,
-        )  # fmt: skip
+        rooms = _rooms.all(len(segment.terms), segment.size)
+        answer_programs(bytes_, *batch, *chunk, whole, is_mapped, *given, *rooms, *results)
 
     if size == 1:
         answer((0, 1))
     else:
         map_parallel(answer, even_chunks(size, CHUNK, 4))
-    return Answer(found, documents, scores.view(np.float32), totals, hits)
+    return Answer(found, documents, scores, totals, hits)
+
+
+def _text_of(words: list[str], shape: Shape) -> bytes:
+    """Return the words and phrases of a query as the kernel reads them."""
+    text = _BETWEEN.join(words)
+    return (text.replace('"', "") if shape.phrases else text).encode()
 
 
 def run_one(
-    index: Collection, query: str, requires: bool, scoring: Scoring, k: int, allowed: UInt32 | None, whole: bool = False
+    index: Collection,
+    query: str,
+    requires: bool,
+    scoring: Scoring,
+    k: int,
+    allowed: UInt32 | None,
+    whole: bool = False,
+    shaped: Shaped | None = None,
 ) -> Answer | None:
-    """Answer one query by :func:`run`; None if it can't take the short way."""
+    """Answer one query, whose shape may be known, by :func:`run`; None if it can't take the short way."""
     for _ in range(2):
-        shaped = shape_for(index, query, fields_of(index), requires)
+        shaped = shaped or shape_for(index, query, fields_of(index), requires)
         if shaped is None:
             return None
         found = run(index, [shaped], scoring, k, allowed, whole)
@@ -201,18 +213,17 @@ def run_one(
         again = with_split_words(index, query, shaped[1])
         if again is None:
             return None
-        query = again
+        query, shaped = again, None
     return None
 
 
-def _batch(texts: list[str], shapes: list[Shape]) -> tuple[Int64, Int64, Int64, Int64]:
+def _batch(texts: list[bytes], shapes: list[Shape]) -> tuple[Int64, Int64, Int64, Int64]:
     """Return where each query's text begins, the number of its program, and the programs."""
-    sizes = [len(text.replace('"', "").encode()) for text in texts]
     known = {id(shape): shape.program for shape in shapes}
     numbers = {key: number for number, key in enumerate(known)}
     kinds = np.array([numbers[id(shape)] for shape in shapes], np.int64)
     return (
-        running_sum(np.array(sizes)),
+        running_sum(np.array([*map(len, texts)])),
         kinds,
         running_sum(np.array([*map(len, known.values())])),
         np.concatenate([*known.values()]),
@@ -228,12 +239,13 @@ def _prepared(index: Collection, scoring: Scoring) -> tuple[Any, ...]:
         given = kept[scoring] = (
             *segment.sought,
             segment.live_frequencies,
-            table_of(scoring, index.documents)[0],
+            segment_table(scoring, index.documents, segment)[0],
             addresses_of(segment.postings),
             ready.norms,
             ready.bounds,
             search_function(False),
             search_function(True),
+            *segment.bitmaps,
         )
     return given
 
@@ -256,7 +268,7 @@ def _is_of_words(text: str, request: Request) -> bool:
     """Tell whether a query is words of which any may be found."""
     if request.mode != "or" or request.syntax == "strict" or not text or "\n" in text:
         return False
-    return request.syntax == "plain" or not may_have_syntax(text)
+    return request.syntax == "plain" or not (has_marks(text.encode()) and may_have_syntax(text))
 
 
 class Whole(NamedTuple):

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 import numba as nb
 
-from polars_tadoc.kernels.host.rows.flat_phrases import count_phrase, count_spread
+from polars_tadoc.kernels.host.rows.flat_phrases import FlatText, find_phrase
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, analyze_words, compare_words, find_terms
 from polars_tadoc.kernels.host.rows.spelling import LONG, SHORT, decode_word, find_alike
-from polars_tadoc.kernels.postings.coded import BLOCK, Lists
-from polars_tadoc.kernels.postings.decode_cpu import View, view_at
+from polars_tadoc.kernels.postings.coded import Lists
+from polars_tadoc.kernels.postings.decode_cpu import view_at
 from polars_tadoc.kernels.search import programs
 from polars_tadoc.kernels.search.accumulators_cpu import push, write_best
-from polars_tadoc.kernels.search.blocks_cpu import BLOCKS, ROW_BYTES, open_list, read_documents
-from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS, keep_common, run_program
+from polars_tadoc.kernels.search.blocks_cpu import ROW_BYTES, Bitmaps, open_marked
+from polars_tadoc.kernels.search.count_cpu import count_all, count_any
+from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS, run_program
 from polars_tadoc.kernels.search.search_cpu import run_search
 from polars_tadoc.kernels.search.workspace_cpu import workspace_of
-from polars_tadoc.runtime.addresses import load_u64
 from polars_tadoc.runtime.array_types import Float32, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
@@ -63,14 +63,6 @@ class _Terms(NamedTuple):
     order: Any
     signatures: Any
     """``starts``, ``order``, ``signatures``: as :func:`.spelling.sign_words` writes them; or empty."""
-
-
-class _Flat(NamedTuple):
-    """The text of a segment's documents (:func:`.flat_phrases.flatten`), and which are deleted."""
-
-    starts: Any
-    words: Any
-    deleted: Any
 
 
 @inner
@@ -117,47 +109,6 @@ def _expand(
     for i in range(count):
         size = _offer(heap, size, found[half + i], terms.frequencies[found[i]], found[i])
     return size
-
-
-@inner
-def _find_phrase(
-    view: View, no_lists: Lists, phrase: UInt32, flat: _Flat, slop: int, frequencies: Any, row: int, ring: Any,
-    last: Int64, room: UInt32, documents: UInt32, counts: UInt32,
-) -> Any:  # fmt: skip
-    """Write the live documents with a phrase, and its counts; return how many there are, negative without room."""
-    rarest, size = 0, nb.uint64(0)
-    for i in range(len(phrase)):
-        if frequencies[phrase[i]] < frequencies[phrase[rarest]]:
-            rarest = i
-    open_list(view, no_lists, nb.int64(phrase[rarest]), row)
-    count = 0
-    for number in range(load_u64(row + BLOCKS)):
-        if count + BLOCK > len(documents):
-            return -1
-        size = read_documents(view, row, nb.uint64(number), nb.uint64(room.ctypes.data))
-        for i in range(size):
-            documents[count] = room[i]
-            count += 1
-    for i in range(len(phrase)):
-        is_new = phrase[i] != phrase[rarest]
-        for j in range(i):
-            is_new = is_new and phrase[j] != phrase[i]
-        if is_new and count != 0:
-            open_list(view, no_lists, nb.int64(phrase[i]), row)
-            count = keep_common(view, row, documents, count, room)
-    kept = 0
-    for c in range(count):
-        document = documents[c]
-        first, stop = flat.starts[document], flat.starts[nb.int64(document) + 1]
-        if len(flat.deleted) and flat.deleted[document >> 5] >> (document & nb.uint32(31)) & nb.uint32(1) != 0:
-            continue
-        if slop == 0:
-            own = count_phrase(flat.words, first, stop, phrase)
-        else:
-            own = count_spread(flat.words, first, stop, phrase, True, slop, ring, last)
-        documents[kept], counts[kept] = document, nb.uint32(own)
-        kept += nb.int64(own != 0)
-    return kept
 
 
 class _Entries(NamedTuple):
@@ -261,6 +212,8 @@ def answer_programs(
     bounds: Float32,
     search_any: int,
     search_all: int,
+    marked_lists: Any,
+    marked_words: Any,
     flat_starts: Any,
     flat_words: Any,
     spelled_starts: Any,
@@ -309,6 +262,8 @@ def answer_programs(
         As for :func:`.one_query.answer_words`.
     search_any, search_all
         The two :func:`.search_cpu.search_function`.
+    marked_lists, marked_words
+        The :class:`.blocks_cpu.Bitmaps` of the segment.
     flat_starts, flat_words, deleted
         The text of documents (:func:`.flat_phrases.flatten`), empty without one, and the bitmap of deleted documents.
     spelled_starts, spelled_order, spelled_signatures
@@ -327,7 +282,7 @@ def answer_programs(
 
     """
     segment = _Terms(term_offsets, terms, frequencies, spelled_starts, spelled_order, spelled_signatures)
-    flat = _Flat(flat_starts, flat_words, deleted)
+    flat = FlatText(flat_starts, flat_words, deleted)
     view, coded = view_at(addresses), len(frequencies)
     lists, held = numbers[_FIXED:], numbers[_FIXED + MAX_LISTS :]
     places, slots = numbers[_FIXED + 2 * MAX_LISTS :], numbers[_FIXED + 3 * MAX_LISTS :]
@@ -338,7 +293,7 @@ def answer_programs(
     last, entry_offsets = numbers[7 * _ROOM : 8 * _ROOM], numbers[8 * _ROOM : 8 * _ROOM + 2]
     kept = min(nb.int64(documents.shape[1]), nb.int64(addresses[1]))
     workspace, base = workspace_of(accumulators, marks, for_blocks), nb.uint64(rows.ctypes.data)
-    bitmaps = sets.reshape((SETS, WORDS))
+    windows, bitmaps = sets.reshape((SETS, WORDS)), Bitmaps(marked_lists, marked_words)
     began = interrupts()
     for query in range(start, stop):
         if interrupts() != began:
@@ -413,9 +368,9 @@ def answer_programs(
                     phrase_ends[3 * same], phrase_ends[3 * same + 1], phrase_ends[3 * same + 2] = (
                         phrase_words, many, argument,
                     )  # fmt: skip
-                    own_count = _find_phrase(
-                        view, Lists(extra_offsets[:1], extra_documents, extra_counts), phrase, flat, argument,
-                        frequencies, base, ring, last, workspace.block.documents, extra_documents[made:],
+                    own_count = find_phrase(
+                        view, Lists(extra_offsets[:1], extra_documents, extra_counts), bitmaps, phrase, flat,
+                        argument, frequencies, base, ring, last, workspace.block.documents, extra_documents[made:],
                         extra_counts[made:],
                     )  # fmt: skip
                     if own_count < 0:
@@ -455,35 +410,45 @@ def answer_programs(
                 number += 1
         _sort_entries(order[:number], given, coded)
         number = _join_equal(order[:number], given, weights, entry_slots, entry_weights)
-        is_known = at == 1 and form == programs.REQUIRES_ANY and len(allowed) == 0 and hits.shape[1] == 0
-        if whole and is_known:
-            totals[query] = held[0]
-        if form != programs.TREE and (is_known or not whole):
-            missing = False
+        requires_all = form == programs.REQUIRES_ALL
+        counts = whole and form != programs.TREE and hits.shape[1] == 0 and (requires_all or len(allowed) == 0)
+        if counts or (form != programs.TREE and not whole):
+            missing = at == 0
             for text in range(texts):
-                missing = missing or list_ends[text] == list_ends[text + 1]
-            found[query] = 0
-            if number == 0 or kept == 0 or (missing and form == programs.REQUIRES_ALL):
+                missing = missing or (requires_all and list_ends[text] == list_ends[text + 1])
+            found[query], totals[query] = 0, 0
+            if missing:
+                continue
+            if counts and at == 1 and len(allowed) == 0:
+                totals[query] = held[0]
+            elif counts:
+                for place in range(at):
+                    open_marked(view, extra, bitmaps, lists[place], base + nb.uint64(place) * ROW_BYTES)
+                if requires_all:
+                    totals[query] = count_all(view, base, at, allowed, entry_rows, workspace)
+                else:
+                    totals[query] = count_any(view, base, at, entry_rows, windows, workspace)
+            if number == 0 or kept == 0:
                 continue
             for entry in range(number):
                 entry_lists[entry] = lists[places[order[entry]]]
             entry_offsets[0], entry_offsets[1] = 0, number
             run_search(
-                search_all if form == programs.REQUIRES_ALL else search_any, block, addresses, norms, bounds,
+                search_all if requires_all else search_any, block, addresses, norms, bounds,
                 entry_offsets, entry_lists[:number], entry_weights[:number], extra.offsets, extra.documents,
                 extra.counts, allowed, 0, 1, accumulators, marks, for_blocks, for_lists[: 2 * kept + 10 * number + 1],
                 found[query : query + 1], documents[query : query + 1, :kept], scores[query : query + 1, :kept],
             )  # fmt: skip
             continue
         for place in range(at):
-            open_list(view, extra, lists[place], base + nb.uint64(place) * ROW_BYTES)
+            open_marked(view, extra, bitmaps, lists[place], base + nb.uint64(place) * ROW_BYTES)
         for entry in range(number):
             entry_rows[entry] = places[order[entry]]
         heap = for_lists[:kept]
         totals[query], best = run_program(
             view, nb.uint64(norms.ctypes.data), bounds, program[4 + 2 * texts + 2 * entries :], program[4:],
             base,
-            list_ends[: texts + 1], entry_rows[:number], entry_slots, entry_weights, allowed, bitmaps, workspace, heap,
+            list_ends[: texts + 1], entry_rows[:number], entry_slots, entry_weights, allowed, windows, workspace, heap,
             _0, hits[query],
         )  # fmt: skip
         found[query] = nb.int64(best)
