@@ -51,14 +51,22 @@ class SpelledTerms(NamedTuple):
     starts: npt.NDArray[np.int64]
     order: npt.NDArray[np.uint32]
     signatures: npt.NDArray[np.uint64]
+    heads: npt.NDArray[np.uint64]
+    tails: npt.NDArray[np.uint64]
+    places: npt.NDArray[np.uint32]
 
     @classmethod
     def of(cls, terms: Vocabulary) -> SpelledTerms:
         """Sort terms by length."""
         size = len(terms)
-        made = cls(np.empty(LENGTHS + 2, np.int64), np.empty(size, np.uint32), np.empty(size, np.uint64))
-        sign_words(terms.offsets, terms.data, np.empty(size, np.uint8), np.empty(size, np.uint64), *made)
-        return cls(*map(read_only_parts, made))
+        starts, order = np.empty(LENGTHS + 2, np.int64), np.empty(size, np.uint32)
+        signatures, heads, tails = np.empty((3, size), np.uint64)
+        room = np.empty(size, np.uint8), np.empty(size, np.uint64)
+        sign_words(terms.offsets, terms.data, *room, starts, order, signatures, heads, tails)
+        lengths = np.repeat(np.arange(LENGTHS + 1, dtype=np.uint8), np.diff(starts))
+        places = np.argsort(tails, kind="stable").astype(np.uint32)
+        places = places[np.argsort(lengths[places], kind="stable")]
+        return cls(*map(read_only_parts, (starts, order, signatures, heads, tails[places], places)))
 
 
 @array_dataclass

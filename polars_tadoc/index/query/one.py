@@ -116,8 +116,8 @@ def _by_program(
         found = programs.run_one(index, query, False, scoring, k, allowed)
     if found is None:
         return None
-    (count,), (documents,), (scores,) = found[:3]
-    return Found(found.found, documents[:count], scores[:count])
+    count = found.found.item()
+    return Found(found.found, found.documents[0, :count], found.scores[0, :count])
 
 
 def _prepared(index: Collection, request: Request) -> tuple[Any, int]:

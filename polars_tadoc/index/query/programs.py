@@ -80,6 +80,7 @@ class _Rooms(threading.local):
             np.empty(MAX_WORDS, np.uint64),
             np.empty(table_size(MAX_BYTES), np.int64),
         )
+        self.ends = np.zeros(2, np.int64)
         self.others = np.empty(MAX_PHRASE * MAX_PHRASE, np.bool_), np.empty(SETS * WORDS, np.uint64)
         self.search = np.empty(BLOCK_SIZE, np.uint64), np.empty(2 * MAX_K + 10 * MAX_LISTS + 1, np.uint64)
         self.spelled, self.extra = np.empty(0, np.int64), tuple(np.empty((2, 0), np.uint32))
@@ -104,8 +105,9 @@ def shape_for(index: Collection, text: str, fields: tuple[str, ...], requires: b
 
 def _is_short(index: Collection, text: str) -> bool:
     """Tell whether a query is short enough, and means what its words say."""
-    joins = index.analyzer.joins_ideographs and joins_ideographs(text)
-    return not joins and len(text) <= MAX_BYTES and len(text.encode()) <= MAX_BYTES
+    if len(text) << 2 > MAX_BYTES and (len(text) > MAX_BYTES or len(text.encode()) > MAX_BYTES):
+        return False
+    return not (index.analyzer.joins_ideographs and joins_ideographs(text))
 
 
 def takes(index: Collection, scoring: Scoring, k: int, asked: str) -> bool:
@@ -153,42 +155,44 @@ def run(
     lists: bool = False,
 ) -> Answer:
     """Answer queries; ``whole`` counts all of their documents, ``lists`` also lists them."""
-    (segment,) = index.segments
-    size, k = len(queries), min(k, segment.size)
+    segment, size = index.segments[0], len(queries)
+    documents_held, rooms, analyzer = segment.size, _rooms, index.analyzer
+    k = min(k, documents_held)
     if size == 1:
-        ((words, shape),) = queries
-        phrases, spells = shape.phrases != 0, shape.spells
-        data = _text_of(words, shape)
-        batch = np.array((0, len(data))), _FIRST, shape.ends, shape.program
+        words, shape = queries[0]
+        phrases, spells, data = shape.phrases, shape.spells, _text_of(words, shape)
+        ends = rooms.ends
+        ends[1] = len(data)
+        batch = ends, _FIRST, shape.ends, shape.program
     else:
         texts, shapes = [_text_of(*query) for query in queries], [shape for _, shape in queries]
-        phrases, spells = any(shape.phrases for shape in shapes), any(shape.spells for shape in shapes)
+        phrases, spells = max(shape.phrases for shape in shapes), any(shape.spells for shape in shapes)
         data, batch = b"".join(texts), _batch(texts, shapes)
     flat = (flat_text(index, 0) or _NO_TEXT) if phrases else _NO_TEXT
     spelled = segment.spelled if spells else _NO_SPELLED
     mask = _NO_MASK if allowed is None else allowed
     deleted = _NO_MASK if segment.deleted is None else segment.deleted
-    given = (*index.analyzer.cutting(data.isascii()), *_prepared(index, scoring), *flat, *spelled, deleted, mask)
-    found, totals = np.empty(size, np.int64), np.empty(size, np.int64)
-    documents, scores = np.empty((size, k), np.uint32), np.empty((size, k), np.float32)
-    hits = np.empty((size, segment.size if lists else 0), np.uint32)
-    results = found, totals, documents, scores.view(np.uint32), hits
-    bytes_, is_mapped = np.frombuffer(data, np.uint8), index.analyzer.morphism is not None
-
-    def answer(chunk: tuple[int, int]) -> None:
-        rooms = _rooms.all(len(segment.terms), segment.size)
-        answer_programs(bytes_, *batch, *chunk, whole, is_mapped, *given, *rooms, *results)
-
+    given = (*analyzer.cutting(data.isascii()), *_prepared(index, scoring), *flat, *spelled, deleted, mask)
+    found, totals, documents = np.empty(size, np.int64), np.empty(size, np.int64), np.empty((size, k), np.uint32)
+    scores, hits = np.empty((size, k), np.uint32), np.empty((size, documents_held if lists else 0), np.uint32)
+    queried, is_mapped, terms = np.frombuffer(data, np.uint8), analyzer.morphism is not None, len(segment.terms)
+    results = found, totals, documents, scores, hits
     if size == 1:
-        answer((0, 1))
+        work = rooms.all(terms, documents_held)
+        answer_programs(queried, *batch, 0, 1, whole, is_mapped, *given, *work, *results)
     else:
-        map_parallel(answer, even_chunks(size, CHUNK, 4))
-    return Answer(found, documents, scores, totals, hits)
+        map_parallel(
+            lambda chunk: answer_programs(
+                queried, *batch, *chunk, whole, is_mapped, *given, *rooms.all(terms, documents_held), *results
+            ),
+            even_chunks(size, CHUNK, 4),
+        )
+    return Answer(found, documents, scores.view(np.float32), totals, hits)
 
 
 def _text_of(words: list[str], shape: Shape) -> bytes:
     """Return the words and phrases of a query as the kernel reads them."""
-    text = _BETWEEN.join(words)
+    text = _BETWEEN.join(words) if len(words) > 1 else words[0]
     return (text.replace('"', "") if shape.phrases else text).encode()
 
 
@@ -353,5 +357,5 @@ _BETWEEN = chr(LINE_FEED)
 _NO_HITS: Int64 = np.zeros(0, np.int64)
 _FIRST = np.zeros(1, np.int64)
 _NO_MASK = np.zeros(0, np.uint32)
-_NO_SPELLED = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+_NO_SPELLED = np.zeros(0, np.int64), np.zeros(0, np.uint32), *np.zeros((3, 0), np.uint64), np.zeros(0, np.uint32)
 _NO_TEXT = np.zeros(0, np.int64), np.zeros(0, np.uint32)

@@ -151,6 +151,8 @@ INDEX = tadoc.build_index(
         ("memory (null AND null-point)", 3),
         ("-null zzz", 0),
         ('"null zzz"', 0),
+        ("nul_l~1", 3),
+        ("nul_* null", 3),
         ("th* null", 3),  # stop words have no list
         # the stages answer these
         ("+the null", -1),

@@ -62,7 +62,10 @@ class _Terms(NamedTuple):
     starts: Any
     order: Any
     signatures: Any
-    """``starts``, ``order``, ``signatures``: as :func:`.spelling.sign_words` writes them; or empty."""
+    heads: Any
+    tails: Any
+    places: Any
+    """``starts`` to ``places``: as :func:`.spelling.find_alike` takes them; or empty."""
 
 
 @inner
@@ -103,8 +106,8 @@ def _expand(
     if edits < 0:
         edits = 0 if length < SHORT else (1 if length < LONG else 2)
     count = find_alike(
-        terms.offsets, terms.data, terms.starts, terms.order, terms.signatures, points[:length], edits, table,
-        found[:half], found[half:],
+        terms.offsets, terms.data, terms.starts, terms.order, terms.signatures, terms.heads, terms.tails, terms.places,
+        points[:length], edits, table, found[:half], found[half:],
     )  # fmt: skip
     for i in range(count):
         size = _offer(heap, size, found[half + i], terms.frequencies[found[i]], found[i])
@@ -219,6 +222,9 @@ def answer_programs(
     spelled_starts: Any,
     spelled_order: Any,
     spelled_signatures: Any,
+    spelled_heads: Any,
+    spelled_tails: Any,
+    spelled_places: Any,
     deleted: UInt32,
     allowed: UInt32,
     lowered: UInt8,
@@ -266,8 +272,8 @@ def answer_programs(
         The :class:`.blocks_cpu.Bitmaps` of the segment.
     flat_starts, flat_words, deleted
         The text of documents (:func:`.flat_phrases.flatten`), empty without one, and the bitmap of deleted documents.
-    spelled_starts, spelled_order, spelled_signatures
-        The terms as :func:`.spelling.sign_words` sorts them; empty if no word is looked up by its spelling.
+    spelled_starts, spelled_order, spelled_signatures, spelled_heads, spelled_tails, spelled_places
+        The terms as :func:`.spelling.find_alike` takes them; empty if no word is looked up by its spelling.
     lowered, room, numbers, rows, entry_weights, entry_lists, phrases, expanded, table, spelled, ring, sets
         Work space; ``expanded`` has room for as many words as may replace one.
     extra_documents, extra_counts
@@ -281,7 +287,10 @@ def answer_programs(
         Output by query, with ``whole``: all documents, ascending; without room, they are not written.
 
     """
-    segment = _Terms(term_offsets, terms, frequencies, spelled_starts, spelled_order, spelled_signatures)
+    segment = _Terms(
+        term_offsets, terms, frequencies, spelled_starts, spelled_order, spelled_signatures, spelled_heads,
+        spelled_tails, spelled_places,
+    )  # fmt: skip
     flat = FlatText(flat_starts, flat_words, deleted)
     view, coded = view_at(addresses), len(frequencies)
     lists, held = numbers[_FIXED:], numbers[_FIXED + MAX_LISTS :]
