@@ -23,22 +23,24 @@ from polars_tadoc.index.query.segment_text import flat_text
 from polars_tadoc.index.query.shapes import ANY_WORDS, Shape, shape_of, with_split_words
 from polars_tadoc.index.query.shapes import MAX_WORDS as MAX_TEXTS
 from polars_tadoc.kernels.host.rows.programs import (
+    GIVEN,
     LINE_FEED,
     MAX_LISTS,
     MAX_PHRASE,
     MAX_SEGMENT,
     NOT_HERE,
     NUMBERS,
+    WORK,
     answer_programs,
 )
 from polars_tadoc.kernels.host.rows.spelling import table_size
 from polars_tadoc.kernels.postings.decode_cpu import addresses_of
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE
+from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE, packed
 from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS
 from polars_tadoc.kernels.search.search_cpu import search_function
 from polars_tadoc.kernels.search.workspace_cpu import thread_rooms
-from polars_tadoc.runtime.array_types import Bools, Float32, Int64, UInt32
+from polars_tadoc.runtime.array_types import Bools, Float32, Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.scoring.bm25 import Scoring
 
@@ -81,17 +83,18 @@ class _Rooms(threading.local):
             np.empty(table_size(MAX_BYTES), np.int64),
         )
         self.ends = np.zeros(2, np.int64)
-        self.others = np.empty(MAX_PHRASE * MAX_PHRASE, np.bool_), np.empty(SETS * WORDS, np.uint64)
+        self.others = np.empty(MAX_PHRASE * MAX_PHRASE, np.uint8), np.empty(SETS * WORDS, np.uint64)
         self.search = np.empty(BLOCK_SIZE, np.uint64), np.empty(2 * MAX_K + 10 * MAX_LISTS + 1, np.uint64)
-        self.spelled, self.extra = np.empty(0, np.int64), tuple(np.empty((2, 0), np.uint32))
-        self.every: tuple[Any, ...] = ()
+        self.spelled, self.extra = np.empty(0, np.int64), np.empty((2, 0), np.uint32)
+        self.every = np.empty(0, np.uint64)
 
-    def all(self, terms: int, documents: int) -> tuple[Any, ...]:
-        """Return all arrays, for a segment of some terms and documents."""
-        if len(self.spelled) < 2 * terms or len(self.extra[0]) < MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES:
+    def all(self, terms: int, documents: int) -> UInt64:
+        """Return all arrays as the kernel takes them, for a segment of some terms and documents."""
+        if len(self.spelled) < 2 * terms or self.extra.shape[1] < MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES:
             self.spelled = np.empty(2 * terms, np.int64)
-            self.extra = tuple(np.empty((2, MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES), np.uint32))
-            self.every = (*self.arrays, self.spelled, *self.others, *self.extra, *self.search, *thread_rooms())
+            self.extra = np.empty((2, MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES), np.uint32)
+            every = (*self.arrays, self.spelled, *self.others, *self.extra, *self.search, *thread_rooms())
+            self.every = packed(every, WORK)
         return self.every
 
 
@@ -156,7 +159,7 @@ def run(
 ) -> Answer:
     """Answer queries; ``whole`` counts all of their documents, ``lists`` also lists them."""
     segment, size = index.segments[0], len(queries)
-    documents_held, rooms, analyzer = segment.size, _rooms, index.analyzer
+    documents_held, rooms = segment.size, _rooms
     k = min(k, documents_held)
     if size == 1:
         words, shape = queries[0]
@@ -169,21 +172,21 @@ def run(
         phrases, spells = max(shape.phrases for shape in shapes), any(shape.spells for shape in shapes)
         data, batch = b"".join(texts), _batch(texts, shapes)
     flat = (flat_text(index, 0) or _NO_TEXT) if phrases else _NO_TEXT
-    spelled = segment.spelled if spells else _NO_SPELLED
     mask = _NO_MASK if allowed is None else allowed
     deleted = _NO_MASK if segment.deleted is None else segment.deleted
-    given = (*analyzer.cutting(data.isascii()), *_prepared(index, scoring), *flat, *spelled, deleted, mask)
+    given = _prepared(index, scoring, data.isascii(), spells)
     found, totals, documents = np.empty(size, np.int64), np.empty(size, np.int64), np.empty((size, k), np.uint32)
     scores, hits = np.empty((size, k), np.uint32), np.empty((size, documents_held if lists else 0), np.uint32)
-    queried, is_mapped, terms = np.frombuffer(data, np.uint8), analyzer.morphism is not None, len(segment.terms)
+    queried, terms = np.frombuffer(data, np.uint8), len(segment.terms)
+    read = given, *flat, deleted, mask
     results = found, totals, documents, scores, hits
     if size == 1:
         work = rooms.all(terms, documents_held)
-        answer_programs(queried, *batch, 0, 1, whole, is_mapped, *given, *work, *results)
+        answer_programs(queried, *batch, 0, 1, whole, *read, work, *results)
     else:
         map_parallel(
             lambda chunk: answer_programs(
-                queried, *batch, *chunk, whole, is_mapped, *given, *rooms.all(terms, documents_held), *results
+                queried, *batch, *chunk, whole, *read, rooms.all(terms, documents_held), *results
             ),
             even_chunks(size, CHUNK, 4),
         )
@@ -234,24 +237,31 @@ def _batch(texts: list[bytes], shapes: list[Shape]) -> tuple[Int64, Int64, Int64
     )
 
 
-def _prepared(index: Collection, scoring: Scoring) -> tuple[Any, ...]:
-    """Return what the kernel reads of a segment."""
-    kept = index.short_ways
-    given: tuple[Any, ...] | None = kept.get(scoring)
+def _prepared(index: Collection, scoring: Scoring, is_ascii: bool, spells: bool) -> UInt64:
+    """Return what the kernel reads of an index."""
+    kept, key = index.short_ways, (scoring, is_ascii, spells)
+    given: tuple[UInt64, tuple[Any, ...]] | None = kept.get(key)
     if given is None:
         (segment,), ready = index.segments, prepare_segment(index, 0, scoring, CPU, True)
-        given = kept[scoring] = (
+        page_of, pages, firsts, widths, maps, lowers, *stop_words, lower_case = index.analyzer.cutting(is_ascii)
+        arrays = (
+            page_of,
+            pages,
+            *stop_words,
+            lower_case,
             *segment.sought,
             segment.live_frequencies,
             segment_table(scoring, index.documents, segment)[0],
             addresses_of(segment.postings),
             ready.norms,
             ready.bounds,
-            search_function(False),
-            search_function(True),
             *segment.bitmaps,
+            *(segment.spelled if spells else _NO_SPELLED),
         )
-    return given
+        functions = search_function(False), search_function(True)
+        numbers = firsts, widths, maps, lowers, index.analyzer.morphism is not None, *functions
+        given = kept[key] = packed(arrays, GIVEN, numbers), arrays
+    return given[0]
 
 
 def top_and_count(index: Collection, text: str, request: Request, allowed: UInt32 | None, asked: str) -> Answer | None:

@@ -17,6 +17,7 @@ from polars_tadoc.kernels.postings.coded import Lists
 from polars_tadoc.kernels.postings.decode_cpu import view_at
 from polars_tadoc.kernels.search import programs
 from polars_tadoc.kernels.search.accumulators_cpu import push, write_best
+from polars_tadoc.kernels.search.arguments_cpu import f32s, f64s, i64s, u8s, u16s, u32s, u64s
 from polars_tadoc.kernels.search.blocks_cpu import ROW_BYTES, Bitmaps, open_marked
 from polars_tadoc.kernels.search.count_cpu import count_all, count_any
 from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS, run_program
@@ -45,6 +46,18 @@ _ROOM = MAX_TEXTS + 8
 _FIXED = 9 * _ROOM
 NUMBERS = 7 * MAX_LISTS + _FIXED
 """int64 of work space for lists and entries."""
+
+GIVEN = "HBqBQIqBQIdQffqQqIQQQI"
+"""Types of what is read of an index: ``page_of``, ``pages``, stop words (offsets, bytes, keys) and the table of lower
+case, as for :func:`.one_query.answer_words`; the terms (offsets, bytes, keys), their frequencies, ``weights``,
+``addresses``, ``norms`` and ``bounds``, the same; lists and words of :class:`.blocks_cpu.Bitmaps`; the terms as
+:func:`.spelling.find_alike` takes them, empty if no word is looked up by its spelling. Numbers follow: ``firsts``,
+``widths``, ``maps``, ``lowers`` and ``is_mapped``, the same; the :func:`.search_cpu.search_function` of any and all."""
+
+WORK = "BqqQfIIQqqBQIIQQfBI"
+"""Types of work space: as many bytes as a query has; ten numbers a byte and 20; ``NUMBERS``; eight, a weight and a
+number per list; words of phrases; words that may replace one; :func:`.spelling.table_size`; two numbers a term; a ring
+of ``MAX_PHRASE`` squared; ``SETS`` bitmaps; documents with phrases, and their counts; work space of ``run_search``."""
 
 LINE_FEED = 10
 """Between the texts of a query."""
@@ -194,58 +207,12 @@ def answer_programs(
     start: int,
     stop: int,
     whole: bool,
-    is_mapped: bool,
-    page_of: Any,
-    pages: Any,
-    firsts: int,
-    widths: int,
-    maps: bool,
-    lowers: bool,
-    stop_offsets: Any,
-    stop_terms: Any,
-    stop_keys: Any,
-    lower_case: UInt32,
-    term_offsets: Any,
-    terms: Any,
-    keys: Any,
-    frequencies: Any,
-    weights: Any,
-    addresses: UInt64,
-    norms: Float32,
-    bounds: Float32,
-    search_any: int,
-    search_all: int,
-    marked_lists: Any,
-    marked_words: Any,
+    given: UInt64,
     flat_starts: Any,
     flat_words: Any,
-    spelled_starts: Any,
-    spelled_order: Any,
-    spelled_signatures: Any,
-    spelled_heads: Any,
-    spelled_tails: Any,
-    spelled_places: Any,
     deleted: UInt32,
     allowed: UInt32,
-    lowered: UInt8,
-    room: Int64,
-    numbers: Int64,
-    rows: UInt64,
-    entry_weights: Float32,
-    entry_lists: UInt32,
-    phrases: UInt32,
-    expanded: UInt64,
-    table: Int64,
-    spelled: Int64,
-    ring: Any,
-    sets: UInt64,
-    extra_documents: UInt32,
-    extra_counts: UInt32,
-    block: UInt64,
-    for_lists: UInt64,
-    accumulators: Float32,
-    marks: UInt8,
-    for_blocks: UInt32,
+    work: UInt64,
     found: Int64,
     totals: Int64,
     documents: UInt32,
@@ -262,24 +229,13 @@ def answer_programs(
         By query, the number of its program; the programs (:mod:`polars_tadoc.kernels.search.programs`).
     start, stop, whole
         The range of queries, and whether all their documents are counted.
-    is_mapped, page_of, pages, firsts, widths, maps, lowers, stop_offsets, stop_terms, stop_keys, lower_case
-        As for :func:`.one_query.answer_words`.
-    term_offsets, terms, keys, frequencies, weights, addresses, norms, bounds, allowed
-        As for :func:`.one_query.answer_words`.
-    search_any, search_all
-        The two :func:`.search_cpu.search_function`.
-    marked_lists, marked_words
-        The :class:`.blocks_cpu.Bitmaps` of the segment.
-    flat_starts, flat_words, deleted
-        The text of documents (:func:`.flat_phrases.flatten`), empty without one, and the bitmap of deleted documents.
-    spelled_starts, spelled_order, spelled_signatures, spelled_heads, spelled_tails, spelled_places
-        The terms as :func:`.spelling.find_alike` takes them; empty if no word is looked up by its spelling.
-    lowered, room, numbers, rows, entry_weights, entry_lists, phrases, expanded, table, spelled, ring, sets
-        Work space; ``expanded`` has room for as many words as may replace one.
-    extra_documents, extra_counts
-        Work space for the documents with phrases, and their counts.
-    block, for_lists, accumulators, marks, for_blocks
-        Work space as for ``run_search``.
+    given
+        What is read of the index: the result of :func:`.arguments_cpu.packed` of ``GIVEN``.
+    flat_starts, flat_words, deleted, allowed
+        The text of documents (:func:`.flat_phrases.flatten`), empty without one; the bitmap of deleted documents; that
+        of the documents that may be found, as for ``run_search``.
+    work
+        Work space: the same of ``WORK``.
     found, totals, documents, scores
         Output by query: number of best documents, or ``NOT_HERE``; of all, with ``whole``; the best ones, and their
         scores as bits.
@@ -287,6 +243,20 @@ def answer_programs(
         Output by query, with ``whole``: all documents, ascending; without room, they are not written.
 
     """
+    page_of, pages, stop_offsets, stop_terms = u16s(given, 0), u8s(given, 1), i64s(given, 2), u8s(given, 3)
+    stop_keys, lower_case, term_offsets, terms = u64s(given, 4), u32s(given, 5), i64s(given, 6), u8s(given, 7)
+    keys, frequencies, weights, addresses = u64s(given, 8), u32s(given, 9), f64s(given, 10), u64s(given, 11)
+    norms, bounds, marked_lists, marked_words = f32s(given, 12), f32s(given, 13), i64s(given, 14), u64s(given, 15)
+    spelled_starts, spelled_order, spelled_signatures = i64s(given, 16), u32s(given, 17), u64s(given, 18)
+    spelled_heads, spelled_tails, spelled_places = u64s(given, 19), u64s(given, 20), u32s(given, 21)
+    rest = given[2 * len(GIVEN) :]
+    firsts, widths, maps, lowers = nb.int64(rest[0]), nb.int64(rest[1]), rest[2] != _0, rest[3] != _0
+    is_mapped, search_any, search_all = rest[4] != _0, rest[5], rest[6]
+    lowered, room, numbers, rows = u8s(work, 0), i64s(work, 1), i64s(work, 2), u64s(work, 3)
+    entry_weights, entry_lists, phrases, expanded = f32s(work, 4), u32s(work, 5), u32s(work, 6), u64s(work, 7)
+    table, spelled, ring, sets = i64s(work, 8), i64s(work, 9), u8s(work, 10), u64s(work, 11)
+    extra_documents, extra_counts, block, for_lists = u32s(work, 12), u32s(work, 13), u64s(work, 14), u64s(work, 15)
+    accumulators, marks, for_blocks = f32s(work, 16), u8s(work, 17), u32s(work, 18)
     segment = _Terms(
         term_offsets, terms, frequencies, spelled_starts, spelled_order, spelled_signatures, spelled_heads,
         spelled_tails, spelled_places,
@@ -411,14 +381,14 @@ def answer_programs(
         if not is_here:
             continue
         extra = Lists(extra_offsets[: phrase_count + 1], extra_documents[:made], extra_counts[:made])
-        number, given = 0, _Entries(places, slots, lists, held, phrases, phrase_ends)
+        number, scored = 0, _Entries(places, slots, lists, held, phrases, phrase_ends)
         for entry in range(entries):
             text = program[4 + 2 * texts + 2 * entry]
             for place in range(list_ends[text], list_ends[text + 1]):
                 places[number], slots[number], order[number] = place, program[5 + 2 * texts + 2 * entry], number
                 number += 1
-        _sort_entries(order[:number], given, coded)
-        number = _join_equal(order[:number], given, weights, entry_slots, entry_weights)
+        _sort_entries(order[:number], scored, coded)
+        number = _join_equal(order[:number], scored, weights, entry_slots, entry_weights)
         requires_all = form == programs.REQUIRES_ALL
         counts = whole and form != programs.TREE and hits.shape[1] == 0 and (requires_all or len(allowed) == 0)
         if counts or (form != programs.TREE and not whole):
