@@ -274,7 +274,7 @@ def find_alike(
         own = _with_character(own, word[i])
     rows, flags = table[_TESTED // 8 :], table[: _TESTED // 8].view(np.uint8)
     sought = _Sought(word, own, nb.int64(edits), rows)
-    if edits == 1:
+    if edits == 1 and size > 2:  # shorter words have no end to look for
         return _find_near(
             offsets, data, starts, order, signatures, heads, tails, places, sought, found, distances
         )  # fmt: skip
