@@ -104,6 +104,12 @@ def is_coded(row: int) -> Any:
 
 
 @inner
+def list_number(row: int) -> Any:
+    """Return the number of a coded list."""
+    return load_u64(row + _NUMBER)
+
+
+@inner
 def head(row: int, block: int) -> Any:
     """Return the first document of one of the list's blocks."""
     return nb.uint64(load_u32(load_u64(row + _HEADS) + block * load_u64(row + _STRIDE)))
