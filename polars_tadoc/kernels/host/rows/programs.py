@@ -48,7 +48,7 @@ NUMBERS = 7 * MAX_LISTS + _FIXED
 """int64 of work space for lists and entries."""
 
 GIVEN = "HBqBQIqBQIdQffqQqIQQQI"
-"""Types of what is read of an index: ``page_of``, ``pages``, stop words (offsets, bytes, keys) and the table of lower
+"""Types of the arrays of an index: ``page_of``, ``pages``, stop words (offsets, bytes, keys) and the table of lower
 case, as for :func:`.one_query.answer_words`; the terms (offsets, bytes, keys), their frequencies, ``weights``,
 ``addresses``, ``norms`` and ``bounds``, the same; lists and words of :class:`.blocks_cpu.Bitmaps`; the terms as
 :func:`.spelling.find_alike` takes them, empty if no word is looked up by its spelling. Numbers follow: ``firsts``,
@@ -230,7 +230,7 @@ def answer_programs(
     start, stop, whole
         The range of queries, and whether all their documents are counted.
     given
-        What is read of the index: the result of :func:`.arguments_cpu.packed` of ``GIVEN``.
+        The arrays of the index: the result of :func:`.arguments_cpu.packed` of ``GIVEN``.
     flat_starts, flat_words, deleted, allowed
         The text of documents (:func:`.flat_phrases.flatten`), empty without one; the bitmap of deleted documents; that
         of the documents that may be found, as for ``run_search``.
