@@ -30,12 +30,13 @@ K = 10
 def documents() -> pl.Series:
     """Rows and paragraphs of the corpora, or of the samples in the tree."""
     if not corpora.SHARED.is_dir():
-        return pl.concat([_paragraphs(corpora.load(name)[1]) for name in corpora.names([])]).rechunk()
+        return pl.concat([paragraphs(corpora.load(name)[1]) for name in corpora.names([])]).rechunk()
     rows = [corpora.load(name)[1] for name in ROWS]
-    return pl.concat([*rows, *(_paragraphs(corpora.load(name)[1]) for name in PARAGRAPHS)]).head(DOCUMENTS).rechunk()
+    return pl.concat([*rows, *(paragraphs(corpora.load(name)[1]) for name in PARAGRAPHS)]).head(DOCUMENTS).rechunk()
 
 
-def _paragraphs(text: pl.Series) -> pl.Series:
+def paragraphs(text: pl.Series) -> pl.Series:
+    """Cut texts at empty lines."""
     pieces = text.str.replace_all("\r", "").str.split("\n\n").explode().str.strip_chars()
     return pieces.filter(pieces.str.len_bytes() > 0)
 

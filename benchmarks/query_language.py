@@ -7,13 +7,19 @@ searching) for the same; and of ``index.search`` a query's share of the fastest 
 tantivy's, of TOP_10, COUNT, TOP_10_COUNT and of batches to tantivy's TOP_10. tantivy counts while it finds one
 document. "words" is also asked with ``syntax="plain"``: the ratio is what it costs to look for syntax. "or of ..." are
 the exact queries of the words that a pattern was expanded to, joined by "or".
+
+``--queries FILE`` asks the queries of the game itself (its ``queries.txt``) instead, by class: the mean microseconds of
+both, and the geometric mean over queries of the ratios; the last line is over all queries. ``--corpora`` names the
+corpora whose paragraphs are the documents.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,6 +64,50 @@ def drawn(text: pl.Series, index: tadoc.Index) -> dict[str, list[str]]:
     }
 
 
+def game(path: str) -> dict[str, list[str]]:
+    """Read the queries of the game by class."""
+    found: dict[str, list[str]] = {}
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        query = json.loads(line)
+        kind = query["tags"][-1].replace("num_tokens_", "") if query["tags"] else "other"
+        found.setdefault(kind, []).append(query["query"])
+    return dict(sorted(found.items()))
+
+
+def ask_game(index: tadoc.Index, text: pl.Series, path: str, repeat: int) -> None:
+    """Print times and ratios of the game's queries."""
+    queries = game(path)
+    theirs = next(iter(tantivy_calls(text, {"": []}).values()))
+    pairs: dict[str, tuple[Callable[[str], Any], Callable[[str], Any]]] = {
+        "TOP_10": (partial(index.top, k=K, engine="cpu"), partial(theirs, k=K, counts=False)),
+        "COUNT": (index.count, partial(theirs, k=1, counts=True)),
+        "TOP_10_COUNT": (partial(index.top, k=K, total=True, engine="cpu"), partial(theirs, k=K, counts=True)),
+    }
+    taken: dict[tuple[str, str], list[Any]] = {}
+    for _ in range(repeat + 1):
+        for kind, own in queries.items():
+            for command, calls in pairs.items():
+                for call in calls:
+                    taken.setdefault((kind, command), []).append([seconds(call, query) for query in own])
+    print(f"{'':26}" + "".join(f"{name + ' µs':>16}{'theirs':>10}{'ratio':>8}" for name in pairs))
+    totals: dict[str, list[float]] = {command: [] for command in pairs}
+    for kind, own in queries.items():
+        print(f"{kind:22}{len(own):4}", end="")
+        for command in pairs:
+            rounds = np.array(taken[kind, command])
+            ours, other = rounds[2::2].min(axis=0), rounds[3::2].min(axis=0)
+            ratios = np.log(ours / other)
+            totals[command] += ratios.tolist()
+            print(f"{1e6 * ours.mean():16.1f}{1e6 * other.mean():10.1f}{np.exp(ratios.mean()):8.2f}", end="")
+        print()
+    print(f"{'geometric mean':26}" + "".join(f"{np.exp(np.mean(own)):34.2f}" for own in totals.values()))
+
+
+def paragraphs(names: Iterable[str]) -> pl.Series:
+    """Return the paragraphs of corpora."""
+    return pl.concat([one_query.paragraphs(corpora.load(name)[1]) for name in names]).rechunk()
+
+
 def tantivy_calls(text: pl.Series, queries: dict[str, list[str]]) -> dict[str, Callable[[str, int, bool], Any]]:
     """One call per class that tantivy's parser reads alike; fuzzy words and prefixes are made without its parser."""
     try:
@@ -92,11 +142,17 @@ def tantivy_calls(text: pl.Series, queries: dict[str, list[str]]) -> dict[str, C
 
 
 def main() -> None:
-    args = corpora.arguments(__doc__ or "").parse_args()
+    parser = corpora.arguments(__doc__ or "")
+    parser.add_argument("--queries", help="file of the game's queries")
+    args = parser.parse_args()
     print(f"machine: {corpora.machine()}")
-    text = one_query.documents()
+    text = paragraphs(args.corpora) if args.corpora else one_query.documents()
     index = tadoc.build_index(text.tadoc.compress(), lowercase=True)  # type: ignore[attr-defined]
     print(f"{index.documents:,} documents, {index.terms:,} terms, {index.postings:,} postings; k={K}, one thread")
+    if args.queries:
+        with tadoc.Config(threads=1):
+            ask_game(index, text, args.queries, args.repeat)
+        return
     queries = drawn(text, index)
     peer = tantivy_calls(text, queries)
     taken: dict[tuple[str, str], list[Any]] = {}

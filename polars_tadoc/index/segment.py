@@ -8,15 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from polars_tadoc.config import settings
 from polars_tadoc.kernels.host.rows.query_words import fill_keys
 from polars_tadoc.kernels.host.rows.spelling import LENGTHS, sign_words
 from polars_tadoc.kernels.postings import live_postings
 from polars_tadoc.kernels.postings.coded import Postings, Stream
+from polars_tadoc.kernels.search.blocks_cpu import Bitmaps
+from polars_tadoc.kernels.search.count_cpu import bitmaps_of
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
 
 _keys = itertools.count()
+
+MARKED_SHARE, MIN_MARKED = 32, 2048
+"""Lists of this share of a segment's documents, and of at least so many, have a bitmap."""
+
+BITMAPS_SHARE = 8
+"""Bitmaps take at most the host's cache budget divided by this."""
 
 
 class SoughtTerms(NamedTuple):
@@ -42,14 +51,22 @@ class SpelledTerms(NamedTuple):
     starts: npt.NDArray[np.int64]
     order: npt.NDArray[np.uint32]
     signatures: npt.NDArray[np.uint64]
+    heads: npt.NDArray[np.uint64]
+    tails: npt.NDArray[np.uint64]
+    places: npt.NDArray[np.uint32]
 
     @classmethod
     def of(cls, terms: Vocabulary) -> SpelledTerms:
         """Sort terms by length."""
         size = len(terms)
-        made = cls(np.empty(LENGTHS + 2, np.int64), np.empty(size, np.uint32), np.empty(size, np.uint64))
-        sign_words(terms.offsets, terms.data, np.empty(size, np.uint8), np.empty(size, np.uint64), *made)
-        return cls(*map(read_only_parts, made))
+        starts, order = np.empty(LENGTHS + 2, np.int64), np.empty(size, np.uint32)
+        signatures, heads, tails = np.empty((3, size), np.uint64)
+        room = np.empty(size, np.uint8), np.empty(size, np.uint64)
+        sign_words(terms.offsets, terms.data, *room, starts, order, signatures, heads, tails)
+        lengths = np.repeat(np.arange(LENGTHS + 1, dtype=np.uint8), np.diff(starts))
+        places = np.argsort(tails, kind="stable").astype(np.uint32)
+        places = places[np.argsort(lengths[places], kind="stable")]
+        return cls(*map(read_only_parts, (starts, order, signatures, heads, tails[places], places)))
 
 
 @array_dataclass
@@ -124,6 +141,12 @@ class Segment:
         return SpelledTerms.of(self.terms)
 
     @cached_property
+    def bitmaps(self) -> Bitmaps:
+        """Bitmaps of the longest lists: at most four bytes a posting, and an eighth of the host's cache budget."""
+        most = settings().host_cache_bytes // BITMAPS_SHARE // max(self.size >> 3, 1)
+        return bitmaps_of(self.postings, max(self.size // MARKED_SHARE, MIN_MARKED), most)
+
+    @cached_property
     def posting_count(self) -> int:
         """Number of postings, including those of deleted documents."""
         return int(self.postings.frequencies.sum(dtype=np.uint64))
@@ -139,8 +162,7 @@ class Segment:
         """Return the segment with another deletion bitmap; caches of the postings stay valid."""
         made = Segment(self.terms, self.postings, self.lengths, deleted)
         made.__dict__.update({name: getattr(self, name) for name in ("key", "sought")})
-        if "spelled" in self.__dict__:
-            made.__dict__["spelled"] = self.spelled
+        made.__dict__.update({name: self.__dict__[name] for name in ("spelled", "bitmaps") if name in self.__dict__})
         return made
 
 

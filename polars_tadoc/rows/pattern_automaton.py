@@ -49,6 +49,8 @@ class PatternAutomaton:
     @cached_property
     def is_over(self) -> bool:
         """Whether no match can begin once the automaton is at rest: it is anchored at the text's start."""
+        if self.literal is not None:
+            return False
         seen, todo = {REST}, [REST]
         while todo:
             state = todo.pop()

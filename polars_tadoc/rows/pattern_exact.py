@@ -125,7 +125,10 @@ class ExactRows:
         """Split the rows for threads, by the symbols to read; ``bits`` are the places that are not quiet, if known."""
         before = self.offsets[self.rule_count :]
         if len(bits) and not all_rows:
-            marked = running_sum(np.bitwise_count(bits).astype(np.int64))
+            counted = np.bitwise_count(bits)
+            if int(counted.sum()) < 2 * MARKED:
+                return [(0, self.row_count)]
+            marked = running_sum(counted.astype(np.int64))
             places = np.minimum((before - before[0]) >> 6, len(bits))
             return weighted_chunks(marked[places], MARKED)
         return weighted_chunks(before, CHUNK)

@@ -267,7 +267,11 @@ class _Builder:
             alive,
         )
         loud = self._words[own != 0]
-        return WordAutomaton(steps, masks[classes], outs[classes], loud)
+        of_words = [
+            np.full(len(classes), values[0], values.dtype) for values in (masks, outs)
+        ]  # most words are of class 0
+        of_words[0][self._words], of_words[1][self._words] = masks[own], outs[own]
+        return WordAutomaton(steps, of_words[0], of_words[1], loud)
 
 
 def _bits_after(states: Int64) -> UInt16:

@@ -31,6 +31,9 @@ _SPARE = bytes(8)
 _BLOCK = 1 << 15
 """Numbers unpacked at a time, a multiple of 8; they fit in a processor's caches."""
 
+MANY = 1 << 16
+"""From this many numbers on, a kernel reads them: the first one of a process takes 60 MB."""
+
 _DEEPEST = 4
 """Maximum nesting of arrays of exceptions; the last one has none."""
 
@@ -206,9 +209,12 @@ def _read_low(data: UInt8, start: int, width: int, size: int, kind: Any) -> Unsi
     """Unpack numbers of ``width`` bits from a byte on; reads up to eight bytes beyond the last one.
 
     Every eighth number starts at the same bit of a byte, ``width`` bytes after the one before, so eight strided views
-    read all. Loading an index uses no kernels, because the first one of a process takes 60 MB.
+    read all.
     """
     numbers, mask = np.empty(size, kind), kind((1 << width) - 1)
+    if size >= MANY:
+        kernels.unpack(data, start, width, numbers)
+        return numbers
     for block in range(0, size, _BLOCK):
         own = numbers[block : block + _BLOCK]
         at = start + width * (block // 8)
@@ -224,6 +230,10 @@ def _read_low(data: UInt8, start: int, width: int, size: int, kind: Any) -> Unsi
 def _add_highs(numbers: Unsigned, width: int, steps: Unsigned, highs: Unsigned) -> None:
     """Add the bits above the lowest ``width``; overwrites ``steps``, a copy of which would be part of the peak."""
     if not len(steps):
+        return
+    if len(numbers) >= MANY:
+        if not kernels.add_highs(numbers, width, steps, highs):
+            raise InvalidIndexError("packed numbers have exceptions beyond their end")
         return
     if len(numbers) > 1 << 32:
         steps = steps.astype(np.uint64)

@@ -7,12 +7,10 @@ import numpy.typing as npt
 
 from polars_tadoc.errors import InvalidIndexError
 from polars_tadoc.index.codecs.codec import Codec, Parts
-from polars_tadoc.index.codecs.numbers import pack_numbers, unpack_numbers
+from polars_tadoc.index.codecs.numbers import MANY, Unsigned, pack_numbers, unpack_numbers
 from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, Stream
-from polars_tadoc.runtime.array_types import Int64
-
-_AT_ONCE = 1 << 14
-"""Blocks whose exceptions are placed at once."""
+from polars_tadoc.kernels.postings.packed_numbers import place_in_blocks
+from polars_tadoc.runtime.array_types import Int64, UInt8
 
 
 class PForDelta(Codec):
@@ -42,16 +40,7 @@ class PForDelta(Codec):
         count, total = int(parts["exceptions"][0]), int(sizes.sum())
         if count > total:
             raise InvalidIndexError(f"{name}: {total} values have {count} exceptions")
-        places = _places(unpack_numbers(parts["steps"], count), total, name)
-        starts = _block_starts(sizes, block_offsets)
-        offsets = np.full(len(starts) + 1, count)
-        offsets[:-1] = np.searchsorted(places, starts)
-        in_blocks = np.empty(count, np.uint8)
-        for block in range(0, len(starts), _AT_ONCE):  # copies of all would be the peak of loading an index
-            own = offsets[block : block + _AT_ONCE + 1]
-            before = np.repeat(starts[block : block + _AT_ONCE], np.diff(own))
-            in_blocks[own[0] : own[-1]] = places[own[0] : own[-1]] - before
-        del places, starts
+        offsets, in_blocks = _in_blocks(unpack_numbers(parts["steps"], count), sizes, block_offsets, name)
         highs = unpack_numbers(parts["highs"], count)
         if count and int(highs.max()) >= (1 << 32) - 1:
             raise InvalidIndexError(f"{name}: the exception {int(highs.max())} has more than 32 bits")
@@ -59,6 +48,25 @@ class PForDelta(Codec):
         return stream._replace(
             exception_offsets=offsets, exception_places=in_blocks, exception_highs=highs.astype(np.uint32)
         )
+
+
+def _in_blocks(steps: Unsigned, sizes: Int64, block_offsets: Int64, name: str) -> tuple[Int64, UInt8]:
+    """Return the first exception of each block, and their places in blocks."""
+    total, count = int(sizes.sum()), len(steps)
+    in_blocks = np.empty(count, np.uint8)
+    if count >= MANY:
+        _require_below(steps, total, name)
+        blocks = np.full(int(block_offsets[-1]), BLOCK)
+        blocks[block_offsets[1:] - 1] = (sizes - 1) % BLOCK + 1
+        offsets = np.empty(len(blocks) + 1, np.int64)
+        if not place_in_blocks(steps, blocks, offsets, in_blocks):
+            raise InvalidIndexError(f"{name}: there are exceptions beyond the {total} values")
+        return offsets, in_blocks
+    places, starts = _places(steps, total, name), _block_starts(sizes, block_offsets)
+    offsets = np.full(len(starts) + 1, count)
+    offsets[:-1] = np.searchsorted(places, starts)
+    in_blocks[:] = places - np.repeat(starts, np.diff(offsets))
+    return offsets, in_blocks
 
 
 def exception_places(sizes: Int64, block_offsets: Int64, stream: Stream) -> Int64:
@@ -78,8 +86,7 @@ def _block_starts(sizes: Int64, block_offsets: Int64) -> Int64:
 
 def _places(steps: npt.NDArray[np.unsignedinteger], total: int, name: str) -> Int64:
     """Return the positions of exceptions among all postings; ascending, below ``total``."""
-    if len(steps) and int(steps.max()) >= total:
-        raise InvalidIndexError(f"{name}: an exception is {int(steps.max())} values after the previous one")
+    _require_below(steps, total, name)
     places = steps.astype(np.int64)
     places += 1
     np.cumsum(places, out=places)
@@ -87,3 +94,8 @@ def _places(steps: npt.NDArray[np.unsignedinteger], total: int, name: str) -> In
     if len(places) and not (places[-1] < total and (places[1:] > places[:-1]).all()):
         raise InvalidIndexError(f"{name}: there are exceptions beyond the {total} values")
     return places
+
+
+def _require_below(steps: Unsigned, total: int, name: str) -> None:
+    if len(steps) and int(steps.max()) >= total:
+        raise InvalidIndexError(f"{name}: an exception is {int(steps.max())} values after the previous one")

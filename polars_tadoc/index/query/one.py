@@ -13,7 +13,7 @@ from polars_tadoc.index.language.ideographs import joins_ideographs
 from polars_tadoc.index.language.parse import may_have_syntax
 from polars_tadoc.index.query import programs
 from polars_tadoc.index.query.costs import edge_of
-from polars_tadoc.index.query.plan import table_of
+from polars_tadoc.index.query.plan import segment_table
 from polars_tadoc.index.query.prepared import prepare_segment
 from polars_tadoc.index.query.rank import Found
 from polars_tadoc.index.query.read import fields_of, has_marks, read_one
@@ -77,7 +77,7 @@ def find_one(index: Collection, query: str, request: Request, allowed: list[UInt
         if shaped is not None:
             words, how = shaped[0], shaped[1].join
             if how is None or (how == ANY and not all(map(str.isalnum, words))):
-                return _by_program(index, query, request, allowed[0], asked)
+                return _by_program(index, query, request, allowed[0], asked, shaped)
             request = request if how == BY_MODE else with_mode(request, "and" if how == ALL else "or")
             data = " ".join(words).encode()
     known = index.short_ways.get(request) or _prepared(index, request)
@@ -104,18 +104,20 @@ def find_one(index: Collection, query: str, request: Request, allowed: list[UInt
     return Found(np.array([count]), documents, scores)
 
 
-def _by_program(index: Collection, query: str, request: Request, allowed: UInt32 | None, asked: str) -> Found | None:
+def _by_program(
+    index: Collection, query: str, request: Request, allowed: UInt32 | None, asked: str, shaped: programs.Shaped
+) -> Found | None:
     """Answer a query with syntax; "and_or" is "and", then "or" if that finds too little."""
     k, scoring = min(request.k, index.documents), request.scoring
     if not programs.takes(index, scoring, k, asked):
         return None
-    found = programs.run_one(index, query, request.mode != "or", scoring, k, allowed)
+    found = programs.run_one(index, query, request.mode != "or", scoring, k, allowed, shaped=shaped)
     if found is not None and request.mode == "and_or" and found.found[0] < request.k:
         found = programs.run_one(index, query, False, scoring, k, allowed)
     if found is None:
         return None
-    (count,), (documents,), (scores,) = found[:3]
-    return Found(found.found, documents[:count], scores[:count])
+    count = found.found.item()
+    return Found(found.found, found.documents[0, :count], found.scores[0, :count])
 
 
 def _prepared(index: Collection, request: Request) -> tuple[Any, int]:
@@ -126,7 +128,7 @@ def _prepared(index: Collection, request: Request) -> tuple[Any, int]:
         given = (
             *segment.sought,
             segment.live_frequencies,
-            *table_of(request.scoring, index.documents),
+            *segment_table(request.scoring, index.documents, segment),
             addresses_of(segment.postings),
             ready.norms,
             ready.bounds,

@@ -13,6 +13,7 @@ from polars_tadoc.index.query.analyzer import QueryWords
 from polars_tadoc.index.query.phrases import Unit
 from polars_tadoc.index.query.read import Read, read
 from polars_tadoc.index.query.trees import ALL, BY_MODE, Entries, entries_of
+from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, weigh_words
 from polars_tadoc.kernels.postings.coded import Lists, Queries
 from polars_tadoc.model.word_map import naming_normalize
@@ -22,6 +23,9 @@ from polars_tadoc.scoring.bm25 import Scoring
 
 MAX_TABLE = 1 << 16
 """Indexes of up to this many documents cache weights by document frequency; most queries then compute none."""
+
+MAX_FREQUENCY = 1 << 20
+"""Single queries of words in more documents than this take the way of many."""
 
 
 @dataclass(eq=False)
@@ -182,9 +186,14 @@ def _worth(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float6
 
 
 @lru_cache(maxsize=16)
-def table_of(scoring: Scoring, documents: int) -> tuple[Float64, Float64]:
-    """Return weights and bases by document frequency, up to ``MAX_TABLE``."""
-    return _values(scoring, documents, np.arange(min(documents, MAX_TABLE) + 1))
+def table_of(scoring: Scoring, documents: int, most: int = MAX_TABLE) -> tuple[Float64, Float64]:
+    """Return weights and bases by document frequency, up to ``most``."""
+    return _values(scoring, documents, np.arange(min(documents, most) + 1))
+
+
+def segment_table(scoring: Scoring, documents: int, segment: Segment) -> tuple[Float64, Float64]:
+    """Return weights and bases by document frequency, up to the largest of a segment, or ``MAX_FREQUENCY``."""
+    return table_of(scoring, documents, min(int(segment.live_frequencies.max(initial=0)), MAX_FREQUENCY))
 
 
 def _values(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float64, Float64]:

@@ -1,7 +1,8 @@
 """A segment in an engine's memory, with the norms of a scoring and the score bounds of its blocks.
 
-Norms and bounds are computed once per scoring. On the host, the index caches them for a few scorings; on a GPU, the
-engine's cache has them with the postings. Postings too large for that cache are copied list by list.
+Norms and bounds are computed once per scoring, a list's bounds when it is first searched. On the host, the index
+caches them for a few scorings; on a GPU, the engine's cache has them with the postings. Postings too large for that
+cache are copied list by list.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.segment import Segment
 from polars_tadoc.kernels.postings.coded import Postings
 from polars_tadoc.kernels.postings.protocol import ListCache
+from polars_tadoc.kernels.search.search_cpu import unknown_bounds
 from polars_tadoc.runtime.array_types import Float32, UInt32
 from polars_tadoc.scoring.bm25 import Scoring
 
@@ -86,7 +88,7 @@ def prepare_segment(index: Collection, number: int, scoring: Scoring, engine: En
     postings = engine.keep(f"{segment.key}:postings", make_postings, lambda _: own).value
     other: Prepared | None = kept.get((number, scoring, not has_bounds))
     norms = other.norms if other else keep("norms", lambda: _norms(index, segment, scoring, kernels))
-    bounds = keep("bounds", lambda: kernels.block_bounds(postings, norms)) if has_bounds else None
+    bounds = keep("bounds", lambda: unknown_bounds(segment.postings)) if has_bounds else None
     ready = Prepared(postings, norms, bounds)
     with _lock:
         kept[number, scoring, has_bounds] = ready

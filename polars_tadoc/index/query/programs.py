@@ -14,31 +14,33 @@ from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.language.ideographs import joins_ideographs
 from polars_tadoc.index.language.parse import may_have_syntax
 from polars_tadoc.index.query.expand import MAX_WORDS
-from polars_tadoc.index.query.plan import table_of
+from polars_tadoc.index.query.plan import segment_table
 from polars_tadoc.index.query.prepared import prepare_segment
 from polars_tadoc.index.query.rank import Found
-from polars_tadoc.index.query.read import fields_of, with_syntax
+from polars_tadoc.index.query.read import fields_of, has_marks, with_syntax
 from polars_tadoc.index.query.request import Request
 from polars_tadoc.index.query.segment_text import flat_text
 from polars_tadoc.index.query.shapes import ANY_WORDS, Shape, shape_of, with_split_words
 from polars_tadoc.index.query.shapes import MAX_WORDS as MAX_TEXTS
 from polars_tadoc.kernels.host.rows.programs import (
+    GIVEN,
     LINE_FEED,
     MAX_LISTS,
     MAX_PHRASE,
     MAX_SEGMENT,
     NOT_HERE,
     NUMBERS,
+    WORK,
     answer_programs,
 )
 from polars_tadoc.kernels.host.rows.spelling import table_size
 from polars_tadoc.kernels.postings.decode_cpu import addresses_of
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE
+from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE, packed
 from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS
 from polars_tadoc.kernels.search.search_cpu import search_function
 from polars_tadoc.kernels.search.workspace_cpu import thread_rooms
-from polars_tadoc.runtime.array_types import Bools, Float32, Int64, UInt32
+from polars_tadoc.runtime.array_types import Bools, Float32, Int64, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.scoring.bm25 import Scoring
 
@@ -80,17 +82,19 @@ class _Rooms(threading.local):
             np.empty(MAX_WORDS, np.uint64),
             np.empty(table_size(MAX_BYTES), np.int64),
         )
-        self.others = np.empty(MAX_PHRASE * MAX_PHRASE, np.bool_), np.empty(SETS * WORDS, np.uint64)
+        self.ends = np.zeros(2, np.int64)
+        self.others = np.empty(MAX_PHRASE * MAX_PHRASE, np.uint8), np.empty(SETS * WORDS, np.uint64)
         self.search = np.empty(BLOCK_SIZE, np.uint64), np.empty(2 * MAX_K + 10 * MAX_LISTS + 1, np.uint64)
-        self.spelled, self.extra = np.empty(0, np.int64), tuple(np.empty((2, 0), np.uint32))
-        self.every: tuple[Any, ...] = ()
+        self.spelled, self.extra = np.empty(0, np.int64), np.empty((2, 0), np.uint32)
+        self.every = np.empty(0, np.uint64)
 
-    def all(self, terms: int, documents: int) -> tuple[Any, ...]:
-        """Return all arrays, for a segment of some terms and documents."""
-        if len(self.spelled) < 2 * terms or len(self.extra[0]) < MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES:
+    def all(self, terms: int, documents: int) -> UInt64:
+        """Return all arrays as the kernel takes them, for a segment of some terms and documents."""
+        if len(self.spelled) < 2 * terms or self.extra.shape[1] < MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES:
             self.spelled = np.empty(2 * terms, np.int64)
-            self.extra = tuple(np.empty((2, MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES), np.uint32))
-            self.every = (*self.arrays, self.spelled, *self.others, *self.extra, *self.search, *thread_rooms())
+            self.extra = np.empty((2, MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES), np.uint32)
+            every = (*self.arrays, self.spelled, *self.others, *self.extra, *self.search, *thread_rooms())
+            self.every = packed(every, WORK)
         return self.every
 
 
@@ -104,8 +108,9 @@ def shape_for(index: Collection, text: str, fields: tuple[str, ...], requires: b
 
 def _is_short(index: Collection, text: str) -> bool:
     """Tell whether a query is short enough, and means what its words say."""
-    joins = index.analyzer.joins_ideographs and joins_ideographs(text)
-    return not joins and len(text) <= MAX_BYTES and len(text.encode()) <= MAX_BYTES
+    if len(text) << 2 > MAX_BYTES and (len(text) > MAX_BYTES or len(text.encode()) > MAX_BYTES):
+        return False
+    return not (index.analyzer.joins_ideographs and joins_ideographs(text))
 
 
 def takes(index: Collection, scoring: Scoring, k: int, asked: str) -> bool:
@@ -153,46 +158,60 @@ def run(
     lists: bool = False,
 ) -> Answer:
     """Answer queries; ``whole`` counts all of their documents, ``lists`` also lists them."""
-    (segment,) = index.segments
-    size, k = len(queries), min(k, segment.size)
-    found, totals = np.empty((2, size), np.int64)
-    documents, scores = np.empty((size, k), np.uint32), np.empty((size, k), np.uint32)
-    hits = np.empty((size, segment.size if lists else 0), np.uint32)
-    flat = _NO_TEXT
-    if any(shape.phrases for _, shape in queries):
-        flat = flat_text(index, 0) or _NO_TEXT
-    spelled = segment.spelled if any(shape.spells for _, shape in queries) else _NO_SPELLED
-    texts = [_BETWEEN.join(words) for words, _ in queries]
-    data = "".join(texts).replace('"', "").encode()
-    cutting = index.analyzer.cutting(data.isascii())
+    segment, size = index.segments[0], len(queries)
+    documents_held, rooms = segment.size, _rooms
+    k = min(k, documents_held)
     if size == 1:
-        ((_, shape),) = queries
-        batch = np.array((0, len(data))), _FIRST, shape.ends, shape.program
+        words, shape = queries[0]
+        phrases, spells, data = shape.phrases, shape.spells, _text_of(words, shape)
+        ends = rooms.ends
+        ends[1] = len(data)
+        batch = ends, _FIRST, shape.ends, shape.program
     else:
-        batch = _batch(texts, [shape for _, shape in queries])
+        texts, shapes = [_text_of(*query) for query in queries], [shape for _, shape in queries]
+        phrases, spells = max(shape.phrases for shape in shapes), any(shape.spells for shape in shapes)
+        data, batch = b"".join(texts), _batch(texts, shapes)
+    flat = (flat_text(index, 0) or _NO_TEXT) if phrases else _NO_TEXT
     mask = _NO_MASK if allowed is None else allowed
     deleted = _NO_MASK if segment.deleted is None else segment.deleted
-    given = (*cutting, *_prepared(index, scoring), *flat, *spelled, deleted, mask)
-
-    def answer(chunk: tuple[int, int]) -> None:
-        answer_programs(
-            np.frombuffer(data, np.uint8), *batch, *chunk, whole, index.analyzer.morphism is not None, *given,
-            *_rooms.all(len(segment.terms), segment.size), found, totals, documents, scores, hits,
-        )  # fmt: skip
-
+    given = _prepared(index, scoring, data.isascii(), spells)
+    found, totals, documents = np.empty(size, np.int64), np.empty(size, np.int64), np.empty((size, k), np.uint32)
+    scores, hits = np.empty((size, k), np.uint32), np.empty((size, documents_held if lists else 0), np.uint32)
+    queried, terms = np.frombuffer(data, np.uint8), len(segment.terms)
+    read = given, *flat, deleted, mask
+    results = found, totals, documents, scores, hits
     if size == 1:
-        answer((0, 1))
+        work = rooms.all(terms, documents_held)
+        answer_programs(queried, *batch, 0, 1, whole, *read, work, *results)
     else:
-        map_parallel(answer, even_chunks(size, CHUNK, 4))
+        map_parallel(
+            lambda chunk: answer_programs(
+                queried, *batch, *chunk, whole, *read, rooms.all(terms, documents_held), *results
+            ),
+            even_chunks(size, CHUNK, 4),
+        )
     return Answer(found, documents, scores.view(np.float32), totals, hits)
 
 
+def _text_of(words: list[str], shape: Shape) -> bytes:
+    """Return the words and phrases of a query as the kernel reads them."""
+    text = _BETWEEN.join(words) if len(words) > 1 else words[0]
+    return (text.replace('"', "") if shape.phrases else text).encode()
+
+
 def run_one(
-    index: Collection, query: str, requires: bool, scoring: Scoring, k: int, allowed: UInt32 | None, whole: bool = False
+    index: Collection,
+    query: str,
+    requires: bool,
+    scoring: Scoring,
+    k: int,
+    allowed: UInt32 | None,
+    whole: bool = False,
+    shaped: Shaped | None = None,
 ) -> Answer | None:
-    """Answer one query by :func:`run`; None if it can't take the short way."""
+    """Answer one query, whose shape may be known, by :func:`run`; None if it can't take the short way."""
     for _ in range(2):
-        shaped = shape_for(index, query, fields_of(index), requires)
+        shaped = shaped or shape_for(index, query, fields_of(index), requires)
         if shaped is None:
             return None
         found = run(index, [shaped], scoring, k, allowed, whole)
@@ -201,41 +220,48 @@ def run_one(
         again = with_split_words(index, query, shaped[1])
         if again is None:
             return None
-        query = again
+        query, shaped = again, None
     return None
 
 
-def _batch(texts: list[str], shapes: list[Shape]) -> tuple[Int64, Int64, Int64, Int64]:
+def _batch(texts: list[bytes], shapes: list[Shape]) -> tuple[Int64, Int64, Int64, Int64]:
     """Return where each query's text begins, the number of its program, and the programs."""
-    sizes = [len(text.replace('"', "").encode()) for text in texts]
     known = {id(shape): shape.program for shape in shapes}
     numbers = {key: number for number, key in enumerate(known)}
     kinds = np.array([numbers[id(shape)] for shape in shapes], np.int64)
     return (
-        running_sum(np.array(sizes)),
+        running_sum(np.array([*map(len, texts)])),
         kinds,
         running_sum(np.array([*map(len, known.values())])),
         np.concatenate([*known.values()]),
     )
 
 
-def _prepared(index: Collection, scoring: Scoring) -> tuple[Any, ...]:
-    """Return what the kernel reads of a segment."""
-    kept = index.short_ways
-    given: tuple[Any, ...] | None = kept.get(scoring)
+def _prepared(index: Collection, scoring: Scoring, is_ascii: bool, spells: bool) -> UInt64:
+    """Return what the kernel reads of an index."""
+    kept, key = index.short_ways, (scoring, is_ascii, spells)
+    given: tuple[UInt64, tuple[Any, ...]] | None = kept.get(key)
     if given is None:
         (segment,), ready = index.segments, prepare_segment(index, 0, scoring, CPU, True)
-        given = kept[scoring] = (
+        page_of, pages, firsts, widths, maps, lowers, *stop_words, lower_case = index.analyzer.cutting(is_ascii)
+        arrays = (
+            page_of,
+            pages,
+            *stop_words,
+            lower_case,
             *segment.sought,
             segment.live_frequencies,
-            table_of(scoring, index.documents)[0],
+            segment_table(scoring, index.documents, segment)[0],
             addresses_of(segment.postings),
             ready.norms,
             ready.bounds,
-            search_function(False),
-            search_function(True),
+            *segment.bitmaps,
+            *(segment.spelled if spells else _NO_SPELLED),
         )
-    return given
+        functions = search_function(False), search_function(True)
+        numbers = firsts, widths, maps, lowers, index.analyzer.morphism is not None, *functions
+        given = kept[key] = packed(arrays, GIVEN, numbers), arrays
+    return given[0]
 
 
 def top_and_count(index: Collection, text: str, request: Request, allowed: UInt32 | None, asked: str) -> Answer | None:
@@ -256,7 +282,7 @@ def _is_of_words(text: str, request: Request) -> bool:
     """Tell whether a query is words of which any may be found."""
     if request.mode != "or" or request.syntax == "strict" or not text or "\n" in text:
         return False
-    return request.syntax == "plain" or not may_have_syntax(text)
+    return request.syntax == "plain" or not (has_marks(text.encode()) and may_have_syntax(text))
 
 
 class Whole(NamedTuple):
@@ -341,5 +367,5 @@ _BETWEEN = chr(LINE_FEED)
 _NO_HITS: Int64 = np.zeros(0, np.int64)
 _FIRST = np.zeros(1, np.int64)
 _NO_MASK = np.zeros(0, np.uint32)
-_NO_SPELLED = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+_NO_SPELLED = np.zeros(0, np.int64), np.zeros(0, np.uint32), *np.zeros((3, 0), np.uint64), np.zeros(0, np.uint32)
 _NO_TEXT = np.zeros(0, np.int64), np.zeros(0, np.uint32)

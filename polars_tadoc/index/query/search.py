@@ -106,8 +106,8 @@ def top_and_total(
         allowed = allowed_by_segment(index, filter, "top")
         short = top_and_count(index, query, request, allowed[0] if allowed else None, require_engine(engine))
         if short is not None:
-            count = short.found[0]
-            return ids_of(index.stored, short.documents[0, :count]), short.scores[0, :count], int(short.totals[0])
+            count = short.found.item()
+            return ids_of(index.stored, short.documents[0, :count]), short.scores[0, :count], short.totals.item()
         found = _best(index, text, request, filter, engine, "top")
         total = _count(index, text, request.mode, request.syntax, allowed)
         return ids_of(index.stored, found.documents), found.scores, total
@@ -129,7 +129,7 @@ def count(index: Collection, query: str, mode: str, syntax: str, filter: FilterL
         text = as_texts(query, "count")
         allowed = allowed_by_segment(index, filter, "count")
         short = top_and_count(index, query, request, allowed[0] if allowed else None, "cpu")
-        return int(short.totals[0]) if short is not None else _count(index, text, mode, syntax, allowed)
+        return short.totals.item() if short is not None else _count(index, text, mode, syntax, allowed)
 
 
 def _count(index: Collection, text: str | pl.Series, mode: str, syntax: str, allowed: list[UInt32 | None]) -> int:

@@ -35,7 +35,7 @@ class Shape(NamedTuple):
     program: Int64
     """int64, as :mod:`polars_tadoc.kernels.search.programs` defines it."""
     bare: tuple[int, ...]
-    """The words that must be letters and digits for the query to have this shape."""
+    """The words that must be letters, digits and ``_`` for the query to have this shape."""
     spells: bool
     """Whether words are looked up by their spelling."""
     phrases: int
@@ -60,7 +60,7 @@ def shape_of(text: str, fields: tuple[str, ...], requires: bool) -> tuple[list[s
     if shape is None:
         return None
     for place in shape.bare:
-        if not with_letters(words[place]).isalnum():
+        if not with_letters(words[place]).replace("_", "a").isalnum():
             return None
     return words, shape
 

@@ -74,7 +74,7 @@ class SavedSegment(Segment):
     def with_deleted(self, deleted: UInt32) -> Segment:
         """Return the segment with another deletion bitmap; both share one decoding."""
         made = SavedSegment(self.size, lambda: self.terms, lambda _: self.postings, lambda: self.lengths, deleted)
-        kept = ("key", "terms", "postings", "lengths", "sought", "spelled")
+        kept = ("key", "terms", "postings", "lengths", "sought", "spelled", "bitmaps")
         made.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
         made.__dict__["key"] = self.key
         return made

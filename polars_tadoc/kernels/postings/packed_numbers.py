@@ -6,7 +6,7 @@ from typing import Any
 
 import numba as nb
 
-from polars_tadoc.runtime.addresses import bit_length, count_ones, trailing_zeros
+from polars_tadoc.runtime.addresses import bit_length, count_ones, load_u64, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt64
 from polars_tadoc.runtime.jit import kernel
 
@@ -57,6 +57,77 @@ def split(numbers: UInt64, width: int, low: UInt8, steps: UInt64, highs: UInt64)
             after = i + 1
     if filled:
         low[at] = nb.uint8(word)
+
+
+@kernel
+def unpack(data: UInt8, start: int, width: int, numbers: Any) -> None:
+    """Unpack the low bits of numbers.
+
+    Parameters
+    ----------
+    data
+        uint8; the numbers begin at byte ``start``, and eight bytes follow them.
+    start, width
+        The first byte; the bits of a number, 1 to ``MAX_BITS``.
+    numbers
+        Output, uint32 or uint64.
+
+    """
+    mask, base = (nb.uint64(1) << nb.uint64(width)) - nb.uint64(1), nb.uint64(data.ctypes.data) + nb.uint64(start)
+    for i in range(len(numbers)):
+        bit = nb.uint64(i) * nb.uint64(width)
+        numbers[i] = load_u64(base + (bit >> nb.uint64(3))) >> (bit & nb.uint64(7)) & mask
+
+
+@kernel
+def add_highs(numbers: Any, width: int, steps: Any, highs: Any) -> Any:
+    """Add the bits above the lowest ``width``; return whether all exceptions are within the numbers."""
+    at = nb.uint64(0)
+    for e in range(len(steps)):
+        step = nb.uint64(steps[e])
+        if step >= nb.uint64(len(numbers)) - at:
+            return False
+        at += step
+        numbers[at] |= (nb.uint64(highs[e]) + nb.uint64(1)) << nb.uint64(width)
+        at += nb.uint64(1)
+    return True
+
+
+@kernel
+def place_in_blocks(steps: Any, block_sizes: Int64, offsets: Int64, places: UInt8) -> Any:
+    """Divide exceptions among blocks.
+
+    Parameters
+    ----------
+    steps
+        By exception, the values between it and the previous one.
+    block_sizes
+        int64 by block: number of values.
+    offsets
+        int64, blocks + 1, output: the first exception of each block.
+    places
+        Output by exception: its place in its block.
+
+    Returns
+    -------
+    bool
+        Whether all exceptions are within the blocks.
+
+    """
+    e, at = 0, nb.uint64(0)  # values of this block before the next exception
+    if len(steps):
+        at = nb.uint64(steps[0])
+    for block in range(len(block_sizes)):
+        size = nb.uint64(block_sizes[block])
+        offsets[block] = e
+        while e < len(steps) and at < size:
+            places[e] = nb.uint8(at)
+            e += 1
+            if e < len(steps):
+                at += nb.uint64(steps[e]) + nb.uint64(1)
+        at -= size
+    offsets[len(block_sizes)] = e
+    return e == len(steps)
 
 
 @kernel

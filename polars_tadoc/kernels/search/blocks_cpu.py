@@ -6,7 +6,7 @@ array arguments would cost more than decoding.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 
@@ -31,6 +31,8 @@ _NUMBER = nb.uint64(32)
 FIRST_BLOCK = nb.uint64(40)
 """For a coded list: the global number of its first block."""
 _COUNTS = nb.uint64(48)
+_BITMAP = _COUNTS
+"""For a coded list: the address of the bitmap of its documents, or 0."""
 NEXT_BLOCK = nb.uint64(56)
 """The next block to read; initially 0."""
 _PLAIN = ~nb.uint64(0)
@@ -50,6 +52,7 @@ def open_list(view: View, extra: Lists, number: int, row: int) -> None:
         store_u64(row + _SIZE, nb.uint64(load_u32(view.frequencies + _4 * at)))
         store_u64(row + _NUMBER, at)
         store_u64(row + FIRST_BLOCK, first)
+        store_u64(row + _BITMAP, nb.uint64(0))
         return
     first, size = nb.int64(0), nb.int64(0)
     if number - own < len(extra.offsets) - 1:
@@ -63,10 +66,47 @@ def open_list(view: View, extra: Lists, number: int, row: int) -> None:
     store_u64(row + _COUNTS, nb.uint64(extra.counts.ctypes.data) + _4 * nb.uint64(first))
 
 
+class Bitmaps(NamedTuple):
+    """The documents of the longest lists as bitmaps."""
+
+    lists: Any
+    """int64, ascending: numbers of these lists."""
+    words: Any
+    """uint64: their bitmaps, one after another."""
+
+
+@inner
+def open_marked(view: View, extra: Lists, bitmaps: Bitmaps, number: int, row: int) -> None:
+    """Fill the row of a list, with its bitmap if there is one."""
+    open_list(view, extra, number, row)
+    low, high = nb.int64(0), nb.int64(len(bitmaps.lists))
+    while low < high:
+        middle = (low + high) >> 1
+        if bitmaps.lists[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    if low < len(bitmaps.lists) and bitmaps.lists[low] == number:
+        size = len(bitmaps.words) // len(bitmaps.lists)
+        store_u64(row + _BITMAP, nb.uint64(bitmaps.words.ctypes.data) + _8 * nb.uint64(low * size))
+
+
+@inner
+def bitmap_of(row: int) -> Any:
+    """Return the address of the bitmap of a list's documents, 0 without one."""
+    return load_u64(row + _BITMAP) if is_coded(row) else nb.uint64(0)
+
+
 @inner
 def is_coded(row: int) -> Any:
     """Tell whether a list is coded."""
     return load_u64(row + _NUMBER) != _PLAIN
+
+
+@inner
+def list_number(row: int) -> Any:
+    """Return the number of a coded list."""
+    return load_u64(row + _NUMBER)
 
 
 @inner

@@ -7,7 +7,7 @@ from typing import Any
 import numba as nb
 
 from polars_tadoc.kernels.postings.coded import BLOCK
-from polars_tadoc.kernels.postings.decode_cpu import View
+from polars_tadoc.kernels.postings.decode_cpu import View, decode_counts, decode_documents
 from polars_tadoc.kernels.search.accumulators_cpu import as_bits, as_float, weigh
 from polars_tadoc.kernels.search.blocks_cpu import (
     BLOCKS,
@@ -16,6 +16,7 @@ from polars_tadoc.kernels.search.blocks_cpu import (
     ROW_BYTES,
     head,
     is_coded,
+    list_number,
     read_count,
     read_counts,
     read_documents,
@@ -25,9 +26,11 @@ from polars_tadoc.runtime.addresses import load_u64, store_u64
 from polars_tadoc.runtime.array_types import Float32, Float64, UInt32, UInt64
 from polars_tadoc.runtime.jit import inner
 
-_0, _1, _4, _15 = (nb.uint64(i) for i in (0, 1, 4, 15))
+_0, _1, _4, _8, _15 = (nb.uint64(i) for i in (0, 1, 4, 8, 15))
 _BLOCK = nb.uint64(BLOCK)
 NO_DOCUMENT = ~nb.uint64(0)
+UNKNOWN = nb.float32(2)
+"""Bound of a block before it is computed: for weight 1, no contribution exceeds 1."""
 MANY = nb.uint64(12)
 """From this many counts of a block on, decoding all costs less than reading them one by one."""
 
@@ -151,6 +154,21 @@ def look_up(
 
 
 @inner
+def bound_list(view: View, number: int, norms: int, bounds: Float32, block: Block) -> None:
+    """Write the maximum contribution of each of a list's blocks to a score, for weight 1."""
+    to_documents, to_counts = nb.uint64(block.documents.ctypes.data), nb.uint64(block.counts.ctypes.data)
+    to_added, added, offsets = nb.uint64(block.added.ctypes.data), block.added, view.block_offsets + _8 * number
+    for own in range(load_u64(offsets), load_u64(offsets + _8)):
+        size = decode_documents(view, number, nb.uint64(own), to_documents)
+        decode_counts(view, number, nb.uint64(own), to_counts)
+        weigh(to_documents, to_counts, (size + _15) >> _4, norms, nb.float32(1), to_added)
+        bound = nb.int32(0)
+        for i in range(size):
+            bound = max(bound, as_bits(added[i]))
+        bounds[own] = as_float(bound)
+
+
+@inner
 def _largest(bounds: Float32, first: int, blocks: int) -> Any:
     largest = nb.int32(0)
     for block in range(first, first + blocks):
@@ -159,8 +177,15 @@ def _largest(bounds: Float32, first: int, blocks: int) -> Any:
 
 
 @inner
-def bound_rest(rows: UInt64, lists: int, weights: Float32, first: int, bounds: Float32, rest: Float64) -> None:
-    """Write the maximum sum of contributions of lists i and on to ``rest[i]``."""
+def bound_rest(
+    view: View, norms: int, block: Block, rows: UInt64, lists: int, weights: Float32, first: int, bounds: Float32,
+    rest: Float64,
+) -> None:  # fmt: skip
+    """Write the maximum sum of contributions of lists i and on to ``rest[i]``.
+
+    The bounds of a list's blocks are made when it is first searched. Threads may do so at once: until a bound is
+    written it is ``UNKNOWN``, which is one, too.
+    """
     base = nb.uint64(rows.ctypes.data)
     rest[lists] = 0.0
     for back in range(lists):
@@ -168,6 +193,8 @@ def bound_rest(rows: UInt64, lists: int, weights: Float32, first: int, bounds: F
         row = base + i * ROW_BYTES
         bound = 1.0
         if is_coded(row) and len(bounds) > 0:
+            if load_u64(row + BLOCKS) != _0 and bounds[load_u64(row + FIRST_BLOCK)] == UNKNOWN:
+                bound_list(view, list_number(row), norms, bounds, block)
             bound = nb.float64(as_float(_largest(bounds, load_u64(row + FIRST_BLOCK), load_u64(row + BLOCKS))))
         rest[i] = rest[i + _1] + nb.float64(weights[first + i]) * bound
 

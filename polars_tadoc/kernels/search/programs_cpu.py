@@ -18,6 +18,7 @@ from polars_tadoc.kernels.search.blocks_cpu import (
     BLOCKS,
     NEXT_BLOCK,
     ROW_BYTES,
+    bitmap_of,
     head,
     list_size,
     read_counts,
@@ -35,7 +36,7 @@ WORDS = WINDOW // 64
 SETS = 2 + programs.MAX_DEPTH + programs.MAX_SLOTS
 """Bitmaps of a query: the documents found, those for an entry, the stack, the slots."""
 
-_0, _1, _4, _6, _15, _63 = (nb.uint64(i) for i in (0, 1, 4, 6, 15, 63))
+_0, _1, _3, _4, _6, _8, _15, _63 = (nb.uint64(i) for i in (0, 1, 3, 4, 6, 8, 15, 63))
 _WINDOW, _BLOCK = nb.uint64(WINDOW), nb.uint64(BLOCK)
 _POSTINGS_A_LOOKUP = 8
 """Decoding this many postings takes as long as looking up one document."""
@@ -44,8 +45,13 @@ _UNTOUCHED = nb.float32(-0.0)
 
 
 @inner
-def _mark_all(view: View, row: int, first: int, marks: UInt64, documents: UInt32) -> None:
+def mark_all(view: View, row: int, first: int, marks: UInt64, documents: UInt32) -> None:
     """Set the bits of a list's documents in a window."""
+    bitmap = bitmap_of(row)
+    if bitmap != _0:
+        for word in range(min(nb.int64(WORDS), nb.int64((view.documents - first + _63) >> _6))):
+            marks[word] |= load_u64(bitmap + (first >> _3) + _8 * nb.uint64(word))
+        return
     to_documents, first_32 = nb.uint64(documents.ctypes.data), nb.uint32(first)
     blocks, number = load_u64(row + BLOCKS), find_block(row, load_u64(row + NEXT_BLOCK), first)
     store_u64(row + NEXT_BLOCK, number)
@@ -65,6 +71,13 @@ def keep_common(view: View, row: int, candidates: UInt32, count: int, documents:
     ``documents`` is work space for a block.
     """
     blocks, number, at, kept = load_u64(row + BLOCKS), load_u64(row + NEXT_BLOCK), 0, 0
+    bitmap = bitmap_of(row)
+    if bitmap != _0:
+        for c in range(count):
+            document = nb.uint64(candidates[c])
+            candidates[kept] = candidates[c]
+            kept += nb.int64(load_u64(bitmap + (document >> _6) * _8) >> (document & _63) & _1)
+        return kept
     while at < count and blocks != _0:
         number = find_block(row, number, nb.uint64(candidates[at]))
         if at == 0:
@@ -85,7 +98,7 @@ def keep_common(view: View, row: int, candidates: UInt32, count: int, documents:
 
 
 @inner
-def _listed(marks: UInt64, words: int, first: int, documents: UInt32) -> Any:
+def list_bits(marks: UInt64, words: int, first: int, documents: UInt32) -> Any:
     """Write the documents of a bitmap; return their number."""
     count = 0
     for word in range(words):
@@ -98,7 +111,8 @@ def _listed(marks: UInt64, words: int, first: int, documents: UInt32) -> Any:
 
 
 @inner
-def _count(marks: UInt64, words: int) -> Any:
+def count_bits(marks: UInt64, words: int) -> Any:
+    """Count the documents of a bitmap."""
     count = 0
     for word in range(words):
         count += nb.int64(count_ones(marks[word]))
@@ -117,7 +131,7 @@ def _fill(marks: UInt64, words: int, first: int, documents: int, allowed: UInt32
     rest = (documents - first) & _63
     if words < WORDS and rest != _0:
         marks[words - 1] &= (_1 << rest) - _1
-    return _count(marks, words)
+    return count_bits(marks, words)
 
 
 @inner
@@ -157,13 +171,13 @@ def _run(
                     for word in range(words):
                         own[word] = _0
                 row = base + nb.uint64(place) * ROW_BYTES
-                if held * _POSTINGS_A_LOOKUP < _share(view, row):
-                    kept = keep_common(view, row, candidates, _listed(marks, words, first, candidates), documents)
+                if bitmap_of(row) == _0 and held * _POSTINGS_A_LOOKUP < _share(view, row):
+                    kept = keep_common(view, row, candidates, list_bits(marks, words, first, candidates), documents)
                     for c in range(kept):
                         document = nb.uint64(candidates[c]) - first
                         own[document >> _6] |= _1 << (document & _63)
                 else:
-                    _mark_all(view, row, first, own, documents)
+                    mark_all(view, row, first, own, documents)
                 if kinds[2 * argument] == programs.ALL_WORDS and place > word_lists[argument]:
                     for word in range(words):
                         pushed[word] &= own[word]
@@ -194,7 +208,7 @@ def _run(
             depth -= 1
             for word in range(words):
                 marks[word] &= last[word]
-            held = _count(marks, words)
+            held = count_bits(marks, words)
         at += 1
     return held
 
@@ -224,7 +238,7 @@ def _add_found(
 ) -> None:  # fmt: skip
     """The same for a list that is long for so few documents."""
     found, accumulators = workspace.found, workspace.accumulators
-    count, next_block = _listed(chosen, words, first, found.documents), load_u64(row + NEXT_BLOCK)
+    count, next_block = list_bits(chosen, words, first, found.documents), load_u64(row + NEXT_BLOCK)
     for c in range(count):
         found.scores[c] = accumulators[nb.uint64(found.documents[c]) - first]
     look_up(view, row, weight, bounds, norms, _NO_NEED, False, nb.uint64(count), found, workspace.block)
@@ -303,7 +317,7 @@ def run_program(
             workspace.block.documents,
         )
         if len(hits) and held != 0:
-            _listed(marks, words, first, hits[total:])
+            list_bits(marks, words, first, hits[total:])
         total += held
         if held == 0 or len(heap) == 0:
             continue
@@ -313,7 +327,7 @@ def run_program(
                 chosen, slot = sets[1], sets[2 + programs.MAX_DEPTH + entry_slots[entry]]
                 for word in range(words):
                     chosen[word] = marks[word] & slot[word]
-                count = _count(chosen, words)
+                count = count_bits(chosen, words)
             if count * _POSTINGS_A_LOOKUP < _share(view, row):
                 if count != 0:
                     _add_found(view, row, weights[entry], norms, bounds, first, chosen, words, workspace)

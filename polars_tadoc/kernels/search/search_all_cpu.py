@@ -105,7 +105,7 @@ def search_all(arguments: int) -> None:
             open_list(view, extra, numbers[first_list + i], row)
             if list_size(row) < fewest:
                 shortest, fewest = i, list_size(row)
-        bound_rest(rows, lists, weights, first_list, bounds, rest)
+        bound_rest(view, norms_at, block, rows, lists, weights, first_list, bounds, rest)
         own_row, blocks = base + shortest * ROW_BYTES, _0
         if lists != 0:
             blocks = load_u64(own_row + BLOCKS)

@@ -132,7 +132,7 @@ def search_any(arguments: int) -> None:
             row = base + i * ROW_BYTES
             open_list(view, extra, numbers[first_list + i], row)
             behind[i] = head(row, _0) if load_u64(row + BLOCKS) != 0 else NO_DOCUMENT
-        bound_rest(rows, lists, weights, first_list, bounds, rest)
+        bound_rest(view, norms_at, block, rows, lists, weights, first_list, bounds, rest)
         size, threshold, window_stop = _0, -1.0, _0
         while True:
             first = NO_DOCUMENT

@@ -10,13 +10,12 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.postings.coded import BLOCK, Lists, Postings, Queries
-from polars_tadoc.kernels.postings.decode_cpu import addresses_of, decode_counts, decode_documents, view_at
-from polars_tadoc.kernels.search.accumulators_cpu import as_bits, as_float, weigh
+from polars_tadoc.kernels.postings.decode_cpu import addresses_of, view_at
 from polars_tadoc.kernels.search.arguments_cpu import BLOCK_SIZE
+from polars_tadoc.kernels.search.lookup_cpu import UNKNOWN, bound_list
 from polars_tadoc.kernels.search.search_all_cpu import search_all
 from polars_tadoc.kernels.search.search_any_cpu import search_any
 from polars_tadoc.kernels.search.workspace_cpu import thread_rooms, workspace_of
-from polars_tadoc.runtime.addresses import load_u64
 from polars_tadoc.runtime.array_types import Float32, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.jit import address_of, call, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
@@ -24,7 +23,6 @@ from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_ch
 READS_BOUNDS = True
 """With bounds, irrelevant blocks are not decoded."""
 
-_4, _15 = nb.uint64(4), nb.uint64(15)
 _CHUNK_POSTINGS = 1 << 20
 """Minimum postings of queries per task; or 32 queries."""
 
@@ -115,18 +113,13 @@ def _bound_blocks(
     bounds: Float32,
 ) -> None:
     view, block = view_at(addresses), workspace_of(accumulators, marks, for_blocks).block
-    to_documents, to_counts = nb.uint64(block.documents.ctypes.data), nb.uint64(block.counts.ctypes.data)
-    to_added, added = nb.uint64(block.added.ctypes.data), block.added
-    for t in range(start, stop):
-        offsets = view.block_offsets + nb.uint64(8 * t)
-        for number in range(load_u64(offsets), load_u64(offsets + nb.uint64(8))):
-            size = decode_documents(view, nb.uint64(t), number, to_documents)
-            decode_counts(view, nb.uint64(t), number, to_counts)
-            weigh(to_documents, to_counts, (size + _15) >> _4, nb.uint64(norms.ctypes.data), nb.float32(1), to_added)
-            bound = nb.int32(0)
-            for i in range(size):
-                bound = max(bound, as_bits(added[i]))
-            bounds[number] = as_float(bound)
+    for number in range(start, stop):
+        bound_list(view, nb.uint64(number), nb.uint64(norms.ctypes.data), bounds, block)
+
+
+def unknown_bounds(postings: Postings) -> Float32:
+    """Return bounds of blocks for :func:`search` that it computes when it first reads a list."""
+    return np.full(len(postings.heads), UNKNOWN, np.float32)
 
 
 def block_bounds(postings: Postings, norms: Float32) -> Float32:
@@ -161,7 +154,8 @@ def search(
     postings, norms, queries, k, require_all, allowed, extra
         As for the reference.
     bounds
-        Result of :func:`block_bounds` for the same norms, with which OR reads less; or None.
+        Result of :func:`block_bounds` for the same norms, or of :func:`unknown_bounds`, with which OR reads less; or
+        None.
 
     Returns
     -------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from polars_tadoc.engine.cpu import decode_lists
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError
-from polars_tadoc.index.codecs import CODECS, Codec, require_codec
+from polars_tadoc.index.codecs import CODECS, Codec, numbers, pfordelta, require_codec
 from polars_tadoc.index.codecs.numbers import pack_numbers, unpack_numbers
 from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, RICE, SPARE_BYTES, Postings, Stream
 from polars_tadoc.kernels.search import reference as reference_search
@@ -228,6 +230,8 @@ def test_a_files_arrays_give_the_same_postings(codec: Codec, lists: Lists) -> No
     postings = coded(codec, lists)
     parts = codec.pack(postings)
     assert {array.ndim for array in parts.values()} == {1}
+    with by_kernels():
+        _assert_same(postings, codec.unpack(parts, postings.documents, len(lists)))
     unpacked = codec.unpack(parts, postings.documents, len(lists))
     _assert_same(postings, unpacked)
     assert unpacked.gaps.low is parts["gaps.low"]  # a mapped file stays one
@@ -239,13 +243,24 @@ def test_a_files_arrays_give_the_same_postings(codec: Codec, lists: Lists) -> No
 )
 @example([0] * 10_000, 1)
 @example([1 << 55] + [0] * 5_000, 3)
-def test_packed_numbers_come_back(numbers: list[int], times: int) -> None:
-    array = np.array(numbers * times, np.uint64)
+def test_packed_numbers_come_back(given: list[int], times: int) -> None:
+    array = np.array(given * times, np.uint64)
     packed = pack_numbers(array)
     assert np.array_equal(unpack_numbers(packed, len(array)), array)
+    with by_kernels():
+        assert np.array_equal(unpack_numbers(packed, len(array)), array)
     for data, size in ((packed[:-1], len(array)), (packed, len(array) + 64), (packed.astype(np.int8), len(array))):
         with pytest.raises(InvalidIndexError):
             unpack_numbers(data, size)
+
+
+@contextmanager
+def by_kernels() -> Iterator[None]:
+    """Let kernels read few numbers, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbers, "MANY", 0)
+        patch.setattr(pfordelta, "MANY", 0)
+        yield
 
 
 def test_packed_numbers_are_small() -> None:
@@ -273,14 +288,16 @@ def _damages(parts: dict[str, Any], random: np.random.Generator) -> Any:
 
 
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
-def test_damaged_arrays_are_refused_or_harmless(codec: Codec) -> None:
+@pytest.mark.parametrize("reading", [nullcontext, by_kernels])
+def test_damaged_arrays_are_refused_or_harmless(codec: Codec, reading: Any) -> None:
     lists = [a_list(size, 0.05, 0.05, size) for size in BOUNDARIES]
     lists += [a_list(3, 0.001, 0, seed) for seed in range(50)]
     postings = coded(codec, lists)
     refused = 0
     for parts in _damages(codec.pack(postings), np.random.default_rng(1)):
         try:
-            damaged = codec.unpack(parts, postings.documents, len(lists))
+            with reading():
+                damaged = codec.unpack(parts, postings.documents, len(lists))
         except InvalidIndexError:
             refused += 1
             continue

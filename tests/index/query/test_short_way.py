@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.index.query import programs
 from polars_tadoc.index.query.shapes import shape_of
+from polars_tadoc.kernels.search.count_cpu import bitmaps_of
 from polars_tadoc.scoring.bm25 import Scoring
 from tests.index.query.test_query_language import cut
 from tests.query_oracle import Oracle
@@ -87,14 +88,41 @@ def test_several_windows() -> None:
     text = pl.Series("text", [f"w{a} w{b} w{c}" for a, b, c in words.tolist()])
     index = tadoc.build_index(text.tadoc.compress())  # type: ignore[attr-defined]
     asked = ["w1 -w2", "+w60 w1", "(w1 OR w50) AND w55", '"w1 w2"', '"w60 w1" OR w59', "w5* -w1", "w59~1 AND w1",
-             "(w1 AND w2) OR (w3 w60)", "NOT w1", '+"w1 w1" -w3', "+w55 +w56 +w57", "w58 OR w59", '"w1 w2"~1 -w3'
-             ]  # fmt: skip
+             "(w1 AND w2) OR (w3 w60)", "NOT w1", '+"w1 w1" -w3', "+w55 +w56 +w57", "w58 OR w59", '"w1 w2"~1 -w3',
+             "w1 w2", "w1 w59 w60", "w1 w2 w3 w4 w60", "w57 w58 w59 w60", "+w1 +w2 +w3", "+w1 +w60", "+w2 +w2",
+             '+"w2 w1" +w60', '"w60 w60"', "w1 zzz", "+w1 +zzz"]  # fmt: skip
     for own in (index, index.delete(pl.Series(range(0, 70_000, 7)))):
         assert programs.takes(own, ANY_SCORING, 10, "cpu")
+        lists = own.segments[0].bitmaps.lists
+        assert 0 < len(lists) < own.terms
         found, counts = own.search(asked, 5), [own.count(query) for query in asked]
+        for number, query in enumerate(asked):
+            best, scores, total = own.top(query, 5, total=True)
+            same = found.filter(query=number)
+            assert (best.tolist(), scores.tolist()) == (same["id"].to_list(), same["score"].to_list()), query
+            assert total == counts[number], query
         with by_stages():
             assert found.equals(own.search(asked, 5))
             assert counts == [own.count(query) for query in asked]
+
+
+def test_bitmaps() -> None:
+    words = ["the", "of", "and", "a"]
+    texts = [" ".join(words[: 1 + number % 4]) for number in range(300)]
+    index = tadoc.build_index(pl.Series("text", texts).tadoc.compress())  # type: ignore[attr-defined]
+    postings = index.segments[0].postings
+    terms = index.segments[0].terms.series.to_list()
+    for least, most, named in ((0, 9, words), (151, 9, ["of", "the"]), (0, 1, ["the"]), (301, 9, [])):
+        made = bitmaps_of(postings, least, most)
+        assert [terms[number] for number in made.lists] == sorted(named)
+        for number, own in zip(made.lists, made.words.reshape(len(made.lists), (len(texts) + 63) // 64), strict=True):
+            marked = np.unpackbits(own.view(np.uint8), bitorder="little").nonzero()[0]
+            assert marked.tolist() == [row for row, text in enumerate(texts) if terms[number] in text.split()]
+
+
+def test_plain_quotes() -> None:
+    index = tadoc.build_index(pl.Series("text", ["5 disk", "disks", "5disk"]).tadoc.compress())  # type: ignore[attr-defined]
+    assert index.count('5"disk', syntax="plain") == len(index.top('5"disk', syntax="plain")[0]) == 1
 
 
 def run_short(index: tadoc.Index, query: str, requires: bool = False) -> int:
@@ -123,6 +151,8 @@ INDEX = tadoc.build_index(
         ("memory (null AND null-point)", 3),
         ("-null zzz", 0),
         ('"null zzz"', 0),
+        ("nul_l~1", 3),
+        ("nul_* null", 3),
         ("th* null", 3),  # stop words have no list
         # the stages answer these
         ("+the null", -1),

@@ -14,6 +14,7 @@ from polars_tadoc.engine.choose import choose
 from polars_tadoc.kernels.postings import encode_cpu as coding
 from polars_tadoc.kernels.postings.coded import BLOCK, PFORDELTA, RICE, Lists, Postings, Queries
 from polars_tadoc.kernels.search import reference as reference_search
+from polars_tadoc.kernels.search.search_cpu import unknown_bounds
 
 CODECS = pytest.mark.parametrize("codec", [PFORDELTA, RICE])
 MODES = pytest.mark.parametrize("require_all", [False, True])
@@ -188,7 +189,7 @@ def test_few_postings_of_very_many_documents() -> None:
     postings = coding.encode(RICE, documents, np.array([0, 2, 4, 6], np.int64), held, np.ones(6, np.uint32))
     norms = np.zeros(documents, np.float32)
     queries = Queries(np.array([0, 3], np.int64), np.array([0, 1, 2], np.uint32), np.array([1, 2, 4], np.float32))
-    for bounds in (None, cpu.block_bounds(postings, norms)):
+    for bounds in (None, cpu.block_bounds(postings, norms), unknown_bounds(postings)):
         found, best, scores = cpu.search(postings, norms, bounds, queries, 10, False)
         assert found.tolist() == [4]
         assert best[0, :4].tolist() == [documents - 1, 5, 1 << 31, 0]
@@ -205,6 +206,21 @@ def test_bounds_are_the_largest_of_their_blocks(engine: str) -> None:
         added = [reference_search.contribution(1, c, case.norms[d]) for d, c in zip(documents, counts, strict=True)]
         expected += [max(added[i : i + BLOCK]) for i in range(0, len(added), BLOCK)]
     np.testing.assert_array_equal(bounds, np.array(expected, np.float32))
+
+
+def test_bounds_are_computed_for_the_lists_that_are_searched() -> None:
+    case = Case(9, PFORDELTA, 5000, [1, 128, 129, 3000], [])
+    known, first = cpu.block_bounds(case.postings, case.norms), case.postings.block_offsets
+    queries = Queries(np.array([0, 1, 3], np.int64), np.array([1, 1, 2], np.uint32), np.ones(3, np.float32))
+    for require_all in (False, True):
+        bounds = unknown_bounds(case.postings)
+        found = [
+            cpu.search(case.postings, case.norms, own, queries, 10, require_all) for own in (bounds, bounds, known)
+        ]
+        for own in found[:2]:
+            assert all(map(np.array_equal, own, found[2]))
+        assert (np.delete(bounds, np.arange(first[1], first[3])) == 2).all()
+        np.testing.assert_array_equal(bounds[first[1] : first[3]], known[first[1] : first[3]])
 
 
 def damaged(postings: Postings, random: Any) -> Postings:

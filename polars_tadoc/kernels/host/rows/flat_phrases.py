@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from polars_tadoc.kernels.host.rows.phrases import LEFT_OUT
 from polars_tadoc.kernels.host.rows.row_words import next_word
+from polars_tadoc.kernels.postings.coded import BLOCK, Lists
+from polars_tadoc.kernels.postings.decode_cpu import View
+from polars_tadoc.kernels.primitives.simd import load, to_all
+from polars_tadoc.kernels.search.blocks_cpu import BLOCKS, Bitmaps, open_list, open_marked, read_documents
+from polars_tadoc.kernels.search.programs_cpu import keep_common
+from polars_tadoc.runtime.addresses import count_ones, load_u64, prefetch, trailing_zeros
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
+
+_0, _1, _LANES = nb.uint64(0), nb.uint64(1), 16
+_AHEAD = 8
+"""Documents whose text is prefetched."""
+
+
+class FlatText(NamedTuple):
+    """The text of a segment's documents (:func:`flatten`), and which are deleted."""
+
+    starts: Any
+    words: Any
+    deleted: Any
 
 
 @polled
@@ -62,21 +83,44 @@ def flatten(
             starts[documents[row]] = count
 
 
+@intrinsic
+def _pairs_at(typing_context: Any, address: Any, one: Any, two: Any) -> Any:
+    """Return a bit for each of the sixteen terms at an address that is ``one`` and is followed by ``two``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address, one, two = arguments
+        after = load(builder, builder.add(address, ir.IntType(64)(4)))
+        ones = builder.icmp_unsigned("==", load(builder, address), to_all(builder, one))
+        twos = builder.icmp_unsigned("==", after, to_all(builder, two))
+        return builder.zext(builder.bitcast(builder.and_(ones, twos), ir.IntType(16)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint32, types.uint32), generate
+
+
 @inner
 def count_phrase(words: UInt32, first: int, stop: int, phrase: UInt32) -> Any:
     """Count a phrase of at least two words in a document, also where occurrences overlap."""
-    size, count = len(phrase), nb.int64(0)
-    one, two = phrase[0], phrase[1]
-    for i in range(first, stop - size + 1):
-        count += nb.int64((words[i] == one) & (words[i + 1] == two))
-    if size == 2 or count == 0:
-        return count
-    count = nb.int64(0)
-    for i in range(first, stop - size + 1):
-        at = 0
-        while at < size and words[i + at] == phrase[at]:
-            at += 1
-        count += nb.int64(at == size)
+    size, count, base = len(phrase), nb.int64(0), nb.uint64(words.ctypes.data)
+    one, two, last = phrase[0], phrase[1], nb.int64(stop) - size + 1
+    i, safe = nb.int64(first), len(words) - _LANES - 1
+    while i < last:
+        if i <= safe:
+            found = _pairs_at(base + nb.uint64(4 * i), one, two)
+        else:
+            found = nb.uint64((words[i] == one) & (words[i + 1] == two))
+        step = _LANES if i <= safe else 1
+        if last - i < step:
+            found &= (_1 << nb.uint64(last - i)) - _1
+        if size == 2:
+            count += nb.int64(count_ones(found))
+        else:
+            while found != _0:
+                place, at = i + nb.int64(trailing_zeros(found)), 2
+                found &= found - _1
+                while at < size and words[place + at] == phrase[at]:
+                    at += 1
+                count += nb.int64(at == size)
+        i += step
     return count
 
 
@@ -165,3 +209,46 @@ def count_in_flat(
             counts[i] = nb.uint64(count_phrase(words, first, stop, phrase))
         else:
             counts[i] = nb.uint64(count_spread(words, first, stop, phrase, is_ordered, slop, ring, last))
+
+
+@inner
+def find_phrase(
+    view: View, no_lists: Lists, bitmaps: Bitmaps, phrase: UInt32, flat: FlatText, slop: int, frequencies: Any,
+    row: int, ring: Any, last: Int64, room: UInt32, documents: UInt32, counts: UInt32,
+) -> Any:  # fmt: skip
+    """Write the live documents with a phrase, and its counts; return how many there are, negative without room."""
+    rarest, size = 0, nb.uint64(0)
+    for i in range(len(phrase)):
+        if frequencies[phrase[i]] < frequencies[phrase[rarest]]:
+            rarest = i
+    open_list(view, no_lists, nb.int64(phrase[rarest]), row)
+    count = 0
+    for number in range(load_u64(row + BLOCKS)):
+        if count + BLOCK > len(documents):
+            return -1
+        size = read_documents(view, row, nb.uint64(number), nb.uint64(room.ctypes.data))
+        for i in range(size):
+            documents[count] = room[i]
+            count += 1
+    for i in range(len(phrase)):
+        is_new = phrase[i] != phrase[rarest]
+        for j in range(i):
+            is_new = is_new and phrase[j] != phrase[i]
+        if is_new and count != 0:
+            open_marked(view, no_lists, bitmaps, nb.int64(phrase[i]), row)
+            count = keep_common(view, row, documents, count, room)
+    kept = 0
+    for c in range(count):
+        document = documents[c]
+        ahead = documents[min(c + _AHEAD, count - 1)]
+        prefetch(flat.words, flat.starts[ahead])
+        first, stop = flat.starts[document], flat.starts[nb.int64(document) + 1]
+        if len(flat.deleted) and flat.deleted[document >> 5] >> (document & nb.uint32(31)) & nb.uint32(1) != 0:
+            continue
+        if slop == 0:
+            own = count_phrase(flat.words, first, stop, phrase)
+        else:
+            own = count_spread(flat.words, first, stop, phrase, True, slop, ring, last)
+        documents[kept], counts[kept] = document, nb.uint32(own)
+        kept += nb.int64(own != 0)
+    return kept

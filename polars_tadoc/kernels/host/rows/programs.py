@@ -10,18 +10,19 @@ from typing import Any, NamedTuple
 
 import numba as nb
 
-from polars_tadoc.kernels.host.rows.flat_phrases import count_phrase, count_spread
+from polars_tadoc.kernels.host.rows.flat_phrases import FlatText, find_phrase
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, analyze_words, compare_words, find_terms
 from polars_tadoc.kernels.host.rows.spelling import LONG, SHORT, decode_word, find_alike
-from polars_tadoc.kernels.postings.coded import BLOCK, Lists
-from polars_tadoc.kernels.postings.decode_cpu import View, view_at
+from polars_tadoc.kernels.postings.coded import Lists
+from polars_tadoc.kernels.postings.decode_cpu import view_at
 from polars_tadoc.kernels.search import programs
 from polars_tadoc.kernels.search.accumulators_cpu import push, write_best
-from polars_tadoc.kernels.search.blocks_cpu import BLOCKS, ROW_BYTES, open_list, read_documents
-from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS, keep_common, run_program
+from polars_tadoc.kernels.search.arguments_cpu import f32s, f64s, i64s, u8s, u16s, u32s, u64s
+from polars_tadoc.kernels.search.blocks_cpu import ROW_BYTES, Bitmaps, open_marked
+from polars_tadoc.kernels.search.count_cpu import count_all, count_any
+from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS, run_program
 from polars_tadoc.kernels.search.search_cpu import run_search
 from polars_tadoc.kernels.search.workspace_cpu import workspace_of
-from polars_tadoc.runtime.addresses import load_u64
 from polars_tadoc.runtime.array_types import Float32, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
@@ -46,6 +47,18 @@ _FIXED = 9 * _ROOM
 NUMBERS = 7 * MAX_LISTS + _FIXED
 """int64 of work space for lists and entries."""
 
+GIVEN = "HBqBQIqBQIdQffqQqIQQQI"
+"""Types of the arrays of an index: ``page_of``, ``pages``, stop words (offsets, bytes, keys) and the table of lower
+case, as for :func:`.one_query.answer_words`; the terms (offsets, bytes, keys), their frequencies, ``weights``,
+``addresses``, ``norms`` and ``bounds``, the same; lists and words of :class:`.blocks_cpu.Bitmaps`; the terms as
+:func:`.spelling.find_alike` takes them, empty if no word is looked up by its spelling. Numbers follow: ``firsts``,
+``widths``, ``maps``, ``lowers`` and ``is_mapped``, the same; the :func:`.search_cpu.search_function` of any and all."""
+
+WORK = "BqqQfIIQqqBQIIQQfBI"
+"""Types of work space: as many bytes as a query has; ten numbers a byte and 20; ``NUMBERS``; eight, a weight and a
+number per list; words of phrases; words that may replace one; :func:`.spelling.table_size`; two numbers a term; a ring
+of ``MAX_PHRASE`` squared; ``SETS`` bitmaps; documents with phrases, and their counts; work space of ``run_search``."""
+
 LINE_FEED = 10
 """Between the texts of a query."""
 
@@ -62,15 +75,10 @@ class _Terms(NamedTuple):
     starts: Any
     order: Any
     signatures: Any
-    """``starts``, ``order``, ``signatures``: as :func:`.spelling.sign_words` writes them; or empty."""
-
-
-class _Flat(NamedTuple):
-    """The text of a segment's documents (:func:`.flat_phrases.flatten`), and which are deleted."""
-
-    starts: Any
-    words: Any
-    deleted: Any
+    heads: Any
+    tails: Any
+    places: Any
+    """``starts`` to ``places``: as :func:`.spelling.find_alike` takes them; or empty."""
 
 
 @inner
@@ -111,53 +119,12 @@ def _expand(
     if edits < 0:
         edits = 0 if length < SHORT else (1 if length < LONG else 2)
     count = find_alike(
-        terms.offsets, terms.data, terms.starts, terms.order, terms.signatures, points[:length], edits, table,
-        found[:half], found[half:],
+        terms.offsets, terms.data, terms.starts, terms.order, terms.signatures, terms.heads, terms.tails, terms.places,
+        points[:length], edits, table, found[:half], found[half:],
     )  # fmt: skip
     for i in range(count):
         size = _offer(heap, size, found[half + i], terms.frequencies[found[i]], found[i])
     return size
-
-
-@inner
-def _find_phrase(
-    view: View, no_lists: Lists, phrase: UInt32, flat: _Flat, slop: int, frequencies: Any, row: int, ring: Any,
-    last: Int64, room: UInt32, documents: UInt32, counts: UInt32,
-) -> Any:  # fmt: skip
-    """Write the live documents with a phrase, and its counts; return how many there are, negative without room."""
-    rarest, size = 0, nb.uint64(0)
-    for i in range(len(phrase)):
-        if frequencies[phrase[i]] < frequencies[phrase[rarest]]:
-            rarest = i
-    open_list(view, no_lists, nb.int64(phrase[rarest]), row)
-    count = 0
-    for number in range(load_u64(row + BLOCKS)):
-        if count + BLOCK > len(documents):
-            return -1
-        size = read_documents(view, row, nb.uint64(number), nb.uint64(room.ctypes.data))
-        for i in range(size):
-            documents[count] = room[i]
-            count += 1
-    for i in range(len(phrase)):
-        is_new = phrase[i] != phrase[rarest]
-        for j in range(i):
-            is_new = is_new and phrase[j] != phrase[i]
-        if is_new and count != 0:
-            open_list(view, no_lists, nb.int64(phrase[i]), row)
-            count = keep_common(view, row, documents, count, room)
-    kept = 0
-    for c in range(count):
-        document = documents[c]
-        first, stop = flat.starts[document], flat.starts[nb.int64(document) + 1]
-        if len(flat.deleted) and flat.deleted[document >> 5] >> (document & nb.uint32(31)) & nb.uint32(1) != 0:
-            continue
-        if slop == 0:
-            own = count_phrase(flat.words, first, stop, phrase)
-        else:
-            own = count_spread(flat.words, first, stop, phrase, True, slop, ring, last)
-        documents[kept], counts[kept] = document, nb.uint32(own)
-        kept += nb.int64(own != 0)
-    return kept
 
 
 class _Entries(NamedTuple):
@@ -240,53 +207,12 @@ def answer_programs(
     start: int,
     stop: int,
     whole: bool,
-    is_mapped: bool,
-    page_of: Any,
-    pages: Any,
-    firsts: int,
-    widths: int,
-    maps: bool,
-    lowers: bool,
-    stop_offsets: Any,
-    stop_terms: Any,
-    stop_keys: Any,
-    lower_case: UInt32,
-    term_offsets: Any,
-    terms: Any,
-    keys: Any,
-    frequencies: Any,
-    weights: Any,
-    addresses: UInt64,
-    norms: Float32,
-    bounds: Float32,
-    search_any: int,
-    search_all: int,
+    given: UInt64,
     flat_starts: Any,
     flat_words: Any,
-    spelled_starts: Any,
-    spelled_order: Any,
-    spelled_signatures: Any,
     deleted: UInt32,
     allowed: UInt32,
-    lowered: UInt8,
-    room: Int64,
-    numbers: Int64,
-    rows: UInt64,
-    entry_weights: Float32,
-    entry_lists: UInt32,
-    phrases: UInt32,
-    expanded: UInt64,
-    table: Int64,
-    spelled: Int64,
-    ring: Any,
-    sets: UInt64,
-    extra_documents: UInt32,
-    extra_counts: UInt32,
-    block: UInt64,
-    for_lists: UInt64,
-    accumulators: Float32,
-    marks: UInt8,
-    for_blocks: UInt32,
+    work: UInt64,
     found: Int64,
     totals: Int64,
     documents: UInt32,
@@ -303,22 +229,13 @@ def answer_programs(
         By query, the number of its program; the programs (:mod:`polars_tadoc.kernels.search.programs`).
     start, stop, whole
         The range of queries, and whether all their documents are counted.
-    is_mapped, page_of, pages, firsts, widths, maps, lowers, stop_offsets, stop_terms, stop_keys, lower_case
-        As for :func:`.one_query.answer_words`.
-    term_offsets, terms, keys, frequencies, weights, addresses, norms, bounds, allowed
-        As for :func:`.one_query.answer_words`.
-    search_any, search_all
-        The two :func:`.search_cpu.search_function`.
-    flat_starts, flat_words, deleted
-        The text of documents (:func:`.flat_phrases.flatten`), empty without one, and the bitmap of deleted documents.
-    spelled_starts, spelled_order, spelled_signatures
-        The terms as :func:`.spelling.sign_words` sorts them; empty if no word is looked up by its spelling.
-    lowered, room, numbers, rows, entry_weights, entry_lists, phrases, expanded, table, spelled, ring, sets
-        Work space; ``expanded`` has room for as many words as may replace one.
-    extra_documents, extra_counts
-        Work space for the documents with phrases, and their counts.
-    block, for_lists, accumulators, marks, for_blocks
-        Work space as for ``run_search``.
+    given
+        The arrays of the index: the result of :func:`.arguments_cpu.packed` of ``GIVEN``.
+    flat_starts, flat_words, deleted, allowed
+        The text of documents (:func:`.flat_phrases.flatten`), empty without one; the bitmap of deleted documents; that
+        of the documents that may be found, as for ``run_search``.
+    work
+        Work space: the same of ``WORK``.
     found, totals, documents, scores
         Output by query: number of best documents, or ``NOT_HERE``; of all, with ``whole``; the best ones, and their
         scores as bits.
@@ -326,8 +243,25 @@ def answer_programs(
         Output by query, with ``whole``: all documents, ascending; without room, they are not written.
 
     """
-    segment = _Terms(term_offsets, terms, frequencies, spelled_starts, spelled_order, spelled_signatures)
-    flat = _Flat(flat_starts, flat_words, deleted)
+    page_of, pages, stop_offsets, stop_terms = u16s(given, 0), u8s(given, 1), i64s(given, 2), u8s(given, 3)
+    stop_keys, lower_case, term_offsets, terms = u64s(given, 4), u32s(given, 5), i64s(given, 6), u8s(given, 7)
+    keys, frequencies, weights, addresses = u64s(given, 8), u32s(given, 9), f64s(given, 10), u64s(given, 11)
+    norms, bounds, marked_lists, marked_words = f32s(given, 12), f32s(given, 13), i64s(given, 14), u64s(given, 15)
+    spelled_starts, spelled_order, spelled_signatures = i64s(given, 16), u32s(given, 17), u64s(given, 18)
+    spelled_heads, spelled_tails, spelled_places = u64s(given, 19), u64s(given, 20), u32s(given, 21)
+    rest = given[2 * len(GIVEN) :]
+    firsts, widths, maps, lowers = nb.int64(rest[0]), nb.int64(rest[1]), rest[2] != _0, rest[3] != _0
+    is_mapped, search_any, search_all = rest[4] != _0, rest[5], rest[6]
+    lowered, room, numbers, rows = u8s(work, 0), i64s(work, 1), i64s(work, 2), u64s(work, 3)
+    entry_weights, entry_lists, phrases, expanded = f32s(work, 4), u32s(work, 5), u32s(work, 6), u64s(work, 7)
+    table, spelled, ring, sets = i64s(work, 8), i64s(work, 9), u8s(work, 10), u64s(work, 11)
+    extra_documents, extra_counts, block, for_lists = u32s(work, 12), u32s(work, 13), u64s(work, 14), u64s(work, 15)
+    accumulators, marks, for_blocks = f32s(work, 16), u8s(work, 17), u32s(work, 18)
+    segment = _Terms(
+        term_offsets, terms, frequencies, spelled_starts, spelled_order, spelled_signatures, spelled_heads,
+        spelled_tails, spelled_places,
+    )  # fmt: skip
+    flat = FlatText(flat_starts, flat_words, deleted)
     view, coded = view_at(addresses), len(frequencies)
     lists, held = numbers[_FIXED:], numbers[_FIXED + MAX_LISTS :]
     places, slots = numbers[_FIXED + 2 * MAX_LISTS :], numbers[_FIXED + 3 * MAX_LISTS :]
@@ -338,7 +272,7 @@ def answer_programs(
     last, entry_offsets = numbers[7 * _ROOM : 8 * _ROOM], numbers[8 * _ROOM : 8 * _ROOM + 2]
     kept = min(nb.int64(documents.shape[1]), nb.int64(addresses[1]))
     workspace, base = workspace_of(accumulators, marks, for_blocks), nb.uint64(rows.ctypes.data)
-    bitmaps = sets.reshape((SETS, WORDS))
+    windows, bitmaps = sets.reshape((SETS, WORDS)), Bitmaps(marked_lists, marked_words)
     began = interrupts()
     for query in range(start, stop):
         if interrupts() != began:
@@ -413,9 +347,9 @@ def answer_programs(
                     phrase_ends[3 * same], phrase_ends[3 * same + 1], phrase_ends[3 * same + 2] = (
                         phrase_words, many, argument,
                     )  # fmt: skip
-                    own_count = _find_phrase(
-                        view, Lists(extra_offsets[:1], extra_documents, extra_counts), phrase, flat, argument,
-                        frequencies, base, ring, last, workspace.block.documents, extra_documents[made:],
+                    own_count = find_phrase(
+                        view, Lists(extra_offsets[:1], extra_documents, extra_counts), bitmaps, phrase, flat,
+                        argument, frequencies, base, ring, last, workspace.block.documents, extra_documents[made:],
                         extra_counts[made:],
                     )  # fmt: skip
                     if own_count < 0:
@@ -447,43 +381,53 @@ def answer_programs(
         if not is_here:
             continue
         extra = Lists(extra_offsets[: phrase_count + 1], extra_documents[:made], extra_counts[:made])
-        number, given = 0, _Entries(places, slots, lists, held, phrases, phrase_ends)
+        number, scored = 0, _Entries(places, slots, lists, held, phrases, phrase_ends)
         for entry in range(entries):
             text = program[4 + 2 * texts + 2 * entry]
             for place in range(list_ends[text], list_ends[text + 1]):
                 places[number], slots[number], order[number] = place, program[5 + 2 * texts + 2 * entry], number
                 number += 1
-        _sort_entries(order[:number], given, coded)
-        number = _join_equal(order[:number], given, weights, entry_slots, entry_weights)
-        is_known = at == 1 and form == programs.REQUIRES_ANY and len(allowed) == 0 and hits.shape[1] == 0
-        if whole and is_known:
-            totals[query] = held[0]
-        if form != programs.TREE and (is_known or not whole):
-            missing = False
+        _sort_entries(order[:number], scored, coded)
+        number = _join_equal(order[:number], scored, weights, entry_slots, entry_weights)
+        requires_all = form == programs.REQUIRES_ALL
+        counts = whole and form != programs.TREE and hits.shape[1] == 0 and (requires_all or len(allowed) == 0)
+        if counts or (form != programs.TREE and not whole):
+            missing = at == 0
             for text in range(texts):
-                missing = missing or list_ends[text] == list_ends[text + 1]
-            found[query] = 0
-            if number == 0 or kept == 0 or (missing and form == programs.REQUIRES_ALL):
+                missing = missing or (requires_all and list_ends[text] == list_ends[text + 1])
+            found[query], totals[query] = 0, 0
+            if missing:
+                continue
+            if counts and at == 1 and len(allowed) == 0:
+                totals[query] = held[0]
+            elif counts:
+                for place in range(at):
+                    open_marked(view, extra, bitmaps, lists[place], base + nb.uint64(place) * ROW_BYTES)
+                if requires_all:
+                    totals[query] = count_all(view, base, at, allowed, entry_rows, workspace)
+                else:
+                    totals[query] = count_any(view, base, at, entry_rows, windows, workspace)
+            if number == 0 or kept == 0:
                 continue
             for entry in range(number):
                 entry_lists[entry] = lists[places[order[entry]]]
             entry_offsets[0], entry_offsets[1] = 0, number
             run_search(
-                search_all if form == programs.REQUIRES_ALL else search_any, block, addresses, norms, bounds,
+                search_all if requires_all else search_any, block, addresses, norms, bounds,
                 entry_offsets, entry_lists[:number], entry_weights[:number], extra.offsets, extra.documents,
                 extra.counts, allowed, 0, 1, accumulators, marks, for_blocks, for_lists[: 2 * kept + 10 * number + 1],
                 found[query : query + 1], documents[query : query + 1, :kept], scores[query : query + 1, :kept],
             )  # fmt: skip
             continue
         for place in range(at):
-            open_list(view, extra, lists[place], base + nb.uint64(place) * ROW_BYTES)
+            open_marked(view, extra, bitmaps, lists[place], base + nb.uint64(place) * ROW_BYTES)
         for entry in range(number):
             entry_rows[entry] = places[order[entry]]
         heap = for_lists[:kept]
         totals[query], best = run_program(
             view, nb.uint64(norms.ctypes.data), bounds, program[4 + 2 * texts + 2 * entries :], program[4:],
             base,
-            list_ends[: texts + 1], entry_rows[:number], entry_slots, entry_weights, allowed, bitmaps, workspace, heap,
+            list_ends[: texts + 1], entry_rows[:number], entry_slots, entry_weights, allowed, windows, workspace, heap,
             _0, hits[query],
         )  # fmt: skip
         found[query] = nb.int64(best)
