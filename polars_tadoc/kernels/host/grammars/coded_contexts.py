@@ -18,6 +18,8 @@ One function encodes and decodes: what it decodes to arrays, it otherwise reads 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 
@@ -133,6 +135,29 @@ def _follow_of(kind: int, group: int) -> int:
 
 
 @inner
+def _guess(known: Any) -> Any:
+    """Return what followed the last time, -1 if nothing."""
+    return nb.int64(known >> nb.uint32(4)) if known != 0 else nb.int64(-1)
+
+
+@inner
+def _chance(number: int, known: Any, tried: int, agree: int, history: int) -> Any:
+    """Return the place of a guess' chance: by how sure it is, the guesses tried, those that agree, and hits before."""
+    return (((number * 16 + nb.int64(known & nb.uint32(15))) * 4 + tried) * 4 + agree) * 4 + history
+
+
+@inner
+def _learnt(known: Any, code: int) -> Any:
+    """Return a guess after ``code`` followed."""
+    sure = known & nb.uint32(15)
+    if known >> nb.uint32(4) == nb.uint32(code) and known != 0:
+        return known + nb.uint32(sure < 15)
+    if sure > 3:
+        return known - sure + (sure >> nb.uint32(1))
+    return (nb.uint32(code) << nb.uint32(4)) | nb.uint32(1)
+
+
+@inner
 def _enter(
     pool: UInt32,
     used: int,
@@ -212,10 +237,12 @@ def code_symbols(
         y = (nb.uint64(places[0]) << nb.uint64(32)) | nb.uint64(places[1])
         kind_at, place_at = 2, 2
     top = nb.int64(words + rules)
+    if (top + OLD) >> 28:
+        return WRONG_COUNT, 0, 0
     contexts = new_contexts(CONTEXTS)
     chances = np.full(GUESSES << 10, 1 << (SCALE - 1), np.uint16)
-    guesses = np.zeros(GUESSES * (mask + 1), np.uint64)  # what followed, times 256, and how sure it is
-    slots, known = np.empty(GUESSES, np.int64), np.empty(GUESSES, np.uint64)
+    size = mask + 1
+    guesses = np.zeros(GUESSES * size, np.uint32)  # what followed, times 16, and how sure it is
     shape_ends = np.empty(SHAPES + 1, np.uint32)
     shape_ends[:] = shape_starts
     pool, used = np.empty(4 * (words + rules + LISTS), np.uint32), 0
@@ -258,32 +285,30 @@ def code_symbols(
                 code = top + kind
             else:
                 kind, code = OLD + nb.int64(class_by[symbol]), symbol
-        slots[0] = slot_of(second, first, mask)
-        slots[1] = mask + 1 + slot_of(0, first, mask)
-        slots[2] = 2 * (mask + 1) + slot_of(0, second, mask)
-        slots[3] = 3 * (mask + 1) + slot_of(0, third, mask)
-        for i in range(GUESSES):
-            known[i] = guesses[slots[i]]
-        hit, tried = False, 0
-        for i in range(GUESSES):
-            if known[i] == 0:
-                continue
-            guess = known[i] >> nb.uint64(8)
-            is_new = True
-            for j in range(i):
-                is_new = is_new and (known[j] == 0 or known[j] >> nb.uint64(8) != guess)
-            if not is_new:
-                continue
-            agree = 0
-            for j in range(i + 1, GUESSES):
-                agree += nb.int64(known[j] != 0 and known[j] >> nb.uint64(8) == guess)
-            sure = nb.int64(known[i] & nb.uint64(0xFF))
-            place = (((i * 16 + sure) * 4 + tried) * 4 + agree) * 4 + history
-            hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, nb.int64(guess) == code)
-            if hit:
-                code = nb.int64(guess)
-                break
-            tried += 1
+        slot_0, slot_1 = slot_of(second, first, mask), size + slot_of(0, first, mask)
+        slot_2, slot_3 = 2 * size + slot_of(0, second, mask), 3 * size + slot_of(0, third, mask)
+        known_0, known_1, known_2, known_3 = guesses[slot_0], guesses[slot_1], guesses[slot_2], guesses[slot_3]
+        guess_0, guess_1, guess_2, guess_3 = _guess(known_0), _guess(known_1), _guess(known_2), _guess(known_3)
+        hit, tried, guess = False, 0, guess_0
+        if guess_0 >= 0:
+            agree = nb.int64(guess_1 == guess_0) + nb.int64(guess_2 == guess_0) + nb.int64(guess_3 == guess_0)
+            place = _chance(0, known_0, tried, agree, history)
+            hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_0 == code)
+            tried = 1
+        if not hit and guess_1 >= 0 and guess_1 != guess_0:
+            place = _chance(1, known_1, tried, nb.int64(guess_2 == guess_1) + nb.int64(guess_3 == guess_1), history)
+            hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_1 == code)
+            tried, guess = tried + 1, guess_1
+        if not hit and guess_2 >= 0 and guess_2 != guess_0 and guess_2 != guess_1:
+            place = _chance(2, known_2, tried, nb.int64(guess_3 == guess_2), history)
+            hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_2 == code)
+            tried, guess = tried + 1, guess_2
+        if not hit and guess_3 >= 0 and guess_3 != guess_0 and guess_3 != guess_1 and guess_3 != guess_2:
+            place = _chance(3, known_3, tried, 0, history)
+            hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_3 == code)
+            guess = guess_3
+        if hit:
+            code = guess
         group = 0
         if hit:
             if code >= top:
@@ -398,15 +423,8 @@ def code_symbols(
             c = nb.int64(0) if is_coded else class_of(nb.int64(uses[symbol]))
             c, x, kind_at = code_4_bits(is_coded, x, kinds, kind_at, contexts, NEW, c)
             class_by[symbol] = c
-        for i in range(GUESSES):
-            if known[i] >> nb.uint64(8) == nb.uint64(code) and known[i] != 0:
-                if known[i] & nb.uint64(0xFF) < nb.uint64(15):
-                    guesses[slots[i]] = known[i] + nb.uint64(1)
-            elif known[i] & nb.uint64(0xFF) > nb.uint64(3):
-                sure = (known[i] & nb.uint64(0xFF)) >> nb.uint64(1)
-                guesses[slots[i]] = (known[i] >> nb.uint64(8) << nb.uint64(8)) | sure
-            else:
-                guesses[slots[i]] = (nb.uint64(code) << nb.uint64(8)) | nb.uint64(1)
+        guesses[slot_0], guesses[slot_1] = _learnt(known_0, code), _learnt(known_1, code)
+        guesses[slot_2], guesses[slot_3] = _learnt(known_2, code), _learnt(known_3, code)
         history = (history * 2 + nb.int64(hit)) & 3
         followed[word] = _follow_of(kind, group)
         word = next_word
