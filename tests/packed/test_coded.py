@@ -6,6 +6,7 @@ import pickle
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
@@ -334,9 +335,9 @@ def chain(rules: int) -> dict[str, Any]:
     }
 
 
-def in_another_process(tmp_path: Path, rules: int, body: str) -> None:
+def in_another_process(tmp_path: Path, rules: int, body: str, make: Callable[[int], dict[str, Any]] = chain) -> None:
     """Run code that has a long chain, and has decoded a short one."""
-    (tmp_path / "chains").write_bytes(pickle.dumps((chain(100), chain(rules))))
+    (tmp_path / "chains").write_bytes(pickle.dumps((make(100), make(rules))))
     start = """
         import os, pickle, resource, signal, sys, threading, time
         from pathlib import Path

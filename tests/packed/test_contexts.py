@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from polars_tadoc.kernels.host.grammars import coded_contexts as kernels
 from polars_tadoc.packed import coded, contexts
 from polars_tadoc.packed.partition import NAMES, partition_at
 from tests import coded_reference, contexts_reference
-from tests.packed.test_coded import LOGS, TEXTS, changed, fields_of, packed_of
+from tests.packed.test_coded import LOGS, TEXTS, changed, fields_of, in_another_process, packed_of
 from tests.strategies import columns
 
 SAMPLE = Path(__file__).parents[1] / "data" / "coded" / "contexts.parquet"
@@ -242,3 +243,78 @@ def test_wrong_headers_are_named() -> None:
     for changes, message in wrong:
         with pytest.raises(InvalidGrammarError, match=message):
             partition_at(changed(sound, **changes), 0)
+
+
+def chain(rules: int) -> dict[str, Any]:
+    """Code a word in a chain of rules, each of the next and the word."""
+    nothing, shapes = np.zeros(rules, np.int64), np.zeros(1, np.uint8)
+    bodies = np.zeros((rules, 2), np.uint32)
+    bodies[:-1, 0] = np.arange(2, rules + 1)
+    uses = np.zeros(rules + 1, np.uint32)
+    uses[0] = rules
+    starts = np.arange(0, 2 * rules + 1, 2, dtype=np.uint32)
+    order = np.arange(rules + 1, dtype=np.uint32)
+    rows = starts, bodies.ravel(), np.array([0, 1]), np.ones(1, np.uint32), shapes, order, uses
+    made = contexts.encode(1, *rows, nothing, nothing.astype(np.uint32))
+    assert made is not None
+    header = [rules, 2 * rules, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, *[0] * 32]
+    return {
+        "version": contexts.VERSION,
+        "vocabulary": pl.Series(["a"]),
+        "rule_offsets": pl.Series(header, dtype=pl.UInt32),
+        "symbols": pl.Series(made[0].copy()),
+        "roots": pl.Series(made[1].copy()),
+        "predicted_gaps": pl.Series([0], dtype=pl.UInt32),
+        "document_offsets": pl.Series([2 * rules + 1]),
+        "gaps": pl.Series([b""]),
+        "valid": pl.Series([True]),
+    }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_decoding_holds_what_it_says(tmp_path: Path) -> None:
+    rules = 500_000
+    most = coded._decoding_bytes(1, rules, 2 * rules, 1, 1, is_in_context=True)
+    in_another_process(
+        tmp_path,
+        rules,
+        f"""
+        held = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+        with tadoc.Config(payload_limit_bytes={most}):
+            assert len(coded.decoded(long)["symbols"]) == {2 * rules}
+        took = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - held
+        assert took < 1.3 * {most}, f"{{took:,}} of {most:,} bytes"
+        """,
+        chain,
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_decoding_ends_on_an_interrupt(tmp_path: Path) -> None:
+    in_another_process(
+        tmp_path,
+        1_000_000,
+        """
+        began = time.perf_counter()
+        coded.decoded(long)
+        took = time.perf_counter() - began
+        for share in (0.1, 0.4):
+            sent = []
+
+            def interrupt():
+                time.sleep(share * took)
+                sent.append(time.perf_counter())
+                os.kill(os.getpid(), signal.SIGINT)
+
+            thread = threading.Thread(target=interrupt)
+            try:
+                thread.start()
+                coded.decoded(long)
+                thread.join()
+            except KeyboardInterrupt:
+                assert time.perf_counter() - sent[0] < 0.3 * took
+            else:
+                raise AssertionError("not told")
+        """,
+        chain,
+    )
