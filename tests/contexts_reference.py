@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from tests.coded_reference import EXACT, LONG, LONG_GAP, OLD, WORD, Stream, slot_of
+from tests.coded_reference import EXACT, LONG, LONG_GAP, OLD, WORD, Stream, slot_of, step_of
 
 SCALE, RATE, GROUPS = 15, 5, 6
 Contexts = dict[Any, list[int]]
@@ -165,15 +165,7 @@ def decode(words: int, rules: int, rows: int, mask: int, streams: Any, shapes: l
             last_words[rule], groups[rule] = last_words[body[-1]], GROUPS + groups[body[0]] % GROUPS
             if class_by[rule]:
                 lists.setdefault((groups[rule], class_by[rule]), []).append(rule)
-    steps = []
-    for _ in range(rules):
-        bits = kinds.byte("step")
-        step = 0
-        if bits > 17:
-            step = places.place(1 << bits - 17) << 16 | places.place(1 << 16) | 1 << bits - 1
-        elif bits:
-            step = places.place(1 << bits - 1) | 1 << bits - 1
-        steps.append(step >> 1 ^ -(step & 1))
+    steps = [step_of(kinds.byte("step"), places) for _ in range(rules)]
     gaps: list[int] = []
     for _ in range(sum(map(len, bodies)) - rules):
         first, second = ([0, 0, *gaps])[-2:]

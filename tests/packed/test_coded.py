@@ -374,11 +374,10 @@ def test_decoding_holds_what_it_says(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_decoding_ends_on_an_interrupt(tmp_path: Path) -> None:
+def require_an_end_on_interrupts(tmp_path: Path, rules: int, make: Callable[[int], dict[str, Any]] = chain) -> None:
     in_another_process(
         tmp_path,
-        3_000_000,
+        rules,
         """
         began = time.perf_counter()
         coded.decoded(long)
@@ -401,4 +400,10 @@ def test_decoding_ends_on_an_interrupt(tmp_path: Path) -> None:
             else:
                 raise AssertionError("not told")
         """,
+        make,
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_decoding_ends_on_an_interrupt(tmp_path: Path) -> None:
+    require_an_end_on_interrupts(tmp_path, 3_000_000)

@@ -23,7 +23,15 @@ from polars_tadoc.kernels.host.grammars import coded_contexts as kernels
 from polars_tadoc.packed import coded, contexts
 from polars_tadoc.packed.partition import NAMES, partition_at
 from tests import coded_reference, contexts_reference
-from tests.packed.test_coded import LOGS, TEXTS, changed, fields_of, in_another_process, packed_of
+from tests.packed.test_coded import (
+    LOGS,
+    TEXTS,
+    changed,
+    fields_of,
+    in_another_process,
+    packed_of,
+    require_an_end_on_interrupts,
+)
 from tests.strategies import columns
 
 SAMPLE = Path(__file__).parents[1] / "data" / "coded" / "contexts.parquet"
@@ -291,30 +299,4 @@ def test_decoding_holds_what_it_says(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_decoding_ends_on_an_interrupt(tmp_path: Path) -> None:
-    in_another_process(
-        tmp_path,
-        1_000_000,
-        """
-        began = time.perf_counter()
-        coded.decoded(long)
-        took = time.perf_counter() - began
-        for share in (0.1, 0.4):
-            sent = []
-
-            def interrupt():
-                time.sleep(share * took)
-                sent.append(time.perf_counter())
-                os.kill(os.getpid(), signal.SIGINT)
-
-            thread = threading.Thread(target=interrupt)
-            try:
-                thread.start()
-                coded.decoded(long)
-                thread.join()
-            except KeyboardInterrupt:
-                assert time.perf_counter() - sent[0] < 0.3 * took
-            else:
-                raise AssertionError("not told")
-        """,
-        chain,
-    )
+    require_an_end_on_interrupts(tmp_path, 1_000_000, chain)
