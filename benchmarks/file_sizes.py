@@ -5,8 +5,8 @@ By corpus: Parquet files as Polars writes them, relative to the text at zstd 9: 
 ``effort="small"``. Then speeds in MB of text a second of this process' processor time, the best of the rounds: writing
 either file, reading either (Parquet to arrays, checked, without cached grammars), and the part of the latter that
 decodes symbols.
-With ``--fields``, bytes of each field in both files, as a share of the text's Parquet, and beside the symbols the
-zero-order entropy and the bits for each.
+With ``--fields``, bytes of each field in both files, as a share of the text's Parquet; for symbols, words and gaps of
+rows the zero-order entropy beside the bits that they take; and the packed rows by version.
 """
 
 from __future__ import annotations
@@ -79,6 +79,17 @@ def entropy(symbols: Any) -> float:
     return float((counts * np.log2(len(symbols) / counts)).sum() / 8) if len(symbols) else 0.0
 
 
+def bits_of(data: Any) -> float:
+    """Zero-order entropy in bits a value."""
+    return 8 * entropy(data) / max(len(data), 1)
+
+
+def made_of(rows: list[dict[str, Any]], name: str, empty: Any) -> Any:
+    """All bytes of a field of strings."""
+    data = empty.join(one for row in rows for one in row[name] if one is not None)
+    return np.frombuffer(data.encode() if isinstance(data, str) else data, np.uint8)
+
+
 def long_zstd(text: pl.Series) -> int | None:
     """Bytes of all texts under zstd 19 with a window of 128 MB; None without the command."""
     if shutil.which("zstd") is None:
@@ -123,11 +134,17 @@ def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool) -> li
         together = sum(after[name] for name in ("symbols", "roots", "rule_offsets"))
         apart = {"rules": symbols, "rows": roots, "rules and rows": np.concatenate([symbols, roots])}
         for name, values in apart.items():
-            bits = 8 * entropy(values) / max(len(values), 1)
-            lines.append(f"  {name}: {len(values):,} symbols, zero-order entropy {bits:.2f} bits a symbol")
+            lines.append(f"  {name}: {len(values):,} symbols, zero-order entropy {bits_of(values):.2f} bits a symbol")
         lines.append(
             f"  coded, with the gaps within rules: {8 * together / max(len(symbols) + len(roots), 1):.2f} bits a symbol"
         )
+        for name, empty in (("vocabulary", ""), ("gaps", b"")):
+            data = made_of(cells(rows["text"]), name, empty)
+            bits = (
+                f"zero-order entropy {bits_of(data):.2f} bits a byte, {8 * after[name] / max(len(data), 1):.2f} coded"
+            )
+            lines.append(f"  {name}: {len(data):,} bytes, {bits}")
+        lines.append(f"  versions: {dict(Counter(one['version'] for one in cells(made)))}")
     return lines
 
 

@@ -42,6 +42,9 @@ LEAST_SAVING = 0.88
 _MASK_BITS = (8, 14)
 """Least and most bits of places in each table of guesses: more would not fit the caches."""
 
+_PAIR_BITS = (8, 18)
+"""Least and most bits of places in the table of gaps between two words: each pair that shares one costs bits."""
+
 _CODES = 9
 """Maximum codes of an event: four guesses, a type, a value of two codes, and a class."""
 
@@ -62,6 +65,11 @@ _PLAIN_LEVEL = 9
 def _bits(count: int) -> int:
     low, high = _MASK_BITS
     return min(max(count.bit_length() - 1, low), high)
+
+
+def _pair_bits(count: int) -> int:
+    low, high = _PAIR_BITS
+    return min(max(count.bit_length(), low), high)
 
 
 def encode(
@@ -162,7 +170,7 @@ def encode_gaps(
     held = strings.buffers()[2]
     data = np.frombuffer(held, np.uint8)[offsets[0] : offsets[-1]] if held else np.zeros(0, np.uint8)
     offsets, data = offsets - offsets[0], data.copy()  # a kernel that may write takes them
-    bits = _bits(len(roots) + len(root_offsets))
+    bits = _pair_bits(len(roots) + len(root_offsets))
     given = count, bits, shapes, rule_offsets, symbols, predicted, root_offsets, roots
     loud = np.zeros(len(symbols), np.bool_)
     code_row_gaps(coded_row_gaps.MARK, *given, 0, loud, np.zeros(0, np.uint32), offsets, data)
@@ -218,7 +226,7 @@ def decode_gaps(
     codes = np.frombuffer(coded[0], "<u4").astype(np.uint32)
     loud, offsets = np.empty(len(symbols), np.bool_), np.empty(len(root_offsets), np.int64)
     data = np.empty(size, np.uint8)
-    bits = _bits(len(roots) + len(root_offsets))
+    bits = _pair_bits(len(roots) + len(root_offsets))
     given = count, bits, shapes, rule_offsets, symbols, predicted, root_offsets, roots
     if code_row_gaps(coded_row_gaps.DECODE, *given, visits, loud, codes, offsets, data)[0] != OK:
         raise InvalidGrammarError("grammar: the stream of gaps does not match the rows")

@@ -100,7 +100,7 @@ def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None
             if number < words:
                 by_id[word] = shape_of[number]
         stream = np.frombuffer(after["gaps"][0], "<u4").tolist()
-        mask = (1 << contexts._bits(len(given_roots) + rows + 1)) - 1
+        mask = (1 << contexts._pair_bits(len(given_roots) + rows + 1)) - 1
         given = words, mask, by_id, plain_bodies, (word_gaps, body_gaps), plain_rows, stream
         made, visits = contexts_reference.row_gaps(*given)
         assert made == [gap or b"" for gap in before["gaps"].to_list()]
