@@ -5,8 +5,8 @@ By corpus: Parquet files as Polars writes them, relative to the text at zstd 9: 
 ``effort="small"``. Then speeds in MB of text a second of this process' processor time, the best of the rounds: writing
 either file, reading either (Parquet to arrays, checked, without cached grammars), and the part of the latter that
 decodes symbols.
-With ``--fields``, bytes of each field in both files, as a share of the text's Parquet, and beside the symbols the
-zero-order entropy and the bits for each.
+With ``--fields``, bytes of each field in both files, as a share of the text's Parquet; for symbols, words and gaps of
+rows the zero-order entropy beside the bits that they take; and the packed rows by version.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def cells(packed: pl.Series) -> list[dict[str, Any]]:
 def require_equal(rows: pl.Series, made: pl.Series) -> None:
     """Compare the fields of packed rows with those that coded rows decode to."""
     for plain, one in zip(cells(rows), cells(made), strict=True):
-        back = coded.decoded(one) if one["version"] == coded.VERSION else one
+        back = coded.decoded(one) if one["version"] in coded.VERSIONS else one
         if not all(back[name].equals(plain[name]) for name in coded.CODED):
             raise SystemExit("coded rows differ from packed ones")
 
@@ -77,6 +77,17 @@ def entropy(symbols: Any) -> float:
     """Zero-order entropy in bytes."""
     _, counts = np.unique(symbols, return_counts=True)
     return float((counts * np.log2(len(symbols) / counts)).sum() / 8) if len(symbols) else 0.0
+
+
+def bits_of(data: Any) -> float:
+    """Zero-order entropy in bits a value."""
+    return 8 * entropy(data) / max(len(data), 1)
+
+
+def made_of(rows: list[dict[str, Any]], name: str, empty: Any) -> Any:
+    """All bytes of a field of strings."""
+    data = empty.join(one for row in rows for one in row[name] if one is not None)
+    return np.frombuffer(data.encode() if isinstance(data, str) else data, np.uint8)
 
 
 def long_zstd(text: pl.Series) -> int | None:
@@ -106,7 +117,7 @@ def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool) -> li
     either = [file_of(rows, effort) for effort in EFFORTS]
     made = coded.coded(rows["text"])
     require_equal(rows["text"], made)
-    decodable = [one for one in cells(made) if one["version"] == coded.VERSION]
+    decodable = [one for one in cells(made) if one["version"] in coded.VERSIONS]
     long = long_zstd(text) if with_long else None
     sizes = [long, parquet(frame)[0], *map(len, either)]
     line = [f"{megabytes:.1f}", f"{plain:,}", *("-" if size is None else f"{size / plain:.3f}" for size in sizes)]
@@ -123,11 +134,17 @@ def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool) -> li
         together = sum(after[name] for name in ("symbols", "roots", "rule_offsets"))
         apart = {"rules": symbols, "rows": roots, "rules and rows": np.concatenate([symbols, roots])}
         for name, values in apart.items():
-            bits = 8 * entropy(values) / max(len(values), 1)
-            lines.append(f"  {name}: {len(values):,} symbols, zero-order entropy {bits:.2f} bits a symbol")
+            lines.append(f"  {name}: {len(values):,} symbols, zero-order entropy {bits_of(values):.2f} bits a symbol")
         lines.append(
             f"  coded, with the gaps within rules: {8 * together / max(len(symbols) + len(roots), 1):.2f} bits a symbol"
         )
+        for name, empty in (("vocabulary", ""), ("gaps", b"")):
+            data = made_of(cells(rows["text"]), name, empty)
+            bits = (
+                f"zero-order entropy {bits_of(data):.2f} bits a byte, {8 * after[name] / max(len(data), 1):.2f} coded"
+            )
+            lines.append(f"  {name}: {len(data):,} bytes, {bits}")
+        lines.append(f"  versions: {dict(Counter(one['version'] for one in cells(made)))}")
     return lines
 
 

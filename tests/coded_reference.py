@@ -42,6 +42,16 @@ class Stream:
         return high << bits | low
 
 
+def step_of(bits: int, places: Stream) -> int:
+    """Return the number near 0 of some bits, whose sign is the last one."""
+    step = 0
+    if bits > 17:
+        step = places.place(1 << bits - 17) << 16 | places.place(1 << 16) | 1 << bits - 1
+    elif bits:
+        step = places.place(1 << bits - 1) | 1 << bits - 1
+    return step >> 1 ^ -(step & 1)
+
+
 def gaps_of(codes: list[int], word_gaps: list[int], bodies: list[list[int]], bits: int) -> list[list[int]]:
     """Return the gaps within bodies, whose symbols are words or earlier bodies."""
     words, rest = len(word_gaps), iter(codes)
@@ -151,15 +161,7 @@ def decode(
             rule = open_rules.pop()[2]
             if class_by[rule]:
                 lists.setdefault(class_by[rule], []).append(rule)
-    steps = []
-    for _ in range(rules):
-        bits = kinds.code(tables[STEP])
-        step = 0
-        if bits > 17:
-            step = places.place(1 << bits - 17) << 16 | places.place(1 << 16) | 1 << bits - 1
-        elif bits:
-            step = places.place(1 << bits - 1) | 1 << bits - 1
-        steps.append(step >> 1 ^ -(step & 1))
+    steps = [step_of(kinds.code(tables[STEP]), places) for _ in range(rules)]
     gaps: list[int] = []
     for _ in range(sum(map(len, bodies)) - rules):
         first, second = ([0, 0, *gaps])[-2:]

@@ -1,8 +1,10 @@
-"""Packed rows with entropy-coded symbols, in the fields of plain ones: version 3 of the format.
+"""Packed rows with entropy-coded symbols, in the fields of plain ones: versions 3 and 4 of the format.
 
 ``write_packed(effort="small")`` writes them. A grammar whose words and rules have the order that compression gives
 them, and whose rows use all of them, is coded; others (rows that were filtered, grammars of dictionaries or of
-``compress(like=)``, few symbols) stay as they are. The fields of version 3 that differ from version 2:
+``compress(like=)``, few symbols) stay as they are. Rows of many bytes for each symbol, as in logs and versions of a
+text, have version 4, whose differences :mod:`polars_tadoc.packed.contexts` tells: smaller, and decoding an event takes
+longer. The fields of version 3 that differ from version 2:
 
 - ``vocabulary``: the words by shape (digits and length), then in the order of their first use. Their ids follow from
   how often each occurs in the rows, most frequent first, then code points. If no word has a line end, those of a shape
@@ -35,10 +37,12 @@ from polars_tadoc.kernels.host.grammars.coded_gaps import code_gaps
 from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.host.records.sort_words import code_point_order
 from polars_tadoc.model.vocabulary import Vocabulary
+from polars_tadoc.packed import contexts
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import owned
 
 VERSION = 3
+VERSIONS = VERSION, contexts.VERSION
 HEADER = 6
 """Numbers before the classes' sizes."""
 
@@ -47,7 +51,7 @@ LENGTH = HEADER + kernels.SHAPES + kernels.CLASSES + 256 * kernels.TABLES
 MIN_EVENTS = 1 << 12
 """Symbols and rows from which a row is coded: the header takes up to 1 KB."""
 
-PREDICTS, JOINS = 1, 2
+PREDICTS, JOINS, GAPS = 1, 2, 4
 """Flags of the header."""
 
 LINES = (0, 16, 32)
@@ -67,7 +71,10 @@ MASK_BITS = (8, 18)
 GAP_BITS = (8, 20)
 """Least and most bits of places in the table of gaps."""
 
-CODED = ("vocabulary", "rule_offsets", "symbols", "level_offsets", "predicted_gaps", "document_offsets", "roots")
+CODED = (
+    *("vocabulary", "rule_offsets", "symbols", "level_offsets", "predicted_gaps", "document_offsets", "roots"),
+    *("gaps", "valid"),
+)
 
 _WRONG = {
     kernels.TRUNCATED: "a stream of symbols is truncated",
@@ -98,8 +105,9 @@ def _coded_row(cell: pl.Series) -> pl.Series:
     made = encode({name: fields[name][0] for name in CODED})
     if made is None:
         return cell
+    version = made.pop("version").cast(pl.UInt32)
     changes = [_cell(values, fields.schema[name]).alias(name) for name, values in made.items()]
-    changes.append(pl.Series("version", [VERSION], pl.UInt32))
+    changes.append(version)
     return fields.with_columns(changes).to_struct("packed")
 
 
@@ -135,9 +143,56 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
         return None
     gap_codes = np.empty(len(symbols) - rules, np.uint32)
     code_gaps(*grammar, _bits(len(symbols), *GAP_BITS), False, gaps, gap_codes)
+    steps = np.empty(rules, np.int64)
+    kernels.steps_between_rules(count, level_offsets, order_of, steps)
+    shape_sizes = np.bincount(shapes, minlength=kernels.SHAPES).astype(np.uint32)
+    joins = not words.str.contains("\n", literal=True).any()
+    flags, counts = JOINS * joins, [rules, *_halves(len(symbols)), *_halves(len(roots))]
+    row_gaps, version = fields["gaps"], contexts.VERSION
+    expanded = int((weights[:count] * np.diff(vocabulary.offsets).view(np.uint64)).sum())
+    order = np.empty(count, np.uint32)
+    order[order_of[:count]] = np.arange(count, dtype=np.uint32)
+    listed = words.gather(order)
+    listed = _joined(listed, shape_sizes) if joins else listed
+    planned = _planned(rows, order_of, uses, steps, gap_codes, expanded)
+    streams = (
+        contexts.encode(*rows, order_of, uses, steps, gap_codes) if expanded >= contexts.FROM_BYTES * events else None
+    )
+    if streams is not None and contexts.are_smaller(streams, planned):
+        listed, turned = contexts.turn(listed, shape_sizes, LINES) if joins else (listed, 0)
+        coded_gaps = contexts.encode_gaps(*grammar, gaps, root_offsets, roots, shapes, row_gaps, fields["valid"])
+        visits, size = 0, 0
+        if coded_gaps is not None:
+            flags, (row_gaps, visits, size) = flags | GAPS, coded_gaps
+        header = [*counts, flags, *_halves(visits), *_halves(size), *_halves(turned), *shape_sizes.tolist()]
+    elif planned is None:
+        return None
+    else:
+        predicts, sizes, streams = planned
+        version, flags = VERSION, flags | PREDICTS * predicts
+        header = [*counts, flags, *shape_sizes.tolist(), *sizes.tolist()]
+    return {
+        "version": pl.Series("version", [version]),
+        "vocabulary": listed,
+        "rule_offsets": numbers(np.array(header, np.uint32)),
+        "symbols": numbers(streams[0]),
+        "level_offsets": fields["level_offsets"].clear(),
+        "predicted_gaps": fields["predicted_gaps"].head(count),
+        "document_offsets": numbers(np.array([len(symbols) + len(roots)])),
+        "roots": numbers(streams[1]),
+        "gaps": row_gaps,
+    }
+
+
+def _planned(
+    rows: Any, order_of: UInt32, uses: UInt32, steps: Int64, gap_codes: UInt32, expanded: int
+) -> tuple[bool, UInt32, tuple[UInt32, UInt32]] | None:
+    """Code symbols by tables: whether with predictions, the classes' sizes and the tables, and both streams."""
+    count, rule_offsets, symbols, root_offsets, roots, _ = rows
+    rules, events = len(rule_offsets) - 1, len(symbols) + len(roots) + len(root_offsets) - 1
     most = 3 * events + count + 2 * rules + len(gap_codes)
     kinds, places = np.empty(most, np.uint32), np.empty(events + 3 * rules + len(gap_codes), np.uint64)
-    is_fast = int((weights[:count] * np.diff(vocabulary.offsets).view(np.uint64)).sum()) >= PREDICTS_FROM_BYTES * events
+    is_fast = expanded >= PREDICTS_FROM_BYTES * events
     predicts = True
     while True:
         tallies = np.zeros(256 * kernels.TABLES, np.uint32)
@@ -149,8 +204,6 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
         predicts = False
     if sizes[1:].max() > kernels.MAX_MEMBERS:
         return None
-    steps = np.empty(rules, np.int64)
-    kernels.steps_between_rules(count, level_offsets, order_of, steps)
     placed += kernels.plan_steps(steps, kinds[coded_count:], places[placed:], tallies)
     coded_count += rules
     placed += kernels.plan_gaps(gap_codes, kinds[coded_count:], places[placed:], tallies)
@@ -161,21 +214,7 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
     kind_words = kind_words[kernels.write_kinds(kinds[:coded_count], starts, frequencies, kind_words) :]
     place_words = np.empty(2 * placed + 2, np.uint32)
     place_words = place_words[kernels.write_places(places[:placed], place_words) :]
-    order = np.empty(count, np.uint32)
-    order[order_of[:count]] = np.arange(count, dtype=np.uint32)
-    shape_sizes = np.bincount(shapes, minlength=kernels.SHAPES).astype(np.uint32)
-    joins = not words.str.contains("\n", literal=True).any()
-    flags = PREDICTS * predicts + JOINS * joins
-    header = np.array([rules, *_halves(len(symbols)), *_halves(len(roots)), flags], np.uint32)
-    return {
-        "vocabulary": _joined(words.gather(order), shape_sizes) if joins else words.gather(order),
-        "rule_offsets": numbers(np.concatenate([header, shape_sizes, sizes, frequencies])),
-        "symbols": numbers(kind_words),
-        "level_offsets": fields["level_offsets"].clear(),
-        "predicted_gaps": fields["predicted_gaps"].head(count),
-        "document_offsets": numbers(np.array([len(symbols) + len(roots)])),
-        "roots": numbers(place_words),
-    }
+    return predicts, np.concatenate([sizes, frequencies]), (kind_words, place_words)
 
 
 def _are_ordered(words: pl.Series, tallies: UInt64) -> bool:
@@ -194,8 +233,8 @@ def _joined(words: pl.Series, shape_sizes: UInt32) -> pl.Series:
     return pl.Series("words", made, pl.String)
 
 
-def _split(joined: pl.Series, shape_sizes: UInt32) -> pl.Series:
-    """Invert :func:`_joined`."""
+def _split(joined: pl.Series, shape_sizes: UInt32, turned: int = 0) -> pl.Series:
+    """Invert :func:`_joined`, and :func:`polars_tadoc.packed.contexts.turn`."""
     wrong = InvalidGrammarError("grammar: the words of a shape do not match their number")
     if len(joined) != kernels.SHAPES:
         raise wrong
@@ -212,6 +251,8 @@ def _split(joined: pl.Series, shape_sizes: UInt32) -> pl.Series:
             if len(data) != shape % 16 * size:
                 raise wrong
             lengths.append(np.full(size, shape % 16))
+            if turned >> shape & 1:
+                data = data.reshape(shape % 16, size).T.ravel()
         parts.append(data)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths))])
     strings = pa.LargeStringArray.from_buffers(
@@ -257,7 +298,7 @@ def _looked_up(frequencies: UInt32) -> tuple[UInt32, UInt32]:
 
 
 def decoded(fields: dict[str, Any]) -> dict[str, Any]:
-    """Decode the fields of a row of version 3 to those of version 2.
+    """Decode the fields of a row of version 3 or 4 to those of version 2.
 
     Raises
     ------
@@ -268,38 +309,50 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
 
     """
     header, words = fields["rule_offsets"].to_numpy(), fields["vocabulary"]
-    if len(header) != LENGTH:
-        raise InvalidGrammarError(f"grammar: the header has {len(header):,} numbers, not {LENGTH:,}")
+    is_in_context = fields["version"] == contexts.VERSION
+    length = contexts.HEADER + kernels.SHAPES if is_in_context else LENGTH
+    if len(header) != length:
+        raise InvalidGrammarError(f"grammar: the header has {len(header):,} numbers, not {length:,}")
     rules, *halves, flags = (int(count) for count in header[:HEADER])
     size, root_count = halves[0] | halves[1] << 32, halves[2] | halves[3] << 32
-    shape_sizes, sizes, frequencies = np.split(header[HEADER:], np.cumsum([kernels.SHAPES, kernels.CLASSES]))
+    visits, gap_bytes, turned, start = 0, 0, 0, HEADER
+    if is_in_context:
+        start = contexts.HEADER
+        lower, upper = (header[place:start:2].tolist() for place in (HEADER, HEADER + 1))
+        visits, gap_bytes, turned = (low | high << 32 for low, high in zip(lower, upper, strict=True))
+    shape_sizes, sizes, frequencies = np.split(header[start:], np.cumsum([kernels.SHAPES, kernels.CLASSES]))
     if flags & JOINS:
-        words = _split(words, shape_sizes)
+        words = _split(words, shape_sizes, turned)
     count, rows = len(words), len(fields["valid"])
     limit = settings().payload_limit_bytes
-    needed = _decoding_bytes(count, rules, size, root_count, rows)
+    needed = _decoding_bytes(count, rules, size, root_count, rows, is_in_context) + max(2 * gap_bytes, visits)
     if needed > limit:
         raise LimitExceededError(
             f"grammar: claims to decode to at least {needed:,} bytes, the limit is {limit:,}; if the data is trusted, "
             "raise it: tadoc.Config(payload_limit_bytes=…)"
         )
-    if fields["document_offsets"].to_list() != [size + root_count] or flags > 3 or 2 * rules > size:
+    known = JOINS | (GAPS if is_in_context else PREDICTS)
+    if fields["document_offsets"].to_list() != [size + root_count] or flags & ~known or 2 * rules > size:
         raise InvalidGrammarError("grammar: the header's counts contradict each other")
-    if sizes.sum(dtype=np.uint64) != count + rules or sizes[1:].max() > kernels.MAX_MEMBERS:
+    if not is_in_context and (sizes.sum(dtype=np.uint64) != count + rules or sizes[1:].max() > kernels.MAX_MEMBERS):
         raise InvalidGrammarError("grammar: the classes' sizes do not add up to the words and rules")
     if shape_sizes.sum(dtype=np.uint64) != count or len(fields["predicted_gaps"]) != count:
         raise InvalidGrammarError("grammar: the shapes' sizes do not add up to the words")
-    shape_starts = np.concatenate([[0], np.cumsum(shape_sizes)]).astype(np.uint32)
-    _, entries = _looked_up(frequencies)
     rule_starts, bodies = np.zeros(rules + 1, np.uint32), np.empty(size, np.uint32)
     heights, steps = np.zeros(rules, np.uint32), np.empty(rules, np.int64)
     root_offsets, roots = np.empty(rows + 1, np.int64), np.empty(root_count, np.uint32)
     gap_codes = np.empty(size - rules, np.uint32)
     streams = fields["symbols"].to_numpy(), fields["roots"].to_numpy()
-    wrong = kernels.read(
-        *(count, bool(flags & PREDICTS), _mask(size + root_count + rows), *streams, entries, shape_starts, sizes),
-        *(rule_starts, bodies, heights, root_offsets, roots, steps, gap_codes),
-    )
+    arrays = rule_starts, bodies, heights, root_offsets, roots, steps, gap_codes
+    events = size + root_count + rows
+    if is_in_context:
+        wrong = contexts.decode(count, shape_sizes, streams, events, arrays)
+    else:
+        _, entries = _looked_up(frequencies)
+        shape_starts = np.concatenate([[0], np.cumsum(shape_sizes)]).astype(np.uint32)
+        given = count, bool(flags & PREDICTS), _mask(events), *streams, entries, shape_starts, sizes
+        wrong = kernels.read(*given, *arrays)
+    del arrays
     if wrong != kernels.OK:
         raise InvalidGrammarError(f"grammar: {_WRONG[wrong]}")
     level_offsets = np.cumsum(np.bincount(heights, minlength=1)).astype(np.uint32)
@@ -326,7 +379,12 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     if not code_gaps(count, rule_offsets, symbols, _bits(size, *GAP_BITS), True, gaps, gap_codes):
         raise InvalidGrammarError("grammar: the codes of predicted gaps do not match the words and rules")
     del gap_codes
-    made = {"rule_offsets": numbers(rule_offsets), "symbols": numbers(symbols)}
+    made: dict[str, Any] = {}
+    if flags & GAPS:
+        shapes = np.repeat(np.arange(kernels.SHAPES, dtype=np.uint8), shape_sizes)[word_order]
+        arrays_of_rows = count, rule_offsets, symbols, gaps, root_offsets, roots, shapes
+        made["gaps"] = contexts.decode_gaps(*arrays_of_rows, visits, gap_bytes, fields["gaps"], fields["valid"])
+    made |= {"rule_offsets": numbers(rule_offsets), "symbols": numbers(symbols)}
     del rule_offsets, symbols
     made |= {"level_offsets": numbers(level_offsets), "predicted_gaps": numbers(gaps)}
     del level_offsets, gaps
@@ -334,13 +392,14 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, **made, "vocabulary": words.gather(word_order)}
 
 
-def _decoding_bytes(words: int, rules: int, symbols: int, roots: int, rows: int) -> int:
-    """Return the most bytes that :func:`decoded` holds at once, text apart.
+def _decoding_bytes(words: int, rules: int, symbols: int, roots: int, rows: int, is_in_context: bool = False) -> int:
+    """Return the most bytes that :func:`decoded` holds at once, text and gaps of rows apart.
 
     By word: 10 in lists, numbers of its own, and 48 to sort it. By rule, while streams are read: 16 for its start,
     level and step, 12 on the stack, 10 in lists; less a gap that its body has not. By symbol of a body, once these are
     read: itself, its gap and the code of it. By root and row: itself and its copy. The tables of predictions and gaps
-    have up to 7 MB.
+    have up to 7 MB. In context, lists take 23 and a rule's last word 4; gaps take 25 by word and rule, 1 by symbol.
     """
     tables = (10 << _bits(symbols + roots + rows, *MASK_BITS)) + (4 << _bits(symbols, *GAP_BITS))
-    return 64 * words + 34 * rules + 12 * symbols + 8 * roots + 16 * rows + tables
+    needed = 64 * words + 34 * rules + 12 * symbols + 8 * roots + 16 * rows + tables
+    return needed + (16 * words + 24 * rules + 2 * symbols + 8 * rows if is_in_context else 0)

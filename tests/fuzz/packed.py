@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 import polars_tadoc as tadoc
-from polars_tadoc.packed import coded
+from polars_tadoc.packed import coded, contexts
 from tests.fuzz.script import Script, edit_numbers, edit_strings
 
 NUMBERS = {
@@ -40,13 +40,16 @@ Row = dict[str, Any]
 
 
 @contextmanager
-def coded_rows() -> Iterator[None]:
+def coded_rows(in_context: bool = True) -> Iterator[None]:
     """Code the symbols of packed rows however few they have."""
-    before, coded.MIN_EVENTS = coded.MIN_EVENTS, 0
+    before, saving, saves = coded.MIN_EVENTS, contexts.LEAST_SAVING, contexts.SAVES
+    coded.MIN_EVENTS, contexts.LEAST_SAVING, contexts.SAVES = 0, 1 << 30 if in_context else 0, 1 << 30
+    least, contexts.FROM_BYTES = contexts.FROM_BYTES, 0
     try:
         yield
     finally:
-        coded.MIN_EVENTS = before
+        coded.MIN_EVENTS, contexts.LEAST_SAVING, contexts.SAVES = before, saving, saves
+        contexts.FROM_BYTES = least
 
 
 @cache
@@ -55,8 +58,9 @@ def _sample() -> pa.Table:
     frame = pl.DataFrame({"text": texts, "year": range(len(texts)), "name": [f"n{row}" for row in range(len(texts))]})
     frame = frame.with_columns(pl.when(pl.col("year") != 2).then("year"))
     packed = frame.tadoc.compress("text", rows_per_grammar=4).tadoc.pack("text")
-    with coded_rows():
-        packed = pl.concat([packed, packed.head(1).with_columns(coded.coded(packed["text"].head(1)))])
+    for in_context in (False, True):
+        with coded_rows(in_context):
+            packed = pl.concat([packed, packed.head(1).with_columns(coded.coded(packed["text"].head(1)))])
     return packed.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 

@@ -44,7 +44,10 @@ Spark itself is slow to start: ``test_spark.py`` is of ``make test-all``."""
 
 HOST_KERNELS = {
     "grammars.append": "test_append::test_text_comes_back",
+    "grammars.adaptive_codes": "test_contexts",
+    "grammars.coded_contexts": "test_contexts",
     "grammars.coded_gaps": "test_coded",
+    "grammars.coded_row_gaps": "test_contexts",
     "grammars.coded_symbols": "test_coded",
     "grammars.checks": "test_grammar::test_says_what_is_wrong",
     "grammars.parquet_pages": "test_bombs",

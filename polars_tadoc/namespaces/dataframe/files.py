@@ -115,8 +115,8 @@ class FrameFiles(FrameBase):
         column
             The compressed column; optional if there is only one.
         effort
-            ``"default"``, or ``"small"``: entropy-coded, for files that are rarely read. These are 9 to 27 % smaller,
-            are written at 3 to 80 MB of text a second, and read at a third to two thirds of the speed.
+            ``"default"``, or ``"small"``: entropy-coded, for files that are rarely read. These are 9 to 41 % smaller,
+            are written at 3 to 120 MB of text a second, and read at a quarter to half of the speed.
 
         Raises
         ------

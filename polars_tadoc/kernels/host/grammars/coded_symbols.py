@@ -20,6 +20,7 @@ import numpy as np
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import inner
 
 SHAPES = 33
 """Shapes of words: 0 without digits; 1 to 16 the bytes of a word of digits (16: or more), 17 to 32 of other words."""
@@ -255,15 +256,15 @@ def renumber_in_place(numbers: UInt32, symbols: UInt32) -> None:
         symbols[at] = numbers[symbols[at]]
 
 
-@njit
-def _slot(before: int, last: int, mask: int) -> int:
+@inner
+def slot_of(before: int, last: int, mask: int) -> int:
     """Return the place of two symbols in the table of predictions."""
     key = nb.uint64(before) * nb.uint64(0x9E3779B97F4A7C15) + nb.uint64(last) * nb.uint64(0xC2B2AE3D27D4EB4F)
     place: int = nb.int64((key >> nb.uint64(40)) & nb.uint64(mask))
     return place
 
 
-@njit
+@inner
 def _adapt(hits: UInt32, at: int, hit: bool) -> None:
     """Move the probability of a hit, in 4096ths, towards what happened."""
     if hit:
@@ -272,7 +273,7 @@ def _adapt(hits: UInt32, at: int, hit: bool) -> None:
         hits[at] -= hits[at] >> nb.uint32(5)
 
 
-@njit
+@inner
 def _learn(predicted: UInt32, sureness: UInt8, at: int, code: int) -> None:
     """Note which code followed."""
     if predicted[at] == code:
@@ -361,8 +362,8 @@ def plan(
                 code = top + kind
             hit = False
             if predicts:
-                first = _slot(before, last, mask)
-                second = mask + 1 + _slot(0, last, mask)
+                first = slot_of(before, last, mask)
+                second = mask + 1 + slot_of(0, last, mask)
                 sure = sureness[first]
                 if sure > 0:
                     hit = predicted[first] == code
@@ -479,7 +480,7 @@ def plan_gaps(codes: UInt32, kinds: UInt32, places: UInt64, tallies: UInt32) -> 
     return placed
 
 
-@njit
+@inner
 def _low_bits(length: int) -> int:
     """Return how many low bits of a place in a list that are stored as they are; the rest has at most 256 values."""
     bits = 0
@@ -559,8 +560,8 @@ def look_up(frequencies: UInt32, starts: UInt32, entries: UInt32) -> bool:
     return True
 
 
-@njit
-def _refill(x: int, stream: UInt32, at: int) -> tuple[int, int]:
+@inner
+def refill(x: int, stream: UInt32, at: int) -> tuple[int, int]:
     """Take the next number of a stream if the state is low; return the state and the place in the stream.
 
     Without a branch, which could not be foreseen: beyond the end it takes the last number again.
@@ -570,18 +571,18 @@ def _refill(x: int, stream: UInt32, at: int) -> tuple[int, int]:
     return (x << nb.uint64(32)) | number if is_low else x, at + nb.int64(is_low)
 
 
-@njit
+@inner
 def _code(x: int, stream: UInt32, at: int, entries: UInt32, table: int) -> tuple[int, int, int]:
     """Decode one code of the first stream; return it, the new state and place in the stream."""
     entry = nb.uint64(entries[(table << SCALE) + nb.int64(x & nb.uint64(0xFFF))])
     frequency = (entry >> nb.uint64(20)) + nb.uint64(1)
     x = frequency * (x >> nb.uint64(SCALE)) + ((entry >> nb.uint64(8)) & nb.uint64(0xFFF))
-    x, at = _refill(x, stream, at)
+    x, at = refill(x, stream, at)
     return nb.int64(entry & nb.uint64(0xFF)), x, at
 
 
-@njit
-def _place(y: int, stream: UInt32, at: int, length: int, low_bits: int) -> tuple[int, int, int]:
+@inner
+def place_of(y: int, stream: UInt32, at: int, length: int, low_bits: int) -> tuple[int, int, int]:
     """Decode one place of the second stream; return it, the new state and place in the stream."""
     bits = nb.uint64(low_bits)
     count = ((nb.uint64(length) - nb.uint64(1)) >> bits) + nb.uint64(1)
@@ -591,11 +592,11 @@ def _place(y: int, stream: UInt32, at: int, length: int, low_bits: int) -> tuple
     end = nb.uint64(nb.uint32((high << nb.uint64(16)) + nb.uint64(0xFFFF) + count) // nb.uint32(count))
     y = (end - start) * (y >> nb.uint64(16)) + slot - start
     place = (high << bits) | (y & ((nb.uint64(1) << bits) - nb.uint64(1)))
-    y, at = _refill(y >> bits, stream, at)
+    y, at = refill(y >> bits, stream, at)
     return nb.int64(place), y, at
 
 
-@njit
+@inner
 def _enter(
     list_starts: Int64,
     members: UInt32,
@@ -701,8 +702,8 @@ def read(
         hit = False
         code = nb.int64(0)
         if predicts:
-            first = _slot(before, last, mask)
-            second = mask + 1 + _slot(0, last, mask)
+            first = slot_of(before, last, mask)
+            second = mask + 1 + slot_of(0, last, mask)
             for attempt in range(2):
                 at = first if attempt == 0 else second
                 if sureness[at] == 0 or (attempt == 1 and sureness[first] > 0 and predicted[first] == predicted[at]):
@@ -715,7 +716,7 @@ def read(
                     x = chance * (x >> nb.uint64(SCALE)) + slot
                 else:
                     x = (nb.uint64(4096) - chance) * (x >> nb.uint64(SCALE)) + slot - chance
-                x, kind_at = _refill(x, kinds, kind_at)
+                x, kind_at = refill(x, kinds, kind_at)
                 _adapt(hits, where, hit)
                 if hit:
                     code = nb.int64(predicted[at])
@@ -735,7 +736,7 @@ def read(
             else:
                 if lengths[c] == 0:
                     return WRONG_PLACE
-                chosen, y, place_at = _place(y, places, place_at, lengths[c], low_bits[c])
+                chosen, y, place_at = place_of(y, places, place_at, lengths[c], low_bits[c])
                 if chosen >= lengths[c]:
                     return WRONG_PLACE
                 symbol = nb.int64(members[list_starts[c] + chosen])
@@ -772,8 +773,8 @@ def read(
             else:
                 length = kind
                 if kind == LONG_RULE:
-                    upper, y, place_at = _place(y, places, place_at, 1 << 16, 8)
-                    lower, y, place_at = _place(y, places, place_at, 1 << 16, 8)
+                    upper, y, place_at = place_of(y, places, place_at, 1 << 16, 8)
+                    lower, y, place_at = place_of(y, places, place_at, 1 << 16, 8)
                     length += (upper << 16) | lower
                 if found_rules == rules or length > len(bodies) - body_at:
                     return WRONG_COUNT
@@ -832,11 +833,11 @@ def read(
             return WRONG_TABLE
         step = nb.int64(0)
         if bits > 17:
-            step, y, place_at = _place(y, places, place_at, 1 << (bits - 17), max(bits - 25, 0))
-            low, y, place_at = _place(y, places, place_at, 1 << 16, 8)
+            step, y, place_at = place_of(y, places, place_at, 1 << (bits - 17), max(bits - 25, 0))
+            low, y, place_at = place_of(y, places, place_at, 1 << 16, 8)
             step = (step << 16) | low | 1 << (bits - 1)
         elif bits > 0:
-            step, y, place_at = _place(y, places, place_at, 1 << (bits - 1), max(bits - 9, 0))
+            step, y, place_at = place_of(y, places, place_at, 1 << (bits - 1), max(bits - 9, 0))
             step |= 1 << (bits - 1)
         steps[rule] = (step >> 1) ^ -(step & 1)
     history = 0
@@ -849,7 +850,7 @@ def read(
             bits = code - LONG_GAP
             if bits > MAX_GAP_BITS:
                 return WRONG_TABLE
-            over, y, place_at = _place(y, places, place_at, 1 << bits, max(bits - 8, 0))
+            over, y, place_at = place_of(y, places, place_at, 1 << bits, max(bits - 8, 0))
             code = LONG_GAP - 1 + (over | 1 << bits)
         gap_codes[i] = code
     if kind_at != len(kinds) or x != _LOW or place_at != len(places) or y != _LOW:
