@@ -219,9 +219,9 @@ def _count(
     hot = np.flatnonzero(totals)
     ranks = np.sort(rank[np.stack([hot >> HOT, hot & ((1 << HOT) - 1)])], axis=0).astype(np.uint64)
     more = ranks[0] << np.uint64(form.bits) | ranks[1], totals[hot]
-    counted, once, shares = hashes.read(rank, n, form.bits, is_pairs, min_count, *more)
+    counted, once = hashes.read(rank, n, form.bits, is_pairs, min_count, *more)
     keys, counts = in_result_order(counted, min_count, top)
-    singles = sort_with(once, None, form.width, shares)[0]  # most keys of most texts: without counts, twice as fast
+    singles = sort_with(once, None, form.width)[0]  # most keys of most texts: without counts, twice as fast
     singles = singles[: None if top is None else top - len(keys)]
     ids = scratch((len(keys) + len(singles), n), np.uint32)
     for own, part in ((keys, ids[: len(keys)]), (singles, ids[len(keys) :])):
