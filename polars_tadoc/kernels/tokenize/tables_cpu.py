@@ -59,7 +59,7 @@ MOST_RANGES = 1 << 8
 FEW = 1 << 13
 """Strings that one thread merges at once."""
 
-THREAD_STRINGS = 1 << 15
+THREAD_STRINGS = 3 << 13
 """Strings, at least, that a thread merges: waking it costs as much."""
 
 _LARGE = 1 << 20
