@@ -40,7 +40,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import (
     Tokenizer,
     require_utf8,
 )
-from polars_tadoc.runtime.addresses import atomic_add
+from polars_tadoc.runtime.addresses import atomic_add, load_u32
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.free_memory import give_back_memory
@@ -52,6 +52,12 @@ MATCHED_BYTES = 1 << 26
 
 HELD = 1 << 20
 """Strings in the tables of all threads before they are merged: words that all threads meet are not held by each."""
+
+PIECE_WORDS = 1 << 13
+"""Distinct words of a piece of text, about: tables begin with room for those of a thread's share."""
+
+FIRST_WORDS = 1 << 14
+"""Distinct words, at most, that tables begin with room for: threads that let tables grow wait for the GIL."""
 
 _ALL = 1 << 62
 
@@ -227,6 +233,21 @@ def _tally_pieces(
 
 @polled
 @njit
+def _renumber_pieces(ids: UInt32, places: Int64, found: Int64, maps: UInt64, taken: Int64) -> None:
+    """Replace the ids of one piece after the other, which are a thread's, by others.
+
+    Arguments as for :class:`Pieces`; ``maps`` are addresses by table, and ``taken[0]`` is the next piece.
+    """
+    began, k = interrupts(), atomic_add(taken, 0, 1)
+    while k < len(found) and interrupts() == began:
+        final, first = maps[found[k, 0]], nb.uint64(places[k])
+        for i in range(first, first + nb.uint64(found[k, 1])):
+            ids[i] = load_u32(final + nb.uint64(4) * nb.uint64(ids[i]))
+        k = atomic_add(taken, 0, 1)
+
+
+@polled
+@njit
 def _count_pieces(
     addresses: UInt64,
     lengths: UInt32,
@@ -300,6 +321,7 @@ class Pieces:
         self._block, self._tables, self._pieces = block, tables, np.array(pieces, np.int64).reshape(-1, 4)
         self._edges = np.linspace(0, len(pieces), len(tables) + 1).astype(np.int64)
         self._taken = np.append(self._edges[:-1], 0)
+        self._expected = min(FIRST_WORDS, PIECE_WORDS * (len(pieces) // len(tables)))
         self.found = np.zeros((len(pieces), 2), np.int64)
         """By piece, the table that has its words, and the number of its ids."""
 
@@ -332,6 +354,7 @@ class Pieces:
 
         def tally(own: int) -> None:
             table, tail, rest, is_full = self._tables[own], np.empty(WORK_BYTES, np.uint8), np.full(5, -1), True
+            table.reserve(self._expected - table.distinct)
             while is_full:
                 table.reserve(BATCH_WORDS)
                 share, words = (self._taken, self._edges, most, own, rest), (table.arrays, table.distinct)
@@ -341,6 +364,13 @@ class Pieces:
 
         map_parallel(tally, range(min(len(self._tables), len(self._pieces))))
         return bool((self._taken[:-1] >= self._edges[1:]).all())
+
+
+def renumber_pieces(ids: UInt32, places: Int64, found: Int64, maps: list[UInt32]) -> None:
+    """Replace the ids that :meth:`Pieces.tally` wrote, by a map for each table; ``found`` is that of the pieces."""
+    at, taken = np.array([own.ctypes.data for own in maps], np.uint64), np.zeros(1, np.int64)
+    threads = range(min(thread_count(), len(found)))
+    map_parallel(lambda _: _renumber_pieces(ids, places, found, at, taken), threads)
 
 
 class ThreadTables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,11 +11,12 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.tokenize.count_words_cpu import Pieces, ThreadTables, text_blocks
+from polars_tadoc.kernels.tokenize.count_words_cpu import Pieces, ThreadTables, renumber_pieces, text_blocks
 from polars_tadoc.kernels.tokenize.tables_cpu import number
-from polars_tadoc.kernels.tokenize.text_words_cpu import keep_words, renumber_words
+from polars_tadoc.kernels.tokenize.text_words_cpu import keep_words
+from polars_tadoc.kernels.tokenize.tokenize_cpu import Piece
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
-from polars_tadoc.runtime.array_types import UInt32, array_dataclass
+from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.parallel import map_parallel
 from polars_tadoc.runtime.scratch import scratch
 
@@ -71,31 +72,26 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice) -> Numbe
 
     """
     require_utf8(text)
-    tables, parts, blocks, owners = ThreadTables([]), [], [], []
+    tables, cuts, owners = ThreadTables([]), [], []
     ends, first = np.zeros(len(text) + 1, np.int64), 1
     for block in text_blocks(text, tokenizer):
         owners.append(block.owner)  # the tables' addresses point into it
         pieces, stop = Pieces(block, block.pieces, tables.tables), first + len(block.lengths)
         places = pieces.word_places()  # first, so that each piece writes to its final place
-        blocks.append(scratch(places[-1], np.uint32))
-        pieces.tally(ids=blocks[-1], places=places[:-1], row_ends=ends[first:stop])
-        for piece, thread, own in zip(block.pieces, pieces.found[:, 0], pairwise(places.tolist()), strict=True):
-            rows = slice(first + piece.first_row, first + piece.last_row)
-            parts.append(_Part(int(thread), blocks[-1][slice(*own)], own[0], rows))
+        ids = scratch(places[-1], np.uint32)
+        pieces.tally(ids=ids, places=places[:-1], row_ends=ends[first:stop])
+        cuts.append(_Cut(ids, places, pieces.found, block.pieces, first))
         first = stop
     strings, own_ids = number(tables.tables, by_count=False)
     words, numbers = choice.choose(strings)
     if numbers is None:
-        before = running_sum(np.array([len(part.ids) for part in parts], np.int64))
-        ids = blocks[0] if len(blocks) == 1 else np.empty(before[-1], np.uint32)
-
-        def renumber(i: int) -> None:
-            part, start = parts[i], int(before[i])
-            renumber_words(part.ids, own_ids[part.thread], ids[start : start + len(part.ids)])
-            ends[part.rows] += start - part.at
-
-        map_parallel(renumber, range(len(parts)))
+        before = running_sum(np.array([len(cut.ids) for cut in cuts], np.int64))
+        for cut, start in zip(cuts, before.tolist(), strict=False):
+            renumber_pieces(cut.ids, cut.places[:-1], cut.found, own_ids)
+            ends[cut.first : cut.first + cut.pieces[-1].last_row] += start
+        ids = cuts[0].ids if len(cuts) == 1 else np.concatenate([np.zeros(0, np.uint32), *(cut.ids for cut in cuts)])
         return NumberedWords(words, ends, ids, np.diff(ends).astype(np.uint64))
+    parts = [part for cut in cuts for part in cut.parts()]
     finals = [_chosen(numbers, own) for own in own_ids]
     length_ends = np.zeros(len(text) + 1, np.int64)
 
@@ -117,6 +113,23 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice) -> Numbe
 
     map_parallel(copy, range(len(parts)))
     return NumberedWords(words, ends, ids, np.diff(length_ends).astype(np.uint64))
+
+
+class _Cut(NamedTuple):
+    """The words of a block of text, by piece; fields as of :class:`Pieces`."""
+
+    ids: UInt32
+    places: Int64
+    found: Int64
+    pieces: list[Piece]
+    first: int
+    """Number of the first row, counted from 1."""
+
+    def parts(self) -> Iterator[_Part]:
+        """Yield each piece's own."""
+        for piece, (thread, _), own in zip(self.pieces, self.found, pairwise(self.places.tolist()), strict=True):
+            rows = slice(self.first + piece.first_row, self.first + piece.last_row)
+            yield _Part(int(thread), self.ids[slice(*own)], own[0], rows)
 
 
 class _Part(NamedTuple):

@@ -27,10 +27,3 @@ def keep_words(sequence: UInt32, numbers: UInt32, at: int, ends: Int64, length_e
         if row < len(ends):
             ends[row], length_ends[row] = kept, counted
     return kept, counted
-
-
-@kernel
-def renumber_words(sequence: UInt32, numbers: UInt32, ids: UInt32) -> None:
-    """Write ``numbers[id]`` of a piece's ids; ``ids`` may be the ``sequence``."""
-    for i in range(len(sequence)):
-        ids[i] = numbers[sequence[i]]
