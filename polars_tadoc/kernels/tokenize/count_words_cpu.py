@@ -252,10 +252,10 @@ def _count_pieces(
     addresses: UInt64,
     lengths: UInt32,
     pieces: Int64,
+    counts: Int64,
     classes: Classes,
     matches: Matches,
     taken: Int64,
-    counts: Int64,
     tail: UInt8,
 ) -> None:
     """Count the words of one piece after the other; ``taken[0]`` is the next piece, others as for ``_tally_pieces``."""
@@ -328,9 +328,9 @@ class Pieces:
     def word_places(self) -> Int64:
         """Count the words before each piece, and all of them, without interning any: int64, pieces + 1."""
         block, counts, taken = self._block, np.zeros(len(self._pieces), np.int64), np.zeros(1, np.int64)
-        read = (block.addresses, block.lengths, self._pieces, block.classes, block.matches, taken)
+        read = (block.addresses, block.lengths, self._pieces, counts, block.classes, block.matches, taken)
         map_parallel(
-            lambda _: _count_pieces(*read, counts, np.empty(WORK_BYTES, np.uint8)),
+            lambda _: _count_pieces(*read, np.empty(WORK_BYTES, np.uint8)),
             range(min(len(self._tables), len(self._pieces))),
         )
         return running_sum(counts)
