@@ -321,7 +321,7 @@ class Pieces:
         self._block, self._tables, self._pieces = block, tables, np.array(pieces, np.int64).reshape(-1, 4)
         self._edges = np.linspace(0, len(pieces), len(tables) + 1).astype(np.int64)
         self._taken = np.append(self._edges[:-1], 0)
-        self._expected = min(FIRST_WORDS, PIECE_WORDS * (len(pieces) // len(tables)))
+        self._expected = min(FIRST_WORDS, PIECE_WORDS * ((len(pieces) - 1) // len(tables)))  # 0 for short text
         self.found = np.zeros((len(pieces), 2), np.int64)
         """By piece, the table that has its words, and the number of its ids."""
 
