@@ -18,7 +18,7 @@ run is the warm-up; DuckDB is stopped if it takes longer than ``--limit`` in it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -276,9 +276,16 @@ def within(limit: float, run: Callable[[], object], stop: Callable[[], None]) ->
 
 
 def compare(
-    analytic: Analytic, name: str, plain: pl.DataFrame, packed: pl.DataFrame, limit: float, budget: float, repeat: int
+    analytic: Analytic,
+    name: str,
+    plain: pl.DataFrame,
+    packed: pl.DataFrame,
+    limit: float,
+    budget: float,
+    repeat: int,
+    only: Collection[str] | None = None,
 ) -> dict[str, list[float]]:
-    """Seconds of each contender by round, after their results were found equal."""
+    """Seconds of each contender, or ``only`` of some, by round, after their results were found equal."""
     connection = duckdb.connect()
     connection.register("source", plain.to_arrow())
     connection.execute("CREATE TABLE texts AS SELECT id, text FROM source")
@@ -294,8 +301,8 @@ def compare(
         "ours": lambda: analytic.ours(packed),
         "ours loose": lambda: getattr(tadoc, analytic.name)(column),
     }
+    expected = analytic.ours(packed)  # compiles
     start = perf_counter()
-    expected = analytic.ours(packed)
     peers: dict[str, Callable[[], object]] = {
         "polars": lambda: with_polars(lambda texts: same_by_polars(analytic, texts)),
         "duckdb": lambda: with_duckdb(same_by_duckdb(analytic)),
@@ -305,11 +312,15 @@ def compare(
     in_one_key = analytic.packed
     if in_one_key is not None:
         peers["packed"] = lambda: with_polars(in_one_key)
+    if only is not None:
+        peers = {peer: run for peer, run in peers.items() if peer in only}
+        contenders = {contender: run for contender, run in contenders.items() if contender in only}
     for peer, run in peers.items():
         result = within(limit, run, connection.interrupt)
         if result is not None:
             check(name, analytic, expected, pl.DataFrame(result), peer)
             contenders[peer] = run
+    del expected, result  # else the next results could not have their memory
     rounds = max(1, min(repeat, int(budget / (perf_counter() - start))))
     return times(contenders, rounds, warm_up=0)
 

@@ -112,12 +112,9 @@ def _count_pairs(laid: LaidWords, window: int, min_count: int) -> tuple[UInt64, 
     for block in range(0, len(words), step):
         _spread(hashes, words, block, min(block + step, len(words)), window)
     every = np.arange(size, dtype=np.uint32)
-    counted, once, shares = hashes.read(every, 2, 32, False, min_count, none, none)
-    several = [slice(at, at + count) for at, count in zip(counted.starts, counted.sizes, strict=True)]
-    singles = [once[slice(*share)] for share in shares]
-    pairs = np.concatenate([none, *(counted.keys[own] for own in several), *singles])
-    counts = np.concatenate([none, *(counted.counts[own] for own in several)])
-    counts = np.append(counts, np.ones(len(pairs) - len(counts), np.uint64))
+    counted, once = hashes.read(every, 2, 32, False, min_count, none, none)
+    pairs = np.append(counted.keys, once)
+    counts = np.append(counted.counts, np.ones(len(once), np.uint64))
     return pairs, counts, firsts.astype(np.float64), seconds.astype(np.float64)
 
 

@@ -172,6 +172,7 @@ def _corpus(source: TextSource, tokenizer: Tokenizer) -> Corpus:
         predicted_gaps=np.zeros(len(source.words), np.uint32),
         tokenizer=tokenizer.name,
     )
+    vars(grammar)["words"] = source.words  # whose order is known
     gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(source.rows))
     key = f"{TEXT}{secrets.token_hex(16)}"  # unique
     return Corpus(key, grammar, source.rows, to_host(source.root_offsets), to_host(source.roots), gaps)

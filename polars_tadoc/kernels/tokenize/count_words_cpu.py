@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from queue import SimpleQueue
 
 import numba as nb
 import numpy as np
@@ -27,6 +25,7 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import (
     Table,
     add_to_batch,
     addresses_of,
+    count_ids,
     cut_block,
     first_match,
     intern_batch,
@@ -41,7 +40,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import (
     Tokenizer,
     require_utf8,
 )
-from polars_tadoc.runtime.addresses import atomic_add
+from polars_tadoc.runtime.addresses import atomic_add, load_u32
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.free_memory import give_back_memory
@@ -54,10 +53,19 @@ MATCHED_BYTES = 1 << 26
 HELD = 1 << 20
 """Strings in the tables of all threads before they are merged: words that all threads meet are not held by each."""
 
+PIECE_WORDS = 1 << 13
+"""Distinct words of a piece of text, about: tables begin with room for those of a thread's share."""
+
+FIRST_WORDS = 1 << 14
+"""Distinct words, at most, that tables begin with room for: threads that let tables grow wait for the GIL."""
+
 _ALL = 1 << 62
 
 NO_IDS = np.zeros(0, np.uint32)
 """Words are only counted."""
+
+NO_ENDS = np.zeros(0, np.int64)
+"""Rows end with ``SEPARATOR_ID`` if ids are written."""
 
 
 @njit
@@ -70,13 +78,16 @@ def tally_words(
     words: Table,
     distinct: int,
     ids: UInt32,
+    at: int,
+    row_ends: Int64,
     tail: UInt8,
 ) -> tuple[int, int, int, int, bool]:
     """Count the words of a piece in a table; arguments as for :func:`tokenize_cpu.scan`.
 
-    Writes ids if there is room for them, and ``SEPARATOR_ID`` at the end of each row that ends in the piece. Returns
-    the numbers of strings in the table and of ids; and where the counted text ends, row and byte, and whether that is
-    the end of the piece. If not, the table is too full for the next ``BATCH_WORDS``.
+    Writes ids if there is room for them; at the end of each row that ends in the piece, ``SEPARATOR_ID``, or if there
+    is room for the ``row_ends`` of all rows, the number of ids so far, from ``at`` on. Returns the numbers of strings
+    in the table and of ids; and where the counted text ends, row and byte, and whether that is the end of the piece. If
+    not, the table is too full for the next ``BATCH_WORDS``.
     """
     by_class, match = len(matches.ends) == 0, first_match(matches, piece)
     tables, (slots, strings) = tables_of(classes, tail), addresses_of(words)
@@ -84,7 +95,7 @@ def tally_words(
     edges = np.empty(EDGES, np.int64)
     edges_at, batch_at = nb.uint64(edges.ctypes.data), nb.uint64(tail.ctypes.data) + nb.uint64(BLOCK)
     many, last_row, last_byte = 0, nb.int64(piece.first_row), nb.int64(piece.first_byte)
-    ids_at, written, keeps = nb.uint64(ids.ctypes.data), 0, len(ids) > 0
+    ids_at, written, keeps, separates = nb.uint64(ids.ctypes.data), 0, len(ids) > 0, len(row_ends) == 0
     done_row, done_byte = last_row, last_byte
     final_row = piece.last_row if piece.last_byte > 0 else piece.last_row - 1
     for row in range(piece.first_row, final_row + 1):
@@ -110,7 +121,7 @@ def tally_words(
                     count += 2
                     match += 1
                 more = match < matches.ends[row]
-            ends_here = keeps and not more and row < piece.last_row
+            ends_here = keeps and separates and not more and row < piece.last_row
             if ends_here:  # the row's end counts as an empty word, the separator
                 edges[count] = edges[count + 1] = stop
                 count += 2
@@ -124,6 +135,8 @@ def tally_words(
             if count & 1:
                 edges[0] = edges[count - 1]
             count &= 1
+            if not separates and not more and row < piece.last_row:
+                row_ends[row] = at + written + many
             if many >= BATCH or (row == final_row and not more):
                 if 6 * (distinct + many) >= len(words.slots):
                     return distinct, written, done_row, done_byte, False
@@ -165,13 +178,14 @@ def _tally_pieces(
     ids: UInt32,
     places: Int64,
     found: Int64,
+    row_ends: Int64,
     tail: UInt8,
 ) -> tuple[int, bool]:
     """Count the words of one piece after the other in a thread's table: between pieces no thread waits for the GIL.
 
     Parameters
     ----------
-    addresses, lengths, classes, matches, words, distinct, tail
+    addresses, lengths, classes, matches, words, distinct, row_ends, tail
         As for :func:`tally_words`.
     ids, places
         Room for ids, or none; those of a piece are written from ``places[piece]`` on.
@@ -204,10 +218,9 @@ def _tally_pieces(
             rest[:4] = pieces[rest[4]]
             found[rest[4], 0] = own
         k = rest[4]
-        piece, room = Piece(rest[0], rest[1], rest[2], rest[3]), ids[places[k] + found[k, 1] :]
-        before = distinct
+        piece, at, before = Piece(rest[0], rest[1], rest[2], rest[3]), places[k] + found[k, 1], distinct
         distinct, many, row, byte, is_done = tally_words(
-            addresses, lengths, piece, classes, matches, words, distinct, room, tail
+            addresses, lengths, piece, classes, matches, words, distinct, ids[at:], at, row_ends, tail
         )
         found[k, 1] += many
         atomic_add(taken, len(edges) - 1, distinct - before)
@@ -216,6 +229,42 @@ def _tally_pieces(
             return distinct, True
         rest[4] = -1
     return distinct, False
+
+
+@polled
+@njit
+def _renumber_pieces(ids: UInt32, places: Int64, found: Int64, maps: UInt64, taken: Int64) -> None:
+    """Replace the ids of one piece after the other, which are a thread's, by others.
+
+    Arguments as for :class:`Pieces`; ``maps`` are addresses by table, and ``taken[0]`` is the next piece.
+    """
+    began, k = interrupts(), atomic_add(taken, 0, 1)
+    while k < len(found) and interrupts() == began:
+        final, first = maps[found[k, 0]], nb.uint64(places[k])
+        for i in range(first, first + nb.uint64(found[k, 1])):
+            ids[i] = load_u32(final + nb.uint64(4) * nb.uint64(ids[i]))
+        k = atomic_add(taken, 0, 1)
+
+
+@polled
+@njit
+def _count_pieces(
+    addresses: UInt64,
+    lengths: UInt32,
+    pieces: Int64,
+    counts: Int64,
+    classes: Classes,
+    matches: Matches,
+    taken: Int64,
+    tail: UInt8,
+) -> None:
+    """Count the words of one piece after the other; ``taken[0]`` is the next piece, others as for ``_tally_pieces``."""
+    began, k = interrupts(), atomic_add(taken, 0, 1)
+    while k < len(pieces) and interrupts() == began:
+        piece = Piece(pieces[k, 0], pieces[k, 1], pieces[k, 2], pieces[k, 3])
+        rows = piece.last_row - piece.first_row
+        counts[k] = count_ids(addresses, lengths, piece, classes, matches, tail) - rows
+        k = atomic_add(taken, 0, 1)
 
 
 def count_text_words(text: pl.Series, tokenizer: Tokenizer) -> tuple[pa.LargeStringArray, UInt64]:
@@ -272,14 +321,32 @@ class Pieces:
         self._block, self._tables, self._pieces = block, tables, np.array(pieces, np.int64).reshape(-1, 4)
         self._edges = np.linspace(0, len(pieces), len(tables) + 1).astype(np.int64)
         self._taken = np.append(self._edges[:-1], 0)
+        self._expected = min(FIRST_WORDS, PIECE_WORDS * ((len(pieces) - 1) // len(tables)))  # 0 for short text
         self.found = np.zeros((len(pieces), 2), np.int64)
         """By piece, the table that has its words, and the number of its ids."""
 
-    def tally(self, most: int = _ALL, ids: UInt32 = NO_IDS, places: Int64 | None = None) -> bool:
+    def word_places(self) -> Int64:
+        """Count the words before each piece, and all of them, without interning any: int64, pieces + 1."""
+        block, counts, taken = self._block, np.zeros(len(self._pieces), np.int64), np.zeros(1, np.int64)
+        read = (block.addresses, block.lengths, self._pieces, counts, block.classes, block.matches, taken)
+        map_parallel(
+            lambda _: _count_pieces(*read, np.empty(WORK_BYTES, np.uint8)),
+            range(min(len(self._tables), len(self._pieces))),
+        )
+        return running_sum(counts)
+
+    def tally(
+        self,
+        most: int = _ALL,
+        ids: UInt32 = NO_IDS,
+        places: Int64 | None = None,
+        row_ends: Int64 = NO_ENDS,
+    ) -> bool:
         """Count the words of pieces that no thread has begun, unless the tables hold more than ``most`` strings.
 
-        Writes the ids of a piece from its place on, if there is room for them, :func:`most_ids` many; the tables then
-        have ``SEPARATOR_ID``. Returns whether all pieces are done.
+        Writes the ids of a piece from its place on, if there is room for them; and the end of each row's ids to
+        ``row_ends``. Without these, rows end with ``SEPARATOR_ID``, which the tables must have, and a piece has up to
+        :func:`most_ids` ids. Returns whether all pieces are done.
         """
         self._taken[-1] = sum(table.distinct for table in self._tables)
         starts = np.zeros(len(self._pieces), np.int64) if places is None else places
@@ -287,10 +354,11 @@ class Pieces:
 
         def tally(own: int) -> None:
             table, tail, rest, is_full = self._tables[own], np.empty(WORK_BYTES, np.uint8), np.full(5, -1), True
+            table.reserve(self._expected - table.distinct)
             while is_full:
                 table.reserve(BATCH_WORDS)
                 share, words = (self._taken, self._edges, most, own, rest), (table.arrays, table.distinct)
-                table.distinct, is_full = _tally_pieces(*read, *share, *words, ids, starts, self.found, tail)
+                table.distinct, is_full = _tally_pieces(*read, *share, *words, ids, starts, self.found, row_ends, tail)
                 if is_full:
                     table.reserve(2 * BATCH_WORDS)  # twice as large
 
@@ -298,23 +366,18 @@ class Pieces:
         return bool((self._taken[:-1] >= self._edges[1:]).all())
 
 
+def renumber_pieces(ids: UInt32, places: Int64, found: Int64, maps: list[UInt32]) -> None:
+    """Replace the ids that :meth:`Pieces.tally` wrote, by a map for each table; ``found`` is that of the pieces."""
+    at, taken = np.array([own.ctypes.data for own in maps], np.uint64), np.zeros(1, np.int64)
+    threads = range(min(thread_count(), len(found)))
+    map_parallel(lambda _: _renumber_pieces(ids, places, found, at, taken), threads)
+
+
 class ThreadTables:
-    """A table of strings for each thread, at most one user at a time."""
+    """A table of strings for each thread."""
 
     def __init__(self, strings: list[bytes]) -> None:
         self.tables = [Interned.of(strings) for _ in range(thread_count())]
-        self._idle: SimpleQueue[int] = SimpleQueue()
-        for i in range(len(self.tables)):
-            self._idle.put(i)
-
-    @contextmanager
-    def one(self) -> Iterator[int]:
-        """Give the number of a table that no other thread uses meanwhile."""
-        own = self._idle.get()
-        try:
-            yield own
-        finally:
-            self._idle.put(own)
 
 
 def _blocks(text: pl.Series, tokenizer: Tokenizer) -> Iterator[pl.Series]:
@@ -337,20 +400,3 @@ def most_ids(block: TextBlock, piece: Piece) -> int:
         return ended + (int(block.matches.ends[piece.last_row - 1]) - first if piece.last_row else 0)
     text = int(block.lengths[rows].sum(dtype=np.int64)) - piece.first_byte + piece.last_byte
     return 2 * ended + text // 2 + 1  # words have a byte at least, and one between them or two bytes
-
-
-def scan_piece(block: TextBlock, piece: Piece, table: Interned, ids: UInt32) -> int:
-    """Count the words of a piece in a thread's table, which grows as it fills up: it is small while words repeat.
-
-    Writes ids if there is room for them, :func:`most_ids` many; the table then has ``SEPARATOR_ID``. Returns how many.
-    """
-    tail, written, is_done = np.empty(WORK_BYTES, np.uint8), 0, False
-    while not is_done:
-        table.reserve(BATCH_WORDS)
-        read = (block.addresses, block.lengths, piece, block.classes, block.matches)
-        table.distinct, many, row, byte, is_done = tally_words(*read, table.arrays, table.distinct, ids[written:], tail)
-        written += many
-        if not is_done:
-            piece = piece._replace(first_row=row, first_byte=byte)
-            table.reserve(2 * BATCH_WORDS)  # twice as large
-    return written

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,16 +11,14 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.tokenize.count_words_cpu import ThreadTables, most_ids, scan_piece, text_blocks
+from polars_tadoc.kernels.tokenize.count_words_cpu import Pieces, ThreadTables, renumber_pieces, text_blocks
 from polars_tadoc.kernels.tokenize.tables_cpu import number
-from polars_tadoc.kernels.tokenize.text_words_cpu import keep_words, place_words
+from polars_tadoc.kernels.tokenize.text_words_cpu import keep_words
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Piece
-from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, forget_separator, require_utf8
-from polars_tadoc.runtime.array_types import UInt32, array_dataclass
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
+from polars_tadoc.runtime.array_types import Int64, UInt32, array_dataclass
 from polars_tadoc.runtime.parallel import map_parallel
-
-CHUNK = 1 << 21
-"""Ids of a thread that are kept in one array."""
+from polars_tadoc.runtime.scratch import scratch
 
 
 class Known(NamedTuple):
@@ -73,78 +72,76 @@ def number_words(text: pl.Series, tokenizer: Tokenizer, choice: Choice) -> Numbe
 
     """
     require_utf8(text)
-    tables, size = ThreadTables([b""]), int(text.estimated_size())  # SEPARATOR_ID
-    stores = [_Store(min(max(size // 8, 1 << 10), CHUNK)) for _ in tables.tables]
-    found: list[tuple[int, UInt32, slice]] = []
-    owners, first = [], 0
+    tables, cuts, owners = ThreadTables([]), [], []
+    ends, first = np.zeros(len(text) + 1, np.int64), 1
     for block in text_blocks(text, tokenizer):
         owners.append(block.owner)  # the tables' addresses point into it
-
-        def scan(piece: Piece) -> tuple[int, UInt32, slice]:
-            with tables.one() as own:
-                ids = stores[own].scratch(most_ids(block, piece) + 1)  # noqa: B023 - done before the next block
-                kept = stores[own].keep(ids[: scan_piece(block, piece, tables.tables[own], ids)])  # noqa: B023
-                return own, kept, slice(1 + first + piece.first_row, 1 + first + piece.last_row)  # noqa: B023
-
-        found += map_parallel(scan, block.pieces)
-        first += len(block.lengths)
-    for table in tables.tables:
-        forget_separator(table)
+        pieces, stop = Pieces(block, block.pieces, tables.tables), first + len(block.lengths)
+        places = pieces.word_places()  # first, so that each piece writes to its final place
+        ids = scratch(places[-1], np.uint32)
+        pieces.tally(ids=ids, places=places[:-1], row_ends=ends[first:stop])
+        cuts.append(_Cut(ids, places, pieces.found, block.pieces, first))
+        first = stop
     strings, own_ids = number(tables.tables, by_count=False)
     words, numbers = choice.choose(strings)
-    ends = np.zeros(len(text) + 1, np.int64)
     if numbers is None:
-        before = running_sum(np.array([len(ids) - (rows.stop - rows.start) for _, ids, rows in found], np.int64))
-        ids = np.empty(before[-1], np.uint32)
-
-        def place(i: int) -> None:
-            thread, own, rows = found[i]
-            place_words(own, own_ids[thread], int(before[i]), ids, ends[rows])
-
-        map_parallel(place, range(len(found)))
+        before = running_sum(np.array([len(cut.ids) for cut in cuts], np.int64))
+        for cut, start in zip(cuts, before.tolist(), strict=False):
+            renumber_pieces(cut.ids, cut.places[:-1], cut.found, own_ids)
+            ends[cut.first : cut.first + cut.pieces[-1].last_row] += start
+        ids = cuts[0].ids if len(cuts) == 1 else np.concatenate([np.zeros(0, np.uint32), *(cut.ids for cut in cuts)])
         return NumberedWords(words, ends, ids, np.diff(ends).astype(np.uint64))
+    parts = [part for cut in cuts for part in cut.parts()]
     finals = [_chosen(numbers, own) for own in own_ids]
     length_ends = np.zeros(len(text) + 1, np.int64)
 
-    def keep(i: int) -> tuple[int, int]:
-        thread, own, rows = found[i]
-        kept: tuple[int, int] = keep_words(own, finals[thread], ends[rows], length_ends[rows])
+    def keep(part: _Part) -> tuple[int, int]:
+        rows = ends[part.rows], length_ends[part.rows]
+        kept: tuple[int, int] = keep_words(part.ids, finals[part.thread], part.at, *rows)
         return kept
 
-    kept = np.zeros((len(found) + 1, 2), np.int64)
-    kept[1:] = np.array(map_parallel(keep, range(len(found)))).reshape(-1, 2)
+    kept = np.zeros((len(parts) + 1, 2), np.int64)
+    kept[1:] = np.array(map_parallel(keep, parts)).reshape(-1, 2)
     starts = np.cumsum(kept, axis=0)
     ids = np.empty(starts[-1, 0], np.uint32)
 
     def copy(i: int) -> None:
-        _, own, rows = found[i]
+        rows = parts[i].rows
         ends[rows] += starts[i, 0]
         length_ends[rows] += starts[i, 1]
-        ids[starts[i, 0] : starts[i + 1, 0]] = own[: kept[i + 1, 0]]
+        ids[starts[i, 0] : starts[i + 1, 0]] = parts[i].ids[: kept[i + 1, 0]]
 
-    map_parallel(copy, range(len(found)))
+    map_parallel(copy, range(len(parts)))
     return NumberedWords(words, ends, ids, np.diff(length_ends).astype(np.uint64))
 
 
-class _Store:
-    """Ids of a thread's pieces, in large arrays, which take few pages."""
+class _Cut(NamedTuple):
+    """The words of a block of text, by piece; fields as of :class:`Pieces`."""
 
-    def __init__(self, chunk: int) -> None:
-        self._chunk, self._free, self._scratch = chunk, np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+    ids: UInt32
+    places: Int64
+    found: Int64
+    pieces: list[Piece]
+    first: int
+    """Number of the first row, counted from 1."""
 
-    def scratch(self, size: int) -> UInt32:
-        """Return room for the ids of one piece, until the next one."""
-        if len(self._scratch) < size:
-            self._scratch = np.empty(size, np.uint32)
-        return self._scratch
+    def parts(self) -> Iterator[_Part]:
+        """Yield each piece's own."""
+        for piece, (thread, _), own in zip(self.pieces, self.found, pairwise(self.places.tolist()), strict=True):
+            rows = slice(self.first + piece.first_row, self.first + piece.last_row)
+            yield _Part(int(thread), self.ids[slice(*own)], own[0], rows)
 
-    def keep(self, ids: UInt32) -> UInt32:
-        """Copy ids."""
-        if len(self._free) < len(ids):
-            self._free = np.empty(max(self._chunk, len(ids)), np.uint32)
-        kept, self._free = self._free[: len(ids)], self._free[len(ids) :]
-        kept[:] = ids
-        return kept
+
+class _Part(NamedTuple):
+    """The words of a piece of text."""
+
+    thread: int
+    ids: UInt32
+    """Ids in the table of a thread."""
+    at: int
+    """Where they begin in those of the block."""
+    rows: slice
+    """The rows that end in the piece, counted from 1."""
 
 
 def _chosen(numbers: UInt32, own: UInt32) -> UInt32:

@@ -59,6 +59,9 @@ MOST_RANGES = 1 << 8
 FEW = 1 << 13
 """Strings that one thread merges at once."""
 
+THREAD_STRINGS = 3 << 13
+"""Strings, at least, that a thread merges: waking it costs as much."""
+
 _LARGE = 1 << 20
 """Numbers in the strings of tables whose memory is not kept for later calls."""
 
@@ -385,27 +388,29 @@ class Strings(NamedTuple):
         """Return the ids of occurring strings in code point order, ``by_count`` by descending tally first."""
         occurring = [first + np.flatnonzero(self.tallies[first:stop]) for first, stop in self.ranges]
         found = np.concatenate(occurring).astype(np.uint64)
-        found = sort_with(gathered(self.seconds, found), found)[1]
         keys, found = sort_with(gathered(self.firsts, found), found)
         order, equal = found.astype(np.uint32), keys[1:] == keys[:-1]
         if equal.any():
-            ends = np.flatnonzero(equal)
-            equal[ends] = self.seconds[order[ends]] == self.seconds[order[ends + 1]]
-            self._sort_ties(order, equal)
+            self._sort_equal(order, equal)
         if by_count:
             counts = gathered(self.tallies, order)
             order = sort_with(counts.max(initial=0) - counts, order.astype(np.uint64))[1].astype(np.uint32)
         return order
 
-    def _sort_ties(self, order: UInt32, equal: Bools) -> None:
-        """Sort runs of strings with equal sort keys; ``equal[i]``: strings i and i + 1 are in one run."""
-        if not equal.any():
-            return
-        run = np.concatenate([[0], np.cumsum(~equal)])
-        tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
-        # not with Polars: all its threads may be running expressions that wait for this thread
-        by_string = view(pc.array_sort_indices(self.copied(order[tied])))
-        order[tied] = order[tied][by_string[np.argsort(run[tied][by_string], kind="stable")]]
+    def _sort_equal(self, order: UInt32, equal: Bools) -> None:
+        """Sort runs of strings with equal first bytes; ``equal[i]``: strings i and i + 1 are in one run."""
+        tied, run = _runs(equal)
+        ids = order[tied]
+        seconds, places = sort_with(self.seconds[ids], np.arange(len(ids), dtype=np.uint64))
+        places = sort_with(run[places.view(np.int64)], places)[1].view(np.int64)
+        order[tied] = ids = ids[places]
+        seconds = self.seconds[ids]
+        longer, run = _runs((seconds[1:] == seconds[:-1]) & (run[1:] == run[:-1]))
+        if len(longer):
+            # not with Polars: all its threads may be running expressions that wait for this thread
+            by_string = view(pc.array_sort_indices(self.copied(ids[longer])))
+            by_string = by_string[np.argsort(run[by_string], kind="stable")]
+            order[tied[longer]] = ids[longer[by_string]]
 
     def copied(self, order: UInt32) -> pa.LargeStringArray:
         """Copy the strings of the ids in ``order`` out of the text."""
@@ -421,6 +426,13 @@ class Strings(NamedTuple):
 
         map_parallel(copy, range(len(chunks)))
         return pa.LargeStringArray.from_buffers(len(order), offset_buffer, data_buffer)
+
+
+def _runs(equal: Bools) -> tuple[Int64, UInt64]:
+    """Return the places of items that equal a neighbour, and by such item the number of its run of equal ones."""
+    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    starts = np.append(True, ~equal)[tied]
+    return tied, np.cumsum(starts).astype(np.uint64)
 
 
 def gathered(values: npt.NDArray[Any], order: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
@@ -474,7 +486,7 @@ def merge_tables(tables: list[Interned], *, keeps_ids: bool = True) -> tuple[Str
         table = Table(scratch(slots, np.uint64), scratch(room, np.uint64))
         _merge_ranges(given, bits, sizes, starts, taken, table, *made[:5], found)
 
-    map_parallel(merge, range(min(thread_count(), len(many))))
+    map_parallel(merge, range(_threads_of(tables, len(many))))
     return made._replace(ranges=list(zip(starts[:-1].tolist(), (starts[:-1] + found).tolist(), strict=True))), ids
 
 
@@ -497,8 +509,13 @@ def _ranges_of(tables: list[Interned], ids: list[UInt32], bits: int) -> tuple[UI
         np.uint64,
     )
     sizes, taken = np.zeros((1 << bits, len(tables)), np.int64), np.zeros(1, np.int64)
-    map_parallel(lambda _: _count_ranges(given, bits, sizes, taken), range(min(thread_count(), len(sizes))))
+    map_parallel(lambda _: _count_ranges(given, bits, sizes, taken), range(_threads_of(tables, len(sizes))))
     return given, sizes
+
+
+def _threads_of(tables: list[Interned], ranges: int) -> int:
+    strings = sum(table.distinct for table in tables)
+    return max(1, min(thread_count(), ranges, strings // THREAD_STRINGS))
 
 
 class Merge:

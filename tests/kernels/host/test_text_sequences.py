@@ -86,6 +86,7 @@ def test_sequences_span_pieces_and_blocks_of_a_row_but_not_rows(
         patch.object(tokenizer, "PIECE_BYTES", 1 << 12),
         patch.object(text_sequences, "PIECES", 2),
         patch.object(hash_counts, "HELD", held),
+        patch.object(hash_counts, "PART", held),
     ):
         for given_ in TOKENIZERS:
             assert_counts(rows, given_, span, of_pairs=of_pairs, min_count=1, top=None)

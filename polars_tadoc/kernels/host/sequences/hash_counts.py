@@ -9,12 +9,12 @@ Indices are unsigned in kernels: indices that may be negative cost a comparison 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.keys.key_buckets_cpu import Shares
 from polars_tadoc.kernels.keys.key_order_cpu import Counted
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
@@ -28,11 +28,15 @@ from polars_tadoc.runtime.secret import first_secret
 BUCKETS = 9
 """Bits of a hash that number its bucket."""
 
-HELD = 1 << 23
+HELD = 1 << 24
 """Hashes that are kept until they are counted; at least twice as many as there are counted ones."""
 
 FIRST_SLOTS = 8
 """Bits of the slots of a table at first."""
+
+PART = 1 << 19
+"""Hashes that a thread counts at a time: before that it is not known how many are distinct, and memory for all of them
+would be too much to keep for the next call."""
 
 _ODD, _ODD_TOO = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 _K1, _K2 = np.uint64(_ODD), np.uint64(_ODD_TOO)
@@ -109,7 +113,7 @@ def _count_bucket(
             i, end = nb.uint64(offsets[block, bucket]), nb.uint64(offsets[block, bucket + 1])
         while i < end:
             size = _1 << nb.uint64(slot_bits)
-            most, shift, last = _2 * size // nb.uint64(3), _64 - nb.uint64(slot_bits), size - _1
+            most, shift, last = size // _2, _64 - nb.uint64(slot_bits), size - _1
             if many >= most:
                 _grow(tables, half, slot_bits)
                 half, slot_bits = 1 - half, slot_bits + 1
@@ -151,26 +155,25 @@ def _add_buckets(
     before: Counts,
     first: int,
     stop: int,
-    at: int,
     tables: UInt64,
     hashes: UInt64,
     counts: UInt64,
-    starts: Int64,
     sizes: Int64,
-) -> None:
-    """Count the hashes of buckets; write them from ``at`` on."""
-    began, half, slot_bits, out = interrupts(), 0, FIRST_SLOTS, nb.uint64(at)
+) -> Any:
+    """Count the hashes of buckets, and write them; return how many there are."""
+    began, half, slot_bits, out = interrupts(), 0, FIRST_SLOTS, _0
     for bucket in range(first, stop):
         if interrupts() != began:
-            return
+            return 0
         half, slot_bits, many = _count_bucket(bucket, held, offsets, blocks, before, tables, half, slot_bits)
-        starts[bucket], sizes[bucket] = nb.int64(out), nb.int64(many)
+        sizes[bucket] = nb.int64(many)
         base = nb.uint64(half) * (nb.uint64(len(tables)) // _2)
         _gather(tables, base, slot_bits)
         for place in range(base, base + _2 * many, _2):
             hashes[out], counts[out] = tables[place], tables[place + _1]
             tables[place + _1] = _0
             out += _1
+    return nb.int64(out)
 
 
 @polled_njit
@@ -181,7 +184,6 @@ def _read_buckets(
     before: Counts,
     first: int,
     stop: int,
-    at: int,
     tables: UInt64,
     rank: UInt32,
     n: int,
@@ -192,13 +194,13 @@ def _read_buckets(
     counts: UInt64,
     singles: UInt64,
 ) -> tuple[int, int]:
-    """Count the hashes of buckets; write keys of ranks, each of ``width`` bits, and counts, from ``at`` on.
+    """Count the hashes of buckets; write keys of ranks, each of ``width`` bits, and counts.
 
     The lower rank of a pair comes first. Keys that occurred once are written to ``singles``, if they are to be kept.
-    Returns how many of both.
+    Returns how many of both. Each array has room for one more.
     """
     began, half, slot_bits = interrupts(), 0, FIRST_SLOTS
-    out, out_once, many, wide = nb.uint64(at), nb.uint64(at), nb.uint64(n), nb.uint64(width)
+    out, out_once, many, wide = _0, _0, nb.uint64(n), nb.uint64(width)
     bits = _64 // many
     mask, below, keeps = ~_0 >> (_64 - bits), (_1 << wide) - _1, nb.uint64(keeps_single)
     for bucket in range(first, stop):
@@ -215,17 +217,17 @@ def _read_buckets(
             if is_pairs:
                 one, other = packed >> wide, packed & below
                 packed = min(one, other) << wide | max(one, other)
-            # no branch: which keys occur once is not predictable. All places are in this chunk's ranges
+            # no branch: which keys occur once is not predictable
             keys[out], counts[out], singles[out_once] = packed, count, packed
             out += nb.uint64(count != _1)
             out_once += nb.uint64(count == _1) & keeps
-    return nb.int64(out) - at, nb.int64(out_once) - at
+    return nb.int64(out), nb.int64(out_once)
 
 
 class HashCounts:
     """Counts of hashes that are given block by block, ordered by bucket.
 
-    Memory holds ``HELD`` hashes or one block, and at most four times the distinct hashes.
+    Memory holds ``HELD`` hashes or one block, a ``PART`` for each thread, and at most four times the distinct hashes.
 
     Parameters
     ----------
@@ -270,30 +272,25 @@ class HashCounts:
         """Split the buckets: one chunk per thread. Return also the room that each needs, and that of tables."""
         many = self._counted.sizes + np.diff(self._offsets, axis=1).sum(axis=0)
         places = running_sum(many)
-        slots = 1 << max(FIRST_SLOTS, (3 * int(many.max(initial=0)) // 2 + 1).bit_length())
+        slots = 1 << max(FIRST_SLOTS, (2 * int(many.max(initial=0)) + 1).bit_length())
         return even_chunks(1 << BUCKETS, 1 << BUCKETS if places[-1] < 1 << 14 else 1), places, 4 * slots
 
     def _count(self) -> None:
         """Count the keys in memory."""
-        chunks, places, room = self._chunks()
-        made = Counts(
-            scratch(places[-1], np.uint64),
-            scratch(places[-1], np.uint64),
-            np.zeros(1 << BUCKETS, np.int64),
-            np.zeros(1 << BUCKETS, np.int64),
-        )
+        sizes = np.zeros(1 << BUCKETS, np.int64)
         given = (self._held, self._offsets, len(self._offsets), self._counted)
 
-        def count(chunk: tuple[int, int]) -> None:
-            _add_buckets(*given, *chunk, int(places[chunk[0]]), scratch_zeros(room, np.uint64), *made)
+        def count(own: tuple[int, int], tables: UInt64, rooms: list[UInt64]) -> tuple[int, int]:
+            many: int = _add_buckets(*given, *own, tables, *rooms, sizes)
+            return many, many
 
-        map_parallel(count, chunks)
-        self._counted, self._offsets = made, self._offsets[:0]
+        hashes, counts = _joined(self._counted_parts(count, 2), 2)
+        self._counted, self._offsets = Counts(hashes, counts, running_sum(sizes)[:-1], sizes), self._offsets[:0]
 
     def read(
         self, rank: UInt32, n: int, width: int, is_pairs: bool, min_count: int, more: UInt64, more_counts: UInt64
-    ) -> tuple[Counted, UInt64, Shares]:
-        """Return the keys with counts above 1; and those that occurred once, if they are to be kept, and their ranges.
+    ) -> tuple[Counted, UInt64]:
+        """Return the keys with counts above 1; and those that occurred once, if they are to be kept.
 
         Parameters
         ----------
@@ -307,23 +304,56 @@ class HashCounts:
             Keys of ranks that were counted elsewhere.
 
         """
+        form, given = (rank, n, width, is_pairs, min_count <= 1), (self._held, self._offsets, len(self._offsets))
+
+        def read(own: tuple[int, int], tables: UInt64, rooms: list[UInt64]) -> tuple[int, int, int]:
+            many, single = _read_buckets(*given, self._counted, *own, tables, *form, *rooms)
+            return many, many, single
+
+        parts, is_once = self._counted_parts(read, 3), more_counts == 1
+        parts.append([more[~is_once], more_counts[~is_once], more[is_once][: len(more) if min_count <= 1 else 0]])
+        keys, counts, once = _joined(parts, 3)
+        return Counted.of(keys, counts), once
+
+    def _counted_parts(
+        self, count: Callable[[tuple[int, int], UInt64, list[UInt64]], tuple[int, ...]], arrays: int
+    ) -> list[list[UInt64]]:
+        """Count buckets, ``PART`` hashes at a time by thread; return copies of the arrays that ``count`` fills.
+
+        It takes a range of buckets, tables and arrays, and returns how many numbers it wrote to each.
+        """
         chunks, places, room = self._chunks()
-        keeps_single, size = min_count <= 1, int(places[-1]) + len(more)
-        keys, counts, once = (scratch(size, np.uint64) for _ in range(3))
-        given = (self._held, self._offsets, len(self._offsets), self._counted)
 
-        def read(chunk: tuple[int, int]) -> tuple[int, int]:
-            form = (rank, n, width, is_pairs, keeps_single)
-            at, tables = int(places[chunk[0]]), scratch_zeros(room, np.uint64)
-            found: tuple[int, int] = _read_buckets(*given, *chunk, at, tables, *form, keys, counts, once)
-            return found
+        def counted(chunk: tuple[int, int]) -> list[list[UInt64]]:
+            tables, (first, stop) = scratch_zeros(room, np.uint64), chunk
+            parts = max(1, min(stop - first, int(places[stop] - places[first]) // PART))
+            edges = [first + (stop - first) * k // parts for k in range(parts + 1)]
+            size = int(np.diff(places[edges]).max()) + 1
+            rooms = [scratch(size, np.uint64) for _ in range(arrays)]
+            return [
+                [_copied(part[:many]) for part, many in zip(rooms, count(own, tables, rooms), strict=True)]
+                for own in pairwise(edges)
+            ]
 
-        sizes = np.array(map_parallel(read, chunks), np.int64)
-        starts = places[[first for first, _ in chunks]]
-        is_once = more_counts == 1
-        several, single = more[~is_once], more[is_once][: len(more) if keeps_single else 0]
-        keys[places[-1] : places[-1] + len(several)], once[places[-1] : places[-1] + len(single)] = several, single
-        counts[places[-1] : places[-1] + len(several)] = more_counts[~is_once]
-        starts, sizes = np.append(starts, places[-1]), np.append(sizes, [[len(several), len(single)]], axis=0)
-        counted = Counted(keys, counts, starts, np.ascontiguousarray(sizes[:, 0]))
-        return counted, once, list(zip(starts.tolist(), (starts + sizes[:, 1]).tolist(), strict=True))
+        return [part for parts in map_parallel(counted, chunks) for part in parts]
+
+
+def _copied(numbers: UInt64) -> UInt64:
+    copy = scratch(len(numbers), np.uint64)
+    copy[:] = numbers
+    return copy
+
+
+def _joined(parts: list[list[UInt64]], arrays: int) -> list[UInt64]:
+    """Put the arrays of parts one behind the other."""
+    sizes = np.array([[len(array) for array in part] for part in parts], np.int64).reshape(-1, arrays)
+    starts = [running_sum(own) for own in sizes.T]
+    made: list[UInt64] = [scratch(own[-1], np.uint64) for own in starts]
+
+    def copy(k: int) -> None:
+        for array, part, start in zip(made, parts[k], starts, strict=True):
+            array[start[k] : start[k + 1]] = part
+
+    map_parallel(copy, range(len(parts)))
+    parts.clear()  # frees them
+    return made

@@ -28,11 +28,12 @@ from polars_tadoc.kernels.tokenize.count_words_cpu import (
     TextBlock,
     ThreadTables,
     most_ids,
+    renumber_pieces,
     text_blocks,
 )
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR_ID, Piece
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, require_utf8
-from polars_tadoc.runtime.addresses import atomic_add, load_u32
+from polars_tadoc.runtime.addresses import atomic_add
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
@@ -61,21 +62,6 @@ HOT = 8
 """Bits of the ids of the first words of the text, most of which are frequent: their pairs have counters."""
 
 _0, _1, _32, _64, _HOT = (np.uint64(number) for number in (0, 1, 32, 64, HOT))
-
-
-@polled
-@njit
-def _renumber(ids: UInt32, places: Int64, found: Int64, maps: UInt64, taken: Int64) -> None:
-    """Replace the ids of one piece after the other, which are a thread's, by those of the common table.
-
-    Arguments as for :class:`Pieces`; ``maps`` are addresses by table, and ``taken[0]`` is the next piece.
-    """
-    began, k = interrupts(), atomic_add(taken, 0, 1)
-    while k < len(places) and interrupts() == began:
-        final, first = maps[found[k, 0]], nb.uint64(places[k])
-        for i in range(first, first + nb.uint64(found[k, 1])):
-            ids[i] = load_u32(final + nb.uint64(4) * nb.uint64(ids[i]))
-        k = atomic_add(taken, 0, 1)
 
 
 @njit
@@ -219,9 +205,9 @@ def _count(
     hot = np.flatnonzero(totals)
     ranks = np.sort(rank[np.stack([hot >> HOT, hot & ((1 << HOT) - 1)])], axis=0).astype(np.uint64)
     more = ranks[0] << np.uint64(form.bits) | ranks[1], totals[hot]
-    counted, once, shares = hashes.read(rank, n, form.bits, is_pairs, min_count, *more)
+    counted, once = hashes.read(rank, n, form.bits, is_pairs, min_count, *more)
     keys, counts = in_result_order(counted, min_count, top)
-    singles = sort_with(once, None, form.width, shares)[0]  # most keys of most texts: without counts, twice as fast
+    singles = sort_with(once, None, form.width)[0]  # most keys of most texts: without counts, twice as fast
     singles = singles[: None if top is None else top - len(keys)]
     ids = scratch((len(keys) + len(singles), n), np.uint32)
     for own, part in ((keys, ids[: len(keys)]), (singles, ids[len(keys) :])):
@@ -257,9 +243,7 @@ class _Rooms:
 
     def renumber(self, pieces: list[Piece], maps: list[UInt32], span: int) -> None:
         """Replace the threads' ids, and put the last ``span`` ids of a row before a piece that continues it."""
-        at, taken = np.array([own.ctypes.data for own in maps], np.uint64), np.zeros(1, np.int64)
-        threads = range(min(thread_count(), len(pieces)))
-        map_parallel(lambda _: _renumber(self.ids, self._places, self._found, at, taken), threads)
+        renumber_pieces(self.ids, self._places, self._found, maps)
         parts = []
         for piece, place, size in zip(pieces, self._places.tolist(), self._found[:, 1].tolist(), strict=True):
             before = self._before if piece.first_byte else self._before[:0]
