@@ -36,7 +36,8 @@ class Settings:
     device_cache_bytes: int = 4 << 30
     """Budget of the LRU cache of grammars, and of rows of columns that live, on the GPU."""
     expansion_limit: int = 1 << 31
-    """Maximum words of one rule, or the rows of one decompress or recompress call; bytes: 16 times that."""
+    """Maximum words of one rule, or the rows of one decompress or recompress call; bytes: 16 times that. A 32nd of it
+    where very few symbols store the rows."""
     payload_limit_bytes: int = 4 << 30
     """Maximum decoded size of one grammar payload, and of the copies of grammars made by one pack."""
     device_memory: DeviceMemory = "auto"

@@ -744,14 +744,16 @@ def run(
     warm: Warm | None = None,
     within: float = float("inf"),
     inputs: Path | None = None,
+    until: float = float("inf"),
 ) -> tuple[float, Found]:
     """Disturb a call at so many moments by each signal; returns its undisturbed seconds, and what was found.
 
-    ``inputs`` is a folder where other runs may have prepared the same input.
+    ``inputs`` is a folder where other runs may have prepared the same input. No moment begins after ``until``, in
+    seconds of ``time.time``.
     """
     if warm is None:
         with contextlib.closing(Warm()) as own:
-            return run(name, moments, hows, own, within, inputs)
+            return run(name, moments, hows, own, within, inputs, until)
     kind, found = CALLS[name], Found()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -769,6 +771,8 @@ def run(
             found.violations.append(f"{name}: {', '.join(left)} left over without an interrupt")
         for how in hows:
             for _ in range(moments):
+                if time.time() > until:
+                    break
                 _moment(warm, name, folder, kept, answers, min(seconds, within), how, found)
     return seconds, found
 
@@ -785,11 +789,13 @@ class Plan:
     jobs: int
     within: float = float("inf")
     hows: tuple[int, ...] = (signal.SIGINT, signal.SIGKILL)
+    until: float = float("inf")
+    """When no moment begins any more, in seconds of ``time.time``."""
 
 
 def _apart(name: str, some: int, seed: int, plan: Plan, inputs: Path) -> tuple[float, Found]:
     """Disturb a call in a process of its own: the interpreter of a run is too busy to say when it sent a signal."""
-    given = json.dumps([name, some, seed, plan.within, plan.hows, str(inputs)])
+    given = json.dumps([name, some, seed, plan.within, plan.hows, str(inputs), plan.until])
     command = [sys.executable, "-m", "tests.interrupts", "--part", given]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if ended.returncode:
@@ -800,9 +806,9 @@ def _apart(name: str, some: int, seed: int, plan: Plan, inputs: Path) -> tuple[f
 
 def part(given: str) -> None:
     """Do what :func:`_apart` asks for, and print what was found."""
-    name, some, seed, within, hows, inputs = json.loads(given)
+    name, some, seed, within, hows, inputs, until = json.loads(given)
     random.seed(seed)
-    seconds, found = run(name, some, tuple(hows), within=within, inputs=Path(inputs))
+    seconds, found = run(name, some, tuple(hows), within=within, inputs=Path(inputs), until=until)
     print(json.dumps([seconds, asdict(found)]))
 
 
@@ -817,6 +823,8 @@ def run_all(names: list[str], plan: Plan) -> Iterator[tuple[str, float, Found | 
     def one(name: str, some: int, seed: int, inputs: Path) -> tuple[float, Found]:
         mine = cores.get()
         try:
+            if time.time() > plan.until:
+                return 0.0, Found()
             if mine:
                 os.sched_setaffinity(0, mine)  # of this thread: its processes keep to them
             return _apart(name, some, seed, plan, inputs)
@@ -864,6 +872,7 @@ def main() -> None:
     parser.add_argument("--jobs", "-j", type=int, default=1, help="calls at once; two cores or more for each are best")
     parser.add_argument("--corpus", help=f"its name in $TADOC_CORPORA; default: the first there of {PREFERRED}")
     parser.add_argument("--signals", nargs="*", default=["SIGINT", "SIGKILL"], help="their names")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="after which no moment begins")
     parser.add_argument("--shown", type=int, default=3, help="violations shown of each call")
     options = parser.parse_args()
     random.seed(options.seed)
@@ -874,7 +883,7 @@ def main() -> None:
     if not corpus().exists():
         parser.error(f"no such corpus: {corpus()}")
     hows = tuple(int(signal.Signals[name]) for name in options.signals)
-    plan = Plan(options.moments, options.jobs, options.within, hows)
+    plan = Plan(options.moments, options.jobs, options.within, hows, time.time() + options.seconds)
     begun, all_found, problems = time.monotonic(), Found(), 0
     print(f"{corpus().stem}, {options.moments} moments by call and signal, {options.jobs} at once")
     counts = f"{'moments':>7} {'old':>4} {'new':>4} {'wrong':>5}"

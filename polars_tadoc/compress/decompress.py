@@ -76,7 +76,7 @@ def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> p
     Errors as for :func:`decompress`, with the name of the call.
     """
     try:
-        allowance = Allowance(call)
+        allowance = Allowance(call, corpora)
         texts, left = list[pl.Series](), sum(corpus.document_count for corpus in corpora)
         for corpus in corpora:
             with part(corpus.document_count / max(left, 1)):
@@ -101,11 +101,38 @@ class Sizes:
         return self.words[slice(*rows)], self.bytes[slice(*rows)]
 
 
-class Allowance:
-    """The limit on all rows of one call: ``Config(expansion_limit=)`` words, and sixteen times as many bytes."""
+WORDS_BY_SYMBOL = 1 << 16
+"""Words that the rows of a call may have for each stored symbol: 10,000 equal rows of 10,000 words have 7,000."""
 
-    def __init__(self, call: str) -> None:
+FREE_WORDS = 1 << 26
+"""Words that the rows of a call may have however few symbols store them, or a 32nd of the limit if that is more."""
+
+_FEW_SYMBOLS = (
+    ", though {:,} symbols store them: they may be made to waste memory; if the data is trusted, raise the limit to 32 "
+    "times their words: tadoc.Config(expansion_limit=…)"
+)
+
+
+class Allowance:
+    """The limit on all rows of one call: ``Config(expansion_limit=)`` words, and sixteen times as many bytes.
+
+    Parameters
+    ----------
+    call
+        Its name.
+    corpora
+        The rows, if the call writes or reads each of their words: a grammar of 100 bytes may not cost minutes.
+
+    """
+
+    def __init__(self, call: str, corpora: Sequence[Corpus] = ()) -> None:
         self.call, self.limit = call, settings().expansion_limit
+        self._stored = 0
+        if corpora:
+            stored = StoredSymbols()
+            stored.add(corpora)
+            self._stored = stored.count
+            self.limit = min(self.limit, stored.most_words)
         self.words_left, self.bytes_left = self.limit, 16 * self.limit
 
     def take(self, words: int, size: int) -> None:
@@ -117,10 +144,40 @@ class Allowance:
 
     def exceeded(self) -> LimitExceededError:
         """Return the error, with advice."""
+        most = f"{self.call}: the rows expand to more than {self.limit:,} words or {16 * self.limit:,} bytes"
+        if self.limit < settings().expansion_limit:
+            return LimitExceededError(f"{most}{_FEW_SYMBOLS.format(self._stored)}")
         return LimitExceededError(
-            f"{self.call}: the rows expand to more than {self.limit:,} words or {16 * self.limit:,} bytes; use fewer "
-            "rows at a time, or if the data is trusted raise the limit: tadoc.Config(expansion_limit=…)"
+            f"{most}; use fewer rows at a time, or if the data is trusted raise the limit: "
+            "tadoc.Config(expansion_limit=…)"
         )
+
+
+class StoredSymbols:
+    """The symbols that store rows of a call, of which more may follow."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._grammars: set[str] = set()
+
+    def add(self, corpora: Sequence[Corpus]) -> None:
+        """Count more rows, and their grammars once each."""
+        for corpus in corpora:
+            self.count += int(corpus.root_offsets[-1] - corpus.root_offsets[0])
+            if corpus.key not in self._grammars:
+                self._grammars.add(corpus.key)
+                self.count += corpus.grammar.vocabulary_size + len(corpus.grammar.symbols)
+
+    def require(self, words: int, call: str) -> None:
+        """Raise ``LimitExceededError`` if the rows have more words than :attr:`most_words`."""
+        if words > self.most_words:
+            most = f"{call}: the rows expand to more than {self.most_words:,} words"
+            raise LimitExceededError(most + _FEW_SYMBOLS.format(self.count))
+
+    @property
+    def most_words(self) -> int:
+        """Words that such rows may have if each of them is read."""
+        return max(FREE_WORDS, settings().expansion_limit >> 5, WORDS_BY_SYMBOL * self.count)
 
 
 def document_sizes(corpus: Corpus, allowance: Allowance) -> Sizes:

@@ -143,7 +143,7 @@ class Recompression:
 
     def _run(self, column: pl.Series) -> pl.Series:
         corpora = columns.split(column)
-        allowance = Allowance("recompress")
+        allowance = Allowance("recompress", corpora)
         by_tokenizer: dict[str, list[Corpus]] = {}
         for corpus in corpora:
             by_tokenizer.setdefault(corpus.grammar.tokenizer, []).append(corpus)

@@ -31,6 +31,9 @@ from polars_tadoc.storage.atomic_write import atomic_file, target
 from polars_tadoc.storage.writing import MAX_HEADER_BYTES
 
 VERSION = 1
+AT_ONCE = 16 << 20
+"""Bytes that are checked or written at once."""
+
 ALIGNMENT = 64
 """Bytes of a cache line: no number of an array spans two."""
 
@@ -87,9 +90,9 @@ def to_chunks(
     for name, values in arrays.items():
         values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
         data, padding = values.view(np.uint8).data, bytes(-values.nbytes % ALIGNMENT)
-        checksum = zlib.crc32(padding, zlib.crc32(data))
+        checksum = zlib.crc32(padding, _crc32(data))
         known.append({"name": name, "dtype": values.dtype.str, "length": len(values), "crc32": checksum})
-        chunks += [data, padding]
+        chunks += [*_pieces(data), padding]
     header = json.dumps({**contents, "arrays": known}).encode()
     header += b" " * (-(_START.size + len(header)) % ALIGNMENT)
     size = _START.size + len(header)
@@ -192,12 +195,24 @@ def parse(data: Any, verify: bool, name: str, form: Form = DICTIONARY) -> tuple[
     arrays = {}
     view = memoryview(data)
     for (array, dtype, length, crc32), (start, stop) in zip(known, edges, strict=True):
-        if verify and zlib.crc32(view[start:stop]) != crc32:
+        if verify and _crc32(view[start:stop]) != crc32:
             raise form.damaged(name, f"the checksum of array {array} does not match")
         values = np.frombuffer(data, dtype, length, start) if length else np.zeros(0, dtype)
         values.flags.writeable = False
         arrays[array] = values
     return header, arrays
+
+
+def _pieces(data: memoryview) -> Iterator[memoryview]:
+    """Cut bytes: an interrupt of what writes or reads them waits for one piece."""
+    return (data[first : first + AT_ONCE] for first in range(0, len(data), AT_ONCE))
+
+
+def _crc32(data: memoryview) -> int:
+    checksum = 0
+    for piece in _pieces(data):
+        checksum = zlib.crc32(piece, checksum)
+    return checksum
 
 
 def whole(number: object) -> int:

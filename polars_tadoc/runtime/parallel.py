@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import weakref
 from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,6 +24,7 @@ import numpy.typing as npt
 
 from polars_tadoc.config import all_threads, one_thread, own_threads, thread_count
 from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
+from polars_tadoc.runtime.process.threads import Token
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,7 +36,7 @@ class _Pool:
     is_closed = False
 
     def __init__(self, threads: int) -> None:
-        self._threads, self._started = threads, 0
+        self._threads, self._tokens = threads, list[Callable[[], object]]()
         self._given: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         finalize(self, self._given.put, None).atexit = False
 
@@ -42,14 +44,20 @@ class _Pool:
         """Let a thread make a call; raises ``RuntimeError`` if there can be none, as when the interpreter ends."""
         if self.is_closed:
             raise RuntimeError("the interpreter ends")
-        if self._started < self._threads:
+        if len(self._tokens) < self._threads:
             try:
-                start_new_thread(_serve, (self._given,))
-                self._started += 1
+                token = Token()
+                start_new_thread(_serve, (self._given, token))
+                self._tokens.append(weakref.ref(token))
             except RuntimeError:
-                if not self._started:
+                if not self._tokens:
                     raise
         self._given.put(call)
+
+    def has_threads(self) -> bool:
+        """Tell whether any thread is left: without memory they end, the first time before they begin."""
+        self._tokens = [token for token in self._tokens if token() is not None]
+        return bool(self._tokens)
 
 
 class _Membership(threading.local):
@@ -61,7 +69,7 @@ class _Membership(threading.local):
 _membership = _Membership()
 
 
-def _serve(given: SimpleQueue[Callable[[], None] | None]) -> None:
+def _serve(given: SimpleQueue[Callable[[], None] | None], token: Token) -> None:
     _membership.is_member = True
     while (call := given.get()) is not None:
         call()
@@ -123,7 +131,7 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
             return [_checked(function, item) for item in items]
         if _membership.is_member:
             tasks.run()
-        tasks.wait()
+        tasks.wait(pool.has_threads)
     except BaseException as error:
         cancel_where_meant_for_all(error, since)
         raise
@@ -169,12 +177,15 @@ class _Tasks(Generic[Item, Result]):
                 if self._stopped or len(self._ended) == self._many:
                     self._woken.put(k)
 
-    def wait(self) -> None:
-        """Wait until all items are done."""
+    def wait(self, has_threads: Callable[[], bool]) -> None:
+        """Wait until all items are done; does them itself if there are no threads."""
         while len(self._ended) < self._many:
-            with suppress(Empty):
+            try:
                 self._woken.get(timeout=WAITED)
                 notice[0](None, 1)
+            except Empty:
+                if not has_threads():
+                    self.run()
 
     def stop(self) -> None:
         """Prevent further items from starting, and wait for running ones; raises an interrupt afterwards."""

@@ -349,3 +349,18 @@ def test_the_message_names_what_is_damaged(tmp_path: Path) -> None:
         InvalidDictionaryError, match=rf"words is damaged: the checksum of array ({names}) does not match"
     ):
         load(bytes(data), tmp_path / "words", verify=True)
+
+
+def test_large_arrays_are_written_and_checked_in_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An interrupt waits for one piece."""
+    words = pl.Series([f"word{number}" for number in range(500)])
+    known = tadoc.Dictionary.from_words(words)
+    known.save(tmp_path / "whole")
+    monkeypatch.setattr(file, "AT_ONCE", 100)
+    known.save(tmp_path / "pieces")
+    assert (tmp_path / "pieces").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert tadoc.Dictionary.load(tmp_path / "whole") == known
+    contents, arrays = file.read(tmp_path / "whole", True)
+    header, *chunks = list(file.to_chunks(contents, arrays))[1:]
+    assert max(len(chunk) for chunk in chunks) == 100
+    assert len(header) > 100

@@ -289,14 +289,20 @@ PART = 5_000
 
 
 def campaigns(
-    kinds: Sequence[str], count: int, seed: int, first: int, jobs: int, seconds_left: float = float("inf")
+    kinds: Sequence[str],
+    count: int,
+    seed: int,
+    first: int,
+    jobs: int,
+    seconds_left: float = float("inf"),
+    size: int = PART,
 ) -> bool:
     """Do mutations of kinds in several processes at once, and print a line for each kind; tell if all is well.
 
-    None is begun after ``seconds_left``.
+    Each process does ``size`` mutations. None is begun after ``seconds_left``.
     """
     start = time.monotonic()
-    parts = [(kind, at) for at in range(first, first + count, PART) for kind in kinds]
+    parts = [(kind, at) for at in range(first, first + count, size) for kind in kinds]
     left = Counter(kind for kind, _ in parts)
     counts = {kind: Counter[str]() for kind in kinds}
     seconds = dict.fromkeys(kinds, 0.0)
@@ -306,7 +312,7 @@ def campaigns(
         begun = time.monotonic()
         if begun > start + seconds_left:
             return part[0], Counter(), [], 0.0
-        own, findings = campaign(part[0], min(PART, first + count - part[1]), seed, part[1])
+        own, findings = campaign(part[0], min(size, first + count - part[1]), seed, part[1])
         return part[0], own, findings, time.monotonic() - begun
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -334,6 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=1_000, help="of each kind")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="after which no more are begun")
+    parser.add_argument("--part", type=int, default=PART, help="mutations of a process; small ones end in time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutation")
     parser.add_argument("--only", type=int, help="do one mutation again, in this process")
@@ -350,7 +357,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(mutation(kinds[0], given.seed, given.only)[1:])
         print(run(kinds[0], given.seed, range(given.only, given.only + 1)))
         return 0
-    return int(not campaigns(kinds, given.count, given.seed, given.first, given.jobs, given.seconds))
+    return int(not campaigns(kinds, given.count, given.seed, given.first, given.jobs, given.seconds, given.part))
 
 
 if __name__ == "__main__":

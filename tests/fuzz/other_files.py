@@ -113,6 +113,10 @@ def pickle_samples() -> Samples:
     asked: list[tuple[Any, Callable[[Any], Any]]] = [
         (tadoc.Dictionary.from_words(pl.Series(["to", "be"])), lambda one: one.ids(pl.Series(["be", "x"])).to_list()),
         (tadoc.TwigSet({"a": "//a"}), lambda one: rows_of(tadoc.twig_filter(pl.Series(["<a/>"]), one))),
+        (
+            tadoc.PassageSet(pl.Series(["to be or not to be"]), length=2, lowercase=True),
+            lambda one: rows_of(tadoc.overlap(pl.Series(["not to be", "x"]), one)),
+        ),
     ]
     made: Samples = []
     for one, ask in asked:

@@ -42,6 +42,8 @@ CALLS = {
     "save": lambda words, path: frame(words).tadoc.build_index("text").save(path, overwrite=True),
     "Dictionary.save": lambda words, path: tadoc.Dictionary.from_words(pl.Series(words)).save(path),
     "TwigSet.save": lambda words, path: tadoc.TwigSet({word: f"//w{word}" for word in words[:25_000]}).save(path),
+    "PassageSet.save": lambda words, path: tadoc.PassageSet(pl.Series(words), length=1).save(path),
+    "write_parquet": lambda words, path: frame(words).tadoc.write_parquet(path),
 }
 
 def contents(path):
@@ -90,9 +92,11 @@ def test_no_room(tmp_path: Path, how: str) -> None:
     assert done.returncode == 0, done.stderr
     found, left, is_as_before = json.loads(done.stdout)
     number, why = NO_ROOM[how]
-    calls = ["Dictionary.save", "TwigSet.save", "save", "sink_index", "sink_packed", "sink_parquet", "write_packed"]
+    files = ["sink_packed", "sink_parquet", "write_packed", "write_parquet"]
+    calls = ["Dictionary.save", "PassageSet.save", "TwigSet.save", "save", "sink_index", *files]
     for call in calls:
-        message = f"[Errno {number}] {call}: cannot write to {tmp_path} ({why}): {tmp_path / call} is"
+        named = "sink_parquet" if call == "write_parquet" else call  # which it is made of
+        message = f"[Errno {number}] {named}: cannot write to {tmp_path} ({why}): {tmp_path / call} is"
         kind, errno, text = found[call]
         assert (kind, errno) == ("DiskFullError", number), found
         assert text == f"{message} unchanged; free some space, or write elsewhere"

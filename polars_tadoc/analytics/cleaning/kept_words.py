@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out_window
+from polars_tadoc.compress.decompress import StoredSymbols
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.splits import working_bytes
 from polars_tadoc.execute.windows import Window
@@ -84,12 +85,16 @@ class KeptWords:
         self._call, self._folder, self._limit = call, folder, limit
         self._words: Any = pa.array([], pa.large_string())
         self.blocks: list[Block] = []
+        self._stored, self._total = StoredSymbols(), 0
 
     def add(self, window: Window, tokenizer: Tokenizer | None, morphism: Morphism | None) -> LaidWords:
         """Add rows, and return their words.
 
         Raises as :func:`lay_out`, and ``LimitExceededError`` if the distinct words do not fit.
         """
+        self._stored.add(window.corpora)
+        self._total += sum(corpus.word_total() for corpus in window.corpora)
+        self._stored.require(self._total, self._call)
         laid = lay_out_window(window, self._call, tokenizer, morphism)
         self._words, (_, image) = number_words([self._words, laid.vocabulary.strings])
         needed = int(self._words.nbytes) + NUMBER_BYTES * len(self._words)

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from polars_tadoc.compress.decompress import Allowance
-from polars_tadoc.config import settings
 from polars_tadoc.engine.choose import CPU, Engine
 from polars_tadoc.engine.progress import part
 from polars_tadoc.errors import LimitExceededError
@@ -162,8 +161,7 @@ def _of_corpora(corpora: list[Corpus], rows: int, call: str, engine: Engine) -> 
     for corpus in corpora:
         valid[corpus.rows], counts[corpus.rows] = True, document_words(corpus)
     starts = starts_of(counts, call)
-    if starts[-1] - rows > settings().expansion_limit:
-        raise Allowance(call).exceeded()
+    Allowance(call, corpora).take(int(starts[-1]) - rows, 0)
     vocabulary, images = unify([corpus.grammar.words for corpus in corpora])
     if engine.keeps_rows:
         parts = [

@@ -19,7 +19,9 @@ from polars_tadoc.engine.progress import by_steps
 from polars_tadoc.kernels.host.passages import matches as kernels
 from polars_tadoc.kernels.host.passages.windows import NONE, fingerprints_of
 from polars_tadoc.kernels.host.records.number_words import number_words
+from polars_tadoc.kernels.primitives.lists import filled
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.runtime.arguments import require_path
 from polars_tadoc.runtime.array_types import UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
@@ -141,6 +143,10 @@ class PassageSet:
         made.__dict__.update(passage_set_file.read(require_path("path", path, "PassageSet.load")))
         return made
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        data = passage_set_file.to_bytes(self.length, self.laid, self.table, self.first)
+        return _from_bytes, (data, self.morphism)
+
     def __repr__(self) -> str:
         return f"PassageSet of {self.rows:,} rows, windows of {self.length} words"
 
@@ -152,13 +158,20 @@ class PassageSet:
     @cached_property
     def neighbours(self) -> tuple[UInt32, UInt32, UInt32, UInt32]:
         """Next occurrence of each window, windows after and before its occurrences, number of occurrences."""
-        later, latest, after, before = (np.full(len(self.first), NONE, np.uint32) for _ in range(4))
+        later, latest, after, before = (filled(len(self.first), NONE, np.uint32) for _ in range(4))
         kernels.find_neighbours(self.first, later, latest, after, before)
         amounts = np.zeros(len(self.first), np.uint32)
         for start in range(0, len(self.first), COUNTED):  # an interrupt waits for one part
             some = self.first[start : start + COUNTED]
             np.add.at(amounts, some[some != NONE], np.uint32(1))
         return later, after, before, amounts
+
+
+def _from_bytes(data: bytes, morphism: Morphism | None) -> PassageSet:
+    """Return a set from its pickle, checked as a file of one."""
+    made = PassageSet.__new__(PassageSet)
+    made.__dict__.update(passage_set_file.from_bytes(data), morphism=morphism)
+    return made
 
 
 def read(known: PassageSet, column: pl.Series, call: str, engine: Engine = CPU) -> LaidWords:

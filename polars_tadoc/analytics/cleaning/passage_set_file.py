@@ -12,7 +12,7 @@ import pyarrow as pa
 from polars_tadoc.analytics.cleaning.laid_words import MOST_WORDS, LaidWords
 from polars_tadoc.analytics.cleaning.passage_table import PassageTable
 from polars_tadoc.compress.compress import require_known
-from polars_tadoc.dictionary.file import Arrays, Form, whole
+from polars_tadoc.dictionary.file import Arrays, Form, parse, to_chunks, whole
 from polars_tadoc.dictionary.file import read as read_arrays
 from polars_tadoc.dictionary.file import write as write_arrays
 from polars_tadoc.errors import InvalidGrammarError, InvalidPassageSetError
@@ -36,6 +36,17 @@ def write(
     path: Path, length: int, laid: LaidWords, table: PassageTable, first: UInt32, morphism: Morphism | None
 ) -> None:
     """Write attributes of a set to a file, atomically; errors as for :meth:`PassageSet.save`."""
+    write_arrays(path, *_described(length, laid, table, first, morphism), FORM)
+
+
+def to_bytes(length: int, laid: LaidWords, table: PassageTable, first: UInt32) -> bytes:
+    """Return the bytes of the file of a set without its normalisation."""
+    return b"".join(to_chunks(*_described(length, laid, table, first, None), FORM))
+
+
+def _described(
+    length: int, laid: LaidWords, table: PassageTable, first: UInt32, morphism: Morphism | None
+) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     contents: dict[str, Any] = {"length": length, "tokenizers": list(laid.tokenizers), "morphism": None}
     contents["seed"] = f"{table.seed:032x}"
     if morphism is not None:
@@ -59,12 +70,20 @@ def write(
         "word_ends": laid.vocabulary.offsets,
         "word_bytes": laid.vocabulary.data[: laid.vocabulary.offsets[-1]],
     }
-    write_arrays(path, contents, arrays, FORM)
+    return contents, arrays
 
 
 def read(path: Path) -> dict[str, Any]:
     """Return the attributes of a saved set; errors as for :meth:`PassageSet.load`."""
-    contents, arrays = read_arrays(path, True, FORM)
+    return _checked(*read_arrays(path, True, FORM), str(path))
+
+
+def from_bytes(data: bytes) -> dict[str, Any]:
+    """Return the attributes of a set from the bytes of a file; errors as for :meth:`PassageSet.load`."""
+    return _checked(*parse(data, True, "the pickle", FORM), "the pickle")
+
+
+def _checked(contents: dict[str, Any], arrays: Arrays, source: str) -> dict[str, Any]:
     try:
         length, tokenizers = whole(contents["length"]), contents["tokenizers"]
         if not 1 <= length <= MAX_WORDS:
@@ -84,9 +103,9 @@ def read(path: Path) -> dict[str, Any]:
             table = PassageTable(int(contents["seed"], 16), arrays["table"], arrays["filter"])
             table.require_sound(arrays["first"], firsts)
     except (KeyError, TypeError) as error:
-        raise FORM.damaged(str(path), f"its header has no valid {error}") from None
+        raise FORM.damaged(source, f"its header has no valid {error}") from None
     except (ValueError, InvalidGrammarError, pa.ArrowInvalid) as error:
-        raise FORM.damaged(str(path), str(error)) from None
+        raise FORM.damaged(source, str(error)) from None
     places = arrays["places"] if len(arrays["places"]) else None
     valid = arrays["valid"].astype(np.bool_)
     laid = LaidWords(vocabulary, arrays["starts"], arrays["words"], valid, tuple(tokenizers), places)

@@ -21,7 +21,7 @@ from polars_tadoc.analytics.cleaning.near_duplicates import DuplicateGroupsReque
 from polars_tadoc.kernels.host.near import pairs as kernels
 from polars_tadoc.kernels.host.near.rows import NONE
 from polars_tadoc.kernels.host.records.number_words import number_words
-from polars_tadoc.kernels.primitives.lists import gather_lists
+from polars_tadoc.kernels.primitives.lists import filled, gather_lists
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records.labelled_results import Labels
 from polars_tadoc.runtime.array_types import Bools, Float64, Int64, UInt32, UInt64
@@ -135,7 +135,7 @@ class SentRows:
         starts, words = gather_lists(self.starts, self.ids, at)
         is_separator = words == np.uint32(NONE)
         used, image = np.unique(words[~is_separator], return_inverse=True)
-        ids = np.full(len(words), NONE, np.uint32)
+        ids = filled(len(words), NONE, np.uint32)
         ids[~is_separator] = image
         copied = np.isin(self.of, self.rows[at])
         labels = self.labels.gather(np.append(at, len(self.rows) + np.flatnonzero(copied)))

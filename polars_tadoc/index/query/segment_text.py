@@ -89,7 +89,7 @@ class _Part:
         words = int(self.words[rows].sum())
         if words > FEW_WORDS and spread is None and not by_parts:
             return self._match(rows, phrase)
-        Allowance("search").take(words, 0)
+        Allowance("search", [self.corpus]).take(words, 0)
         rules, corpus = load_rules(self.corpus.grammar), self.corpus
         given = rules.terminals, rules.rule_offsets, rules.symbols, len(rules.level_offsets), self.terms
         borders = borders_of(phrase.tolist())

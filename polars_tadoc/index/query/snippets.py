@@ -152,7 +152,7 @@ def _find(
     distinct, stands = np.unique(documents, return_inverse=True)
     corpora = split(stored.gather(distinct))
     require_countable(corpora)
-    parts, allowance = [], Allowance("snippets")
+    parts, allowance = [], Allowance("snippets", corpora)
     for corpus in corpora:
         allowance.take(corpus.known_word_total, 0)
         local = np.full(len(distinct), -1, np.int64)

@@ -387,7 +387,7 @@ class Reader:
         def read(verify: bool) -> bytes:
             data: bytes = file.read_at(known["bytes"], 0) if held is None else held
             self._require_size(name, known, len(data))  # it may have been cut off since
-            if verify and zlib.crc32(data) != known["crc32"]:
+            if verify and _checksum(io.BytesIO(data)) != known["crc32"]:
                 raise self.damaged(name, "checksum mismatch")
             return data
 

@@ -10,11 +10,17 @@ import numpy.typing as npt
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 _SUMMED = 1 << 17
 """Sizes, at least, that a thread adds up: most of the time is the first touch of the result's memory."""
+
+_MANY = 1 << 20
+"""Values that are copied between two looks for an interrupt."""
+
+_FILLED = 1 << 22
+"""The same for an array's first values, whose pages the system has to make."""
 
 
 def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:
@@ -28,6 +34,13 @@ def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:
         later = [(sums[first + 1 : stop + 1], end) for (first, stop), end in zip(chunks[1:], ends, strict=False)]
         map_parallel(lambda own: np.add(own[0], own[1], out=own[0]), later)
     return sums
+
+
+def filled(size: int, value: int | np.integer, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return an array of one value; a large one on all threads, so that an interrupt need not wait for its pages."""
+    made: npt.NDArray[Any] = np.empty(size, dtype)
+    map_parallel(lambda first: made[first : first + _FILLED].fill(value), range(0, size, _FILLED))
+    return made
 
 
 def gather_lists(offsets: Int64, values: npt.NDArray[np.generic], order: npt.NDArray[np.integer]) -> tuple[Int64, ...]:
@@ -105,3 +118,14 @@ def append_lists(
         for i in range(offsets[own], offsets[own + 1]):
             all_documents[at + i], all_counts[at + i] = documents[i], counts[i]
         free[owners[own]] += offsets[own + 1] - offsets[own]
+
+
+@inner(inline="always")
+def copy_run(values: UInt32, source: int, at: int, length: int, began: int) -> bool:
+    """Copy values of an array to a later place in it, which may be long; False if an interrupt ended it."""
+    for part in range(0, length, _MANY):
+        if interrupts() != began:
+            return False
+        for j in range(part, min(part + _MANY, length)):
+            values[at + j] = values[source + j]
+    return True

@@ -12,7 +12,11 @@ from polars_tadoc.kernels.host.passages import layout, matches, runs
 from polars_tadoc.kernels.host.passages.windows import Fingerprints
 from polars_tadoc.kernels.windows.protocol import Part
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
+from polars_tadoc.runtime.interrupts import check
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+_MAPPED = 1 << 20
+"""Words that are mapped between two looks for an interrupt; NumPy copies their numbers to 64 bits."""
 
 
 def lay_words(starts: Int64, parts: Sequence[Part]) -> UInt32:
@@ -35,8 +39,10 @@ def map_words(words: UInt32, image: UInt32) -> UInt32:
     images = np.append(image, layout.SEPARATOR)
 
     def renumber(chunk: tuple[int, int]) -> None:
-        some = words[slice(*chunk)]
-        np.take(images, np.minimum(some, np.uint32(len(image))), out=some)
+        for first in range(*chunk, _MAPPED):
+            check()
+            some = words[first : min(first + _MAPPED, chunk[1])]
+            np.take(images, np.minimum(some, np.uint32(len(image))), out=some)
 
     map_parallel(renumber, even_chunks(len(words)))
     return words

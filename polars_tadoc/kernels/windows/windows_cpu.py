@@ -8,6 +8,7 @@ import numpy as np
 
 from polars_tadoc.kernels.host.passages import stretches
 from polars_tadoc.kernels.host.passages import windows as kernels
+from polars_tadoc.kernels.primitives.lists import filled
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
@@ -47,7 +48,7 @@ class _Found:
 
 def find_windows(words: UInt32, starts: Int64, length: int, mask: int = ALL_BITS) -> tuple[UInt32, UInt32]:
     """Find the first occurrence and the count of every window; as :meth:`WindowKernels.find_windows`."""
-    first = np.full(len(words), kernels.NONE, np.uint32)
+    first = filled(len(words), kernels.NONE, np.uint32)
     counts = np.zeros(len(words), np.uint32)
     found = _Found(words, starts, length, first, counts)
     total = int(np.maximum(np.diff(starts) - length, 0).sum())

@@ -8,6 +8,7 @@ forever. So our threads are started and awaited in machine code only, which an i
 from __future__ import annotations
 
 import threading
+import weakref
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -18,6 +19,10 @@ NOTICED = 0.1
 """Maximum seconds until the main thread handles signals: Polars' handler does not end its waits."""
 
 
+class Token:
+    """An argument of a thread: it lives as long as the thread, which may end before its first line is run."""
+
+
 class Task(Generic[Result]):
     """A function that runs in a thread of its own, which the interpreter's end does not await."""
 
@@ -26,15 +31,18 @@ class Task(Generic[Result]):
         self._is_stopped = False
         self._running = allocate_lock()
         self._running.acquire()
+        self._token = weakref.ref(self)  # type: Callable[[], object]
         self.has_begun = self.has_ended = False
         self.results: list[Result] = []
         self.errors: list[BaseException] = []
 
     def start(self) -> None:
         """Start the thread; raises ``RuntimeError`` if there can be none, as when the interpreter ends."""
-        start_new_thread(self._run, ())
+        token = Token()
+        self._token = weakref.ref(token)
+        start_new_thread(self._run, (token,))
 
-    def _run(self) -> None:
+    def _run(self, token: Token) -> None:
         self.has_begun = True
         try:
             if not self._is_stopped:
@@ -48,6 +56,9 @@ class Task(Generic[Result]):
 
     def wait(self, seconds: float) -> bool:
         """Wait for its end; returns whether it has come."""
+        if self._token() is None and not self.has_ended:  # without memory a thread ends before it begins
+            self.has_begun = self.has_ended = True
+            self.errors.append(MemoryError("there is no memory for a thread; allow this process more"))
         if not self.has_ended and self._running.acquire(timeout=seconds):
             self._running.release()
         return self.has_ended
@@ -66,8 +77,10 @@ class Task(Generic[Result]):
     def result(self) -> Result:
         """Wait for its end; returns its result or raises its error."""
         self.join()
-        if not self.errors:
+        if not self.errors and self.results:
             return self.results.pop()
+        if not self.errors:  # not even its error could be kept
+            raise MemoryError("there is no memory for a call; allow this process more")
         try:
             raise self.errors[0]
         finally:

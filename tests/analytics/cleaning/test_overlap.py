@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import time
 from pathlib import Path
@@ -140,6 +141,8 @@ def test_saved_sets(rows: list[str | None], others: list[str | None], length: in
         column = pl.Series("text", rows, dtype=pl.String)
         assert column.tadoc.overlap(loaded).equals(column.tadoc.overlap(known))
         assert column.tadoc.overlap_share(loaded).equals(column.tadoc.overlap_share(known))
+        sent = pickle.loads(pickle.dumps(known))
+        assert column.tadoc.overlap(sent).equals(column.tadoc.overlap(known))
         with pytest.raises(TypeError, match='cut by "whitespace", the reference by "words"'):
             pl.Series("text", ["a"]).tadoc.compress(tokenizer="whitespace").tadoc.overlaps(loaded)
 
@@ -149,6 +152,17 @@ def test_python_functions_are_not_saved(tmp_path: Path) -> None:
     assert pl.Series(["A"]).tadoc.overlaps(known).to_list() == [True]
     with pytest.raises(ValueError, match=r"PassageSet\.save: normalize= has a Python function or a library"):
         known.save(tmp_path / "known")
+
+
+def test_damaged_pickles_are_refused() -> None:
+    """Damage of a number that kernels follow ended the process."""
+    known = tadoc.PassageSet(pl.Series(["a b c a b c", "b c a"]), length=2, stopwords=["x"])
+    data = pickle.dumps(known)
+    for array in (known.laid.words, known.first, known.laid.starts, known.table.slots):
+        damaged = bytearray(data)
+        damaged[data.index(array.tobytes()) + 1] ^= 0x80
+        with pytest.raises(InvalidPassageSetError, match=r"the pickle is damaged: the checksum of array"):
+            pickle.loads(bytes(damaged))
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

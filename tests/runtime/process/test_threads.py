@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from _thread import start_new_thread
+from collections.abc import Callable
 
 import pytest
+
+from polars_tadoc.config import Config
+from polars_tadoc.runtime import parallel
+from polars_tadoc.runtime.process import threads
 
 PROGRAM = """
 import faulthandler, sys
@@ -56,6 +62,33 @@ while interrupted(work, place):
     parallel._pool.cache_clear()  # so that threads are started
 print(len(kept))
 """
+
+
+def start_and_end(function: Callable[..., object], arguments: tuple[object, ...]) -> None:
+    """Start a thread that ends before its first line, as the system does where there is no memory for it."""
+    held = [function, arguments]
+    start_new_thread(held.clear, ())
+
+
+def test_a_thread_without_memory_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Config(threads=2):
+        parallel.map_parallel(abs, range(3))  # compiles what notices interrupts
+    monkeypatch.setattr(threads, "start_new_thread", start_and_end)
+    task = threads.Task(lambda: 1)
+    task.start()
+    with pytest.raises(MemoryError, match="no memory for a thread"):
+        task.result()
+    with pytest.raises(MemoryError, match="no memory for a thread"):
+        threads.undivided(lambda: 1)
+    monkeypatch.setattr(parallel, "start_new_thread", start_and_end)
+    parallel._pool.cache_clear()
+    try:
+        with Config(threads=2):
+            assert parallel.map_parallel(abs, range(-3, 0)) == [3, 2, 1]
+            monkeypatch.undo()
+            assert parallel.map_parallel(abs, range(-3, 0)) == [3, 2, 1]
+    finally:
+        parallel._pool.cache_clear()
 
 
 @pytest.mark.parametrize("call", ["map_parallel", "nested", "apart", "read_ahead", "at_work", "batches"])

@@ -7,6 +7,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from polars_tadoc.kernels.primitives.lists import copy_run
 from polars_tadoc.kernels.primitives.varint import read_own_varint, read_varint, varint_size, write_varint
 from polars_tadoc.kernels.tokenize.tokenize_cpu import EMPTY_ID, SPACE_ID
 from polars_tadoc.runtime.addresses import load_u32, load_u64, store_u32, store_u64
@@ -77,8 +78,8 @@ def expand_rows(
                     source = copied_from[rule]
                     if source >= 0:
                         length = nb.int64(expansion_lengths[rule])
-                        for j in range(length):
-                            sequence[at + j] = sequence[source + j]
+                        if not copy_run(sequence, source, at, length, began):
+                            return
                         at += length
                     else:
                         copied_from[rule] = at
@@ -120,6 +121,8 @@ def place_gaps(
         words = row_words[row]
         gaps[first] = EMPTY_ID
         for i in range(1, words):
+            if i & 0xFFFF == 0 and interrupts() != began:
+                return
             gaps[first + i] = gap_ids[predicted_gaps[keys[key + i]]]
         key += words + 1
         gaps[first + words] = EMPTY_ID
@@ -135,6 +138,8 @@ def place_gaps(
             gaps[at] = gap_ids[gap]
             at += 1
         for i in range(words + 1):
+            if i & 0xFFFF == 0 and interrupts() != began:
+                return
             gap = gaps[first + i]
             if gap != (EMPTY_ID if i == 0 or i == words else SPACE_ID):
                 tallies[gap] += 1
@@ -159,6 +164,8 @@ def list_gaps(
         passed = 0
         size = 0
         for i in range(words + 1):
+            if i & 0xFFFF == 0 and interrupts() != began:
+                return
             gap = gaps[starts[row] + i]
             if gap == (EMPTY_ID if i == 0 or i == words else SPACE_ID):
                 passed += 1

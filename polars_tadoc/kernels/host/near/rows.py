@@ -116,6 +116,8 @@ def copy_rows(starts: Int64, words: UInt32, rows: Int64, first: int, stop: int, 
             return
         source, to = starts[rows[k]], new_starts[k]
         for i in range(new_starts[k + 1] - to):
+            if i & 0xFFFFF == 0 and interrupts() != began:
+                return
             new[to + i] = words[source + i]
 
 

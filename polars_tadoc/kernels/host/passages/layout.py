@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from polars_tadoc.kernels.primitives.codes import DELETED
+from polars_tadoc.kernels.primitives.lists import copy_run
 from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
 
 SEPARATOR = np.uint32(0xFFFFFFFF)
@@ -39,6 +41,7 @@ def copy_words(offsets: Int64, ids: UInt32, image: UInt32, starts: Int64, words:
         words[at] = SEPARATOR
 
 
+@polled
 @kernel
 def expand_rows(
     terminals: int,
@@ -73,7 +76,10 @@ def expand_rows(
         int64, three per level and three more: scratch.
 
     """
+    began = interrupts()
     for d in range(len(root_offsets) - 1):
+        if d & 0xFF == 0 and interrupts() != began:
+            return
         at = starts[d]
         for i in range(root_offsets[d], root_offsets[d + 1]):
             symbol = np.int64(roots[i])
@@ -86,9 +92,8 @@ def expand_rows(
                 stack[0], stack[1], stack[2] = rule, np.int64(rule_offsets[rule]), at
                 top = 1
             else:
-                source = expanded[rule]
-                for j in range(lengths[rule]):
-                    words[at + j] = words[source + j]
+                if not copy_run(words, expanded[rule], at, lengths[rule], began):
+                    return
                 at += lengths[rule]
             while top:
                 base = 3 * (top - 1)
@@ -108,23 +113,27 @@ def expand_rows(
                     stack[base + 3], stack[base + 4], stack[base + 5] = rule, np.int64(rule_offsets[rule]), at
                     top += 1
                 else:
-                    source = expanded[rule]
-                    for j in range(lengths[rule]):
-                        words[at + j] = words[source + j]
+                    if not copy_run(words, expanded[rule], at, lengths[rule], began):
+                        return
                     at += lengths[rule]
         words[at] = SEPARATOR
 
 
+@polled
 @kernel
 def count_kept(starts: Int64, words: UInt32, image: UInt32, kept: Int64) -> None:
     """Count the words of each document that a map of words keeps, int64 by document."""
+    began = interrupts()
     for d in range(len(kept)):
         count = 0
         for i in range(starts[d], starts[d + 1] - 1):
+            if i & 0xFFFF == 0 and interrupts() != began:
+                return
             count += image[words[i]] != _DELETED
         kept[d] = count
 
 
+@polled
 @kernel
 def keep_words(starts: Int64, words: UInt32, image: UInt32, kept_starts: Int64, kept: UInt32, places: UInt32) -> None:
     """Map the words of documents and drop those that map to nothing.
@@ -142,9 +151,12 @@ def keep_words(starts: Int64, words: UInt32, image: UInt32, kept_starts: Int64, 
         document.
 
     """
+    began = interrupts()
     for d in range(len(starts) - 1):
         at = kept_starts[d]
         for i in range(starts[d], starts[d + 1] - 1):
+            if i & 0xFFFF == 0 and interrupts() != began:
+                return
             to = image[words[i]]
             if to != _DELETED:
                 kept[at] = to

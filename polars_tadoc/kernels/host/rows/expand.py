@@ -19,6 +19,8 @@ OK, GAPS_CUT, GAP_RANGE, GAP_PLACE, TOO_LONG = 0, 1, 2, 3, 4
 _8 = np.uint64(8)
 _NEVER = 1 << 62
 _NOTHING = -1
+_MUCH = 1 << 22
+"""Bytes that are copied between two looks for an interrupt."""
 
 
 @kernel
@@ -169,6 +171,17 @@ def _copy(source: int, target: int, length: int, last: int) -> Any:
 
 
 @njit(inline="always")
+def _copy_text(source: int, target: int, length: int, last: int, began: int) -> Any:
+    """Copy bytes that may be many: an interrupt ends it after some MB."""
+    read, at, left = nb.uint64(source), nb.uint64(target), nb.int64(length)
+    while left > _MUCH and interrupts() == began:
+        at = _copy(read, at, _MUCH, last)
+        read += nb.uint64(_MUCH)
+        left -= _MUCH
+    return _copy(read, at, min(left, _MUCH), last)
+
+
+@njit(inline="always")
 def _next_special(before: int, address: int, left: int) -> Any:
     """Return position and code of the next gap that differs from its prediction, and the rest of the stream."""
     if left <= 0:
@@ -212,6 +225,7 @@ def write(
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
     written = np.zeros(len(rule_offsets) - 1, np.uint64)  # position of each rule's predicted text in the output
+    words_read = nb.int64(0)
     for row in range(len(row_words)):
         if interrupts() != began:
             return
@@ -245,7 +259,7 @@ def write(
                         if special >= word + length:
                             known = written[rule] != 0
                             if known:
-                                at = _copy(written[rule], at, nb.int64(symbol_bytes[symbol]), last)
+                                at = _copy_text(written[rule], at, nb.int64(symbol_bytes[symbol]), last, began)
                                 word += length
                                 break
                             written[rule] = at
@@ -253,6 +267,9 @@ def write(
                     stop[depth] = rule_offsets[rule + 1]
                     depth += 1
                     symbol = nb.int64(symbols[rule_offsets[rule]])
+                words_read += 1
+                if words_read & 0xFFF == 0 and interrupts() != began:
+                    return
                 if not known:
                     first = word_offsets[symbol]
                     length = word_offsets[symbol + 1] - first
