@@ -137,14 +137,15 @@ def mixed_rows() -> list[str]:
 def test_ranges_that_do_not_fit_are_split(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between hashes, around one, and at last by the hashes of windows."""
     read: set[str] = set()
-    split, windows = hits._split, hits._Windows.__call__
-    monkeypatch.setattr(hits, "_split", lambda *given: read.add(f"split {len(given[0]) > 1}") or split(*given))
+    split, around, windows = hits._split, hits._Cut.around, hits._Windows.__call__
+    monkeypatch.setattr(hits, "_split", lambda *given: read.add("split") or split(*given))
+    monkeypatch.setattr(hits._Cut, "around", lambda *given: read.add("around") or around(*given))
     monkeypatch.setattr(hits._Windows, "__call__", lambda *given: read.add("windows") or windows(*given))
     text = pl.Series("text", mixed_rows())
     with tadoc.Config(threads=2):
         found = text.to_frame().lazy().tadoc.repeats("text", length=length, memory_limit=100_000).collect()
     assert found.equals(text.tadoc.repeats(length=length))
-    assert read == ({"split True", "split False", "windows"} if length == 2 else {"split True"})
+    assert read == ({"around", "windows"} if length == 2 else {"split"})
 
 
 def test_what_does_not_fit_is_said() -> None:
