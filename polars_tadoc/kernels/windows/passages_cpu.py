@@ -32,13 +32,7 @@ def _copy(offsets: Int64, ids: UInt32, image: UInt32, begins: Int64, words: UInt
 
 def map_words(words: UInt32, image: UInt32) -> UInt32:
     """Renumber words in place; as :meth:`WindowKernels.map_words`."""
-    images = np.append(image, layout.SEPARATOR)
-
-    def renumber(chunk: tuple[int, int]) -> None:
-        some = words[slice(*chunk)]
-        np.take(images, np.minimum(some, np.uint32(len(image))), out=some)
-
-    map_parallel(renumber, even_chunks(len(words)))
+    map_parallel(lambda chunk: layout.renumber(words[slice(*chunk)], image), even_chunks(len(words)))
     return words
 
 
