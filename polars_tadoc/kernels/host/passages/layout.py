@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from polars_tadoc.kernels.primitives.codes import DELETED
@@ -66,10 +68,11 @@ def list_short(
     for symbol in range(terminals):
         short[SHORT * symbol], sizes[symbol] = image[symbol], 1
     for rule in range(len(rule_offsets) - 1):
-        own, size = SHORT * (terminals + rule), 0
+        own = SHORT * (terminals + rule)
+        size: Any = 0
         for i in range(np.int64(rule_offsets[rule]), np.int64(rule_offsets[rule + 1])):
             child = np.int64(symbols[i])
-            more = np.int64(sizes[child])
+            more: Any = np.int64(sizes[child])
             if more == 0 or size + more > SHORT:
                 size = 0
                 break
