@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -13,6 +14,18 @@ from polars_tadoc.kernels.host.passages.windows import Fingerprints
 from polars_tadoc.kernels.windows.protocol import Part
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+LEAST_FILTERED = 6
+"""Least words of windows for which it pays to look for grams first."""
+
+MORE_WORDS = 2
+"""Least number of words for each word of a reference: its grams are entered in each call."""
+
+MOST_GRAM = 16
+"""Most words of a gram: nearly all of as many are in one place only."""
+
+GRAM_BITS = 16
+"""Bits of the filter of grams for each word of a reference."""
 
 
 def lay_words(starts: Int64, parts: Sequence[Part]) -> UInt32:
@@ -40,11 +53,15 @@ def find_known(
     words: UInt32, starts: Int64, fingerprints: Fingerprints, length: int, reference: tuple[Any, Any, Any, Any]
 ) -> UInt32:
     """Find each window in a reference; as :meth:`WindowKernels.find_known`."""
-    found = np.empty(len(words), np.uint32)
+    found, grams = np.empty(len(words), np.uint32), np.zeros(0, np.uint64)
+    factors = np.frombuffer(secrets.token_bytes(8 * min((length + 1) // 2, MOST_GRAM)), np.uint64) | np.uint64(1)
+    if length >= LEAST_FILTERED and len(words) >= MORE_WORDS * len(reference[2]):
+        grams = np.zeros(1 << (GRAM_BITS * len(reference[2]) // 64).bit_length(), np.uint64)
+        matches.mark_grams(reference[2], factors, grams)
 
     def search(rows: tuple[int, int]) -> None:
         a, b = rows
-        matches.find_windows(words, starts[a : b + 1], length, *fingerprints, *reference, found)
+        matches.find_windows(words, starts[a : b + 1], length, *fingerprints, factors, grams, *reference, found)
 
     map_parallel(search, weighted_chunks(starts))
     return found
