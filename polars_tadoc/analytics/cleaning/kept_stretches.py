@@ -103,7 +103,7 @@ class KeptStretches:
             count = int(self._state[0])
             if 2 * count < len(self._slots):
                 return None
-            self._slots = np.zeros(4 * len(self._slots), np.uint32)
+            self._slots = np.zeros(2 * len(self._slots), np.uint32)
             kernels.enter(self._hashes, count, self._slots)
 
     def find(self) -> None:

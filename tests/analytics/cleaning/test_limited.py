@@ -190,6 +190,8 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert texts(left).equals(texts(scan.tadoc.drop_repeats("text", length=9).collect()))
     with pytest.raises(ValueError, match="length was 9 and is 8"):
         scan.tadoc.repeats("text", length=8, **asked).collect()
+    with pytest.raises(ValueError, match="min_count was 2 and is 3"):
+        scan.tadoc.repeats("text", length=9, min_count=3, **asked).collect()
     with pytest.raises(ValueError, match="checkpoint= is for calls with memory_limit="):
         scan.tadoc.repeats("text", checkpoint=tmp_path)
     with pytest.raises(ValueError, match="checkpoint= requires a plan that only selects documents"):
