@@ -8,10 +8,12 @@ Before, it runs over one row; afterwards over one file, with a limit and without
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -34,8 +36,7 @@ def main() -> None:
     parser.add_argument("--edits", type=float, default=near_copies.EDITS, help="share of words that become others")
     args = parser.parse_args()
     names = corpora.names(args.corpora)
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # texts leave no memory behind
-        paths = pool.submit(write, args.folder, names, args.gigabytes, args.edits).result()
+    paths = write(args.folder, names, args.gigabytes, args.edits)
     print(f"machine: {corpora.machine()}; limit {args.memory_limit}, windows of {args.length} words")
     asked = {"length": args.length, "memory_limit": args.memory_limit}
     one = pl.scan_parquet(paths[:1])
@@ -59,18 +60,26 @@ def main() -> None:
 
 
 def write(folder: Path, names: list[str], gigabytes: float, edits: float) -> list[Path]:
-    """Write the files that are missing."""
+    """Write the files that are missing, in other processes: texts leave no memory behind."""
     folder.mkdir(parents=True, exist_ok=True)
-    made, paths = near_copies.NearCopies(near_copies.base(names), edits), []
-    for number in range(max(1, round(gigabytes * 1e9 / made.nbytes))):
-        path = folder / f"copy-{number:05d}.parquet"
-        if not path.exists():
-            rows = made.copy(number)
-            group = max(1, round(len(rows) * ROW_GROUP / made.nbytes))
-            rows.to_frame().write_parquet(path.with_suffix(".tmp"), compression="lz4", row_group_size=group)
-            path.with_suffix(".tmp").rename(path)
-        paths.append(path)
-    return paths
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+        size = pool.submit(_size, names, edits).result()
+        numbers = range(max(1, round(gigabytes * 1e9 / size)))
+        return list(pool.map(partial(_write_copy, folder, names, edits), numbers))
+
+
+def _size(names: list[str], edits: float) -> int:
+    return near_copies.NearCopies(near_copies.base(names), edits).nbytes
+
+
+def _write_copy(folder: Path, names: list[str], edits: float, number: int) -> Path:
+    path = folder / f"copy-{number:05d}.parquet"
+    if not path.exists():
+        (rows,) = near_copies.texts(names, edits, [number])
+        group = max(1, round(len(rows) * ROW_GROUP / int(rows.str.len_bytes().sum())))
+        rows.to_frame().write_parquet(path.with_suffix(".tmp"), compression="lz4", row_group_size=group)
+        path.with_suffix(".tmp").rename(path)
+    return path
 
 
 class OnDisk:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polars_tadoc.analytics.cleaning.drop_repeats import DropRepeatsRequest
-from polars_tadoc.analytics.cleaning.hits import NO_WORDS
+from polars_tadoc.analytics.cleaning.kept_stretches import NO_WORDS
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, lay_out
 from polars_tadoc.analytics.cleaning.overlap import OverlapRequest
 from polars_tadoc.analytics.cleaning.passages import Passages, PassageSearch

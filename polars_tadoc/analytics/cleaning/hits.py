@@ -3,22 +3,30 @@
 Equal windows have equal least grams (:mod:`polars_tadoc.kernels.host.passages.stretches`), so each range of their
 hashes is a problem of its own. The stretches that may occur again are written to a file, by hash. For each range, every
 distinct stretch is kept once in memory with its words, and all windows of these are found as in memory: exactly, word
-by word. What a range takes is known only when it was read: if its stretches do not fit, it is split. The windows of one
-gram are split by their own hashes.
+by word. Threads share the words that are read for a range: it is cut into sub-ranges, each the work of one thread, and
+the windows of only some sub-ranges are found at a time, which takes most memory. What a range takes is known only when
+it was read: if its stretches do not fit, it is split. The windows of one gram are split by their own hashes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from polars_tadoc.analytics.cleaning.kept_stretches import (
+    FIND_BYTES,
+    NO_WORDS,
+    RECORD,
+    STRETCH_BYTES,
+    KeptStretches,
+)
 from polars_tadoc.analytics.cleaning.kept_words import Block, KeptWords
-from polars_tadoc.analytics.cleaning.laid_words import LaidWords
-from polars_tadoc.analytics.cleaning.windows import find_windows
+from polars_tadoc.config import thread_count
 from polars_tadoc.engine.progress import show
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.splits import working_bytes
@@ -26,13 +34,11 @@ from polars_tadoc.kernels.host.passages import distinct as kernels
 from polars_tadoc.kernels.host.passages import stretches
 from polars_tadoc.kernels.host.passages.windows import Fingerprints, draw_fingerprints
 from polars_tadoc.kernels.windows.windows_cpu import ALL_BITS, stretches_of
-from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.records import Spill, SpillFolder
 from polars_tadoc.records.records import Layout, Records
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64, array_dataclass
-from polars_tadoc.runtime.arrow_arrays import strings
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import map_apart, map_parallel, weighted_chunks
 
 LAYOUT = Layout(("row", "row", "row"), group=1)
 """Row, number of the window's first word, and twice the number of windows alike, plus one if they are first
@@ -54,15 +60,17 @@ ROTATIONS = stretches.ROTATION, np.uint64(37)
 RANGE_SHARE = 0.75
 """Share of the limit for the distinct stretches of a range: the fewer ranges, the less often words are read."""
 
-WORD_BYTES = 28
-"""Maximum bytes for each word of a distinct stretch while its windows are found."""
+FIND_SHARE = 0.4
+"""Share of that for the windows of stretches while they are found."""
+
+SUBRANGES = 4
+"""Sub-ranges of a range for each thread: as many have the memory that one has while its windows are found."""
+
+WORD_BYTES = 4 + 3
+"""Maximum bytes for each word of a distinct stretch: itself, and the windows found."""
 
 SPARE = 0.9
 """Part of the room that a range is estimated to take."""
-
-RECORD = np.dtype([("key", np.uint64), ("place", np.uint32), ("size", np.uint32)])
-
-NO_WORDS: Any = strings([])
 
 _NONE = np.zeros(0, np.uint32)
 
@@ -87,6 +95,8 @@ class Hits:
         The words of all rows.
     grams
         The grams of windows: with a checkpoint, the same in all processes.
+    kind, min_count
+        The windows that will make passages (:mod:`polars_tadoc.kernels.host.passages.runs`).
     limit
         Memory limit in bytes.
     folder
@@ -100,13 +110,19 @@ class Hits:
 
     words: KeptWords
     grams: stretches.Grams
+    kind: int
+    min_count: int
     limit: int
     folder: SpillFolder
     spill: Spill
     call: str
 
     def __post_init__(self) -> None:
-        self._room = max(int(RANGE_SHARE * working_bytes(self.limit)) // WORD_BYTES, 4 * self.grams.length)
+        length, memory = self.grams.length, RANGE_SHARE * working_bytes(self.limit)
+        self._finding = FIND_SHARE * memory
+        self._room = max(int((memory - self._finding) / (WORD_BYTES + STRETCH_BYTES / (length + 1))), 4 * length)
+        self._most = max(int(self._finding) // FIND_BYTES, 4 * length)
+        """Most words of a sub-range."""
 
     def find(self) -> None:
         """Find all; raises ``LimitExceededError`` if windows with one gram do not fit, or ``DiskFullError``."""
@@ -170,26 +186,44 @@ class Hits:
 
     def _find_between(self, read: _Read, least: int, most: int) -> int:
         """Find the repeated windows whose hashes are in a range; return the words of its distinct stretches."""
-        kept, ids = KeptStretches(self._room, self.grams.length), self.folder.path / "ids"
-        parts = list[tuple[int, int]]()
+        cut = _Cut.of(least, most, SUBRANGES * thread_count())
+        kept = [KeptStretches(self._most, self.grams.length) for _ in range(cut.count)]
+        parts, ids = list[tuple[int, int]](), self.folder.path / "ids"
         with self.folder.writing(), ids.open("wb") as file:
             for block, records in read(least, most):
-                made = kept.collect(self.words.read(block).words, records)
-                if made is None:
+                own = cut.split(records)
+                collect = partial(_collect, self.words.read(block).words)
+                made = map_parallel(collect, list(zip(kept, own, strict=True)))
+                full = next((k for k, numbers in enumerate(made) if numbers is None), None)
+                if full is not None:
+                    parts = cut.around(full)
+                elif sum(one.used for one in kept) > self._room:
                     parts = _split(np.unique(records["key"]), least, most)
+                if parts:
                     break
-                made.tofile(file)
+                np.concatenate([numbers for numbers in made if numbers is not None]).tofile(file)
                 give_back_memory(self.limit // GROWN_SHARE)
         if parts:
             del kept
             return sum(self._find_part(read, *part) for part in parts)
-        kept.find()
+        used = [one.used for one in kept]
+        at_once = max(int(self._finding / (FIND_BYTES * max(1, *used))), 1)
+        for first in range(0, cut.count, at_once):
+            map_apart(KeptStretches.find, kept[first : first + at_once])
+            give_back_memory(self.limit // GROWN_SHARE)
         start = 0
         for block, records in read(least, most):
-            own = np.fromfile(ids, np.uint32, len(records), offset=4 * start)
+            own = cut.split(records)
+            numbers = np.fromfile(ids, np.uint32, len(records), offset=4 * start)
             start += len(records)
-            self._spill_hits(block, *kept.hits(records, own))
-        return kept.used
+            own_numbers = np.split(numbers, np.cumsum([len(some) for some in own[:-1]]))
+            found = map_parallel(self._hits, list(zip(kept, own, own_numbers, strict=True)))
+            self._spill_hits(block, *map(np.concatenate, zip(*found, strict=True)))
+        return sum(used)
+
+    def _hits(self, given: tuple[KeptStretches, Any, UInt32]) -> Any:
+        kept, records, ids = given
+        return kept.hits(records, ids, self.kind, self.min_count)
 
     def _find_part(self, read: _Read, least: int, most: int) -> int:
         """Like :meth:`_find_between`; splits the windows of one gram by their own hashes."""
@@ -214,6 +248,11 @@ class Hits:
         self.spill.add(Records(NO_WORDS, keys, counts[order]))
 
 
+def _collect(words: UInt32, given: tuple[KeptStretches, Any]) -> UInt32 | None:
+    kept, records = given
+    return kept.collect(words, records)
+
+
 def _split(keys: UInt64, least: int, most: int) -> list[tuple[int, int]]:
     """Split a range of hashes that does not fit, given some of its hashes: between them, or around the only one."""
     if len(keys) > 1:
@@ -221,6 +260,39 @@ def _split(keys: UInt64, least: int, most: int) -> list[tuple[int, int]]:
         return [(least, middle), (middle + 1, most)]
     only = int(keys[0])
     return [part for part in ((least, only - 1), (only, only), (only + 1, most)) if part[0] <= part[1]]
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A range of hashes, cut into sub-ranges."""
+
+    least: int
+    most: int
+    step: int
+    """Hashes of a sub-range; the last one may have fewer."""
+
+    @classmethod
+    def of(cls, least: int, most: int, count: int) -> _Cut:
+        """Cut a range into at most ``count`` sub-ranges, all but the last one equally large."""
+        return cls(least, most, -(-(most - least + 1) // count))
+
+    @property
+    def count(self) -> int:
+        """Number of sub-ranges."""
+        return -(-(self.most - self.least + 1) // self.step)
+
+    def split(self, records: Any) -> list[Any]:
+        """Split records by sub-range; their order stays."""
+        own = ((records["key"] - np.uint64(self.least)) // np.uint64(self.step)).astype(np.uint16)
+        edges = np.cumsum(np.bincount(own, minlength=self.count))
+        return np.split(records[np.argsort(own, kind="stable")], edges[:-1])
+
+    def around(self, k: int) -> list[tuple[int, int]]:
+        """Return the range as what is before sub-range ``k``, that one, and what is after it."""
+        first = self.least + k * self.step
+        last = min(first + self.step - 1, self.most)
+        parts = [(self.least, first - 1), (first, last), (last + 1, self.most)]
+        return [part for part in parts if part[0] <= part[1]]
 
 
 @array_dataclass
@@ -269,66 +341,3 @@ class _Windows:
 
 
 _Read = _Stretches | _Windows
-
-
-class KeptStretches:
-    """Distinct stretches of a range."""
-
-    def __init__(self, room: int, length: int) -> None:
-        self.length = length
-        most = max(room // (length + 1), 1)
-        self._words, self._starts = np.empty(room, np.uint32), np.zeros(most + 1, np.int64)
-        self._amounts, self._hashes = np.empty(most, np.int64), np.empty(most, np.uint64)
-        self._slots = np.zeros(1 << (2 * most).bit_length(), np.uint32)
-        self._state = np.zeros(1, np.int64)
-        drawn = draw_fingerprints(1)
-        self._hashed_with = drawn.base, drawn.key
-
-    @property
-    def used(self) -> int:
-        """Words that are kept."""
-        return int(self._starts[self._state[0]])
-
-    @property
-    def words(self) -> UInt32:
-        """Words that are kept, a separator after each stretch."""
-        return self._words[: self.used]
-
-    @property
-    def starts(self) -> Int64:
-        """Starts of the stretches, int64, one more than there are."""
-        return self._starts[: int(self._state[0]) + 1]
-
-    def collect(self, words: UInt32, records: Any) -> UInt32 | None:
-        """Return the number of each stretch; None if they do not fit."""
-        ids = np.empty(len(records), np.uint32)
-        table = (self._words, self._starts, self._amounts, self._hashes, self._slots, self._state, ids)
-        given = np.ascontiguousarray(records["place"]), np.ascontiguousarray(records["size"])
-        made = kernels.collect(words, *given, self.length, *self._hashed_with, *table)
-        return ids if made == len(records) else None
-
-    def find(self) -> None:
-        """Find the windows of the kept stretches."""
-        count = int(self._state[0])
-        self._starts, self._amounts = self._starts[: count + 1], self._amounts[:count]
-        laid = LaidWords(
-            Vocabulary(NO_WORDS),
-            self._starts,
-            self.words,
-            np.ones(count, np.bool_),
-            (),
-        )
-        del self._hashes, self._slots
-        self._first = find_windows(laid, self.length).first
-        self._totals = np.zeros(len(laid.words), np.uint64)
-        kernels.weigh(self._starts, self.length, self._amounts, self._first, self._totals)
-        self._seen = np.zeros(count, np.uint8)
-
-    def hits(self, records: Any, ids: UInt32) -> tuple[UInt32, UInt32, UInt8, UInt64]:
-        """Return place, windows, whether they are first occurrences, and count, of repeated windows of stretches."""
-        given = np.ascontiguousarray(records["place"]), np.ascontiguousarray(records["size"])
-        room = int(given[1].sum(dtype=np.int64))
-        made: Any = (np.empty(room, kind) for kind in (np.uint32, np.uint32, np.uint8, np.uint64))
-        made = tuple(made)
-        count = kernels.list_hits(*given, ids, self._seen, self._starts, self._first, self._totals, *made)
-        return tuple(one[:count] for one in made)

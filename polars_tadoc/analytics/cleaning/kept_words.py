@@ -15,19 +15,23 @@ from polars_tadoc.compress.decompress import StoredSymbols
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.execute.splits import working_bytes
 from polars_tadoc.execute.windows import Window
-from polars_tadoc.kernels.host.passages.layout import SEPARATOR
 from polars_tadoc.kernels.host.records.number_words import number_words
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
+from polars_tadoc.kernels.windows.passages_cpu import map_words
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.model.word_map import Morphism
 from polars_tadoc.records import SpillFolder
 from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 WORDS_SHARE = 4
 """Maximum share of the limit for the distinct words."""
 
 WORD_BYTES = 60
 """Maximum bytes for each word of a block while it is read."""
+
+READ = 1 << 18
+"""Words that one thread reads at least."""
 
 NUMBER_BYTES = 16
 """Bytes for a distinct word beside its own while words are numbered."""
@@ -103,7 +107,7 @@ class KeptWords:
                 f"{self._call}: {len(self._words):,} distinct words take about {WORDS_SHARE * needed:,} bytes with the "
                 f"memory to work on them, more than memory_limit={self._limit:,}; raise it"
             )
-        words = np.append(image, np.uint32(SEPARATOR))[np.minimum(laid.words, np.uint32(len(image)))]
+        words = map_words(laid.words.copy(), image)
         places = None
         with self._folder.writing():
             start = _append(self._folder.path / "words", words)
@@ -146,4 +150,18 @@ def _append(path: Path, numbers: UInt32) -> int:
 
 
 def _part(path: Path, start: int, size: int) -> UInt32:
-    return np.fromfile(path, np.uint32, size, offset=4 * start)
+    numbers = np.empty(size, np.uint32)
+
+    def read(chunk: tuple[int, int]) -> None:
+        with path.open("rb", buffering=0) as file:
+            file.seek(4 * (start + chunk[0]))
+            own = numbers[slice(*chunk)].view(np.uint8).data
+            while len(own):
+                own = own[file.readinto(own) or _ended(path) :]
+
+    map_parallel(read, even_chunks(size, READ))
+    return numbers
+
+
+def _ended(path: Path) -> int:
+    raise OSError(f"{path} is shorter than when it was written")

@@ -36,6 +36,9 @@ LAYING_SHARE = 0.3
 MANY_WORDS = 1 << 22
 """Above it, work space of cutting text is not kept: it would be a tenth of what a call holds."""
 
+FEW_SYMBOLS = 4
+"""Uses of each symbol in rows, on average, from which on short expansions are listed first."""
+
 MOST_WORDS = (1 << 32) - 2
 """Maximum number of words and rows of a call: their places are numbered in 32 bits."""
 
@@ -172,7 +175,7 @@ def _of_corpora(corpora: list[Corpus], rows: int, call: str, engine: Engine) -> 
         words = np.empty(starts[-1], np.uint32)
         words[starts[1:][~valid] - 1] = kernels.SEPARATOR
         for corpus, image in zip(corpora, images, strict=True):
-            _expand(corpus, image, starts[corpus.rows], words)
+            _expand(corpus, image, starts[corpus.rows], starts[corpus.rows + 1], words)
     tokenizers = tuple({one.grammar.tokenizer: None for one in corpora})
     return LaidWords(vocabulary, starts, words, valid, tokenizers, engine=engine)
 
@@ -183,9 +186,14 @@ def _expanded(corpus: Corpus, engine: Engine) -> tuple[Any, Any]:
     return engine.kernels.expand_words(rules, *resident_rows(corpus, engine).arrays)
 
 
-def _expand(corpus: Corpus, image: UInt32, starts: Int64, words: UInt32) -> None:
+def _expand(corpus: Corpus, image: UInt32, starts: Int64, stops: Int64, words: UInt32) -> None:
     """Write the documents of a corpus."""
     grammar = corpus.grammar
+    count = grammar.vocabulary_size + grammar.rule_count
+    short, sizes = np.zeros(0, np.uint32), np.zeros(count, np.uint8)
+    if len(corpus.roots) > FEW_SYMBOLS * count:
+        short = np.empty(kernels.SHORT * count, np.uint32)
+        kernels.list_short(grammar.vocabulary_size, grammar.rule_offsets, grammar.symbols, image, short, sizes)
 
     def expand(documents: tuple[int, int]) -> None:
         first, stop = documents
@@ -197,6 +205,9 @@ def _expand(corpus: Corpus, image: UInt32, starts: Int64, words: UInt32) -> None
             corpus.root_offsets[first : stop + 1],
             corpus.roots,
             starts[first:stop],
+            stops[first:stop],
+            short,
+            sizes,
             words,
             np.full(grammar.rule_count, -1, np.int64),
             np.zeros(grammar.rule_count, np.int64),

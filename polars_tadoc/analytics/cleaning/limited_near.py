@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from polars_tadoc.analytics.cleaning.distinct_rows import Sets, bands_of, first_rows
-from polars_tadoc.analytics.cleaning.hits import NO_WORDS
+from polars_tadoc.analytics.cleaning.kept_stretches import NO_WORDS
 from polars_tadoc.analytics.cleaning.kept_words import KeptWords
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords
 from polars_tadoc.analytics.cleaning.limited import LimitedPlan

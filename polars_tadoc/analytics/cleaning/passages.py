@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from polars_tadoc.analytics.cleaning.drop_repeats import Cuts, DropRepeatsRequest
-from polars_tadoc.analytics.cleaning.hits import GRAM_BASE, LAYOUT, NO_WORDS, Hits
+from polars_tadoc.analytics.cleaning.hits import GRAM_BASE, LAYOUT, Hits
+from polars_tadoc.analytics.cleaning.kept_stretches import NO_WORDS
 from polars_tadoc.analytics.cleaning.kept_words import KeptWords
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords
 from polars_tadoc.analytics.cleaning.repeats import RepeatsRequest, passages_frame
@@ -95,7 +96,8 @@ class PassageSearch:
     @property
     def asked(self) -> dict[str, Any]:
         """The options that determine the repeated windows, as JSON values."""
-        return {"call": self.call, "length": self.length, **(self.morphism or Morphism()).described}
+        windows = {"kind": self.kind, "min_count": self.min_count}
+        return {"call": self.call, "length": self.length, **windows, **(self.morphism or Morphism()).described}
 
     def stream(self, windows: Iterable[Window], limit: int, checkpoint: Checkpoint | None = None) -> Iterator[Passages]:
         """Read the rows of a plan, then yield their passages, window by window; memory does not grow with the rows.
@@ -117,7 +119,7 @@ class PassageSearch:
             for window in windows:
                 words.add(window, self.tokenizer, self.morphism)
                 give_back_memory(limit // GROWN_SHARE)
-            Hits(words, grams, limit, folder, spill, self.call).find()
+            Hits(words, grams, self.kind, self.min_count, limit, folder, spill, self.call).find()
             records = _ByRow(spill.merged(batch=BATCH))
             for block in words.blocks:
                 hits = records.before(block.first + block.rows)

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from polars_tadoc.analytics.cleaning.hits import NO_WORDS, RECORD, KeptStretches
+from polars_tadoc.analytics.cleaning.kept_stretches import NO_WORDS, RECORD, KeptStretches, marks_of
 from polars_tadoc.analytics.cleaning.laid_words import LaidWords, starts_of
 from polars_tadoc.analytics.cleaning.signatures import word_hashes
-from polars_tadoc.analytics.cleaning.windows import find_windows
 from polars_tadoc.kernels.host.passages import distinct as kernels
 from polars_tadoc.kernels.host.passages import stretches
 from polars_tadoc.kernels.host.passages.layout import SEPARATOR
@@ -163,9 +162,7 @@ def find_repeated(parts: Sequence[Sent], length: int, order: Int64 | None = None
     count = len(starts) - 1
     starts_of(np.diff(starts) - 1, "repeats")  # raises where places need more than 32 bits
     laid = LaidWords(Vocabulary(NO_WORDS), starts, words, np.ones(count, np.bool_), ())
-    first = find_windows(laid, length).first
-    totals, seen = np.zeros(len(words), np.uint64), np.zeros(count, np.uint8)
-    kernels.weigh(starts, length, np.bincount(ids, minlength=count), first, totals)
+    marks, seen = marks_of(laid, length, np.bincount(ids, minlength=count)), np.zeros(count, np.uint8)
     sizes = (np.diff(starts)[ids] - length).astype(np.uint32)
     keys, counts, owners = [np.zeros((0, 3), np.uint32)], [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
     for start in range(0, len(ids), CHUNK):
@@ -173,7 +170,7 @@ def find_repeated(parts: Sequence[Sent], length: int, order: Int64 | None = None
         places = running_sum(sizes[chunk].astype(np.int64))
         made: Any = tuple(np.empty(places[-1], kind) for kind in (np.uint32, np.uint32, np.uint8, np.uint64))
         given = places[:-1].astype(np.uint32), sizes[chunk], ids[chunk].astype(np.uint32)
-        found = kernels.list_hits(*given, seen, starts, first, totals, *made)
+        found = kernels.list_hits(*given, seen, starts, length, kernels.ANY, 0, marks, *made)
         at, windows, are_first, amounts = (one[:found] for one in made)
         of = np.searchsorted(places, at, side="right") - 1
         key = np.empty((found, 3), np.uint32)

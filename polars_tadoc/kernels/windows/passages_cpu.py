@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -12,11 +13,19 @@ from polars_tadoc.kernels.host.passages import layout, matches, runs
 from polars_tadoc.kernels.host.passages.windows import Fingerprints
 from polars_tadoc.kernels.windows.protocol import Part
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
-from polars_tadoc.runtime.interrupts import check
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
-_MAPPED = 1 << 20
-"""Words that are mapped between two looks for an interrupt; NumPy copies their numbers to 64 bits."""
+LEAST_FILTERED = 6
+"""Least words of windows for which it pays to look for grams first."""
+
+MORE_WORDS = 2
+"""Least number of words for each word of a reference: its grams are entered in each call."""
+
+MOST_GRAM = 16
+"""Most words of a gram: nearly all of as many are in one place only."""
+
+GRAM_BITS = 16
+"""Bits of the filter of grams for each word of a reference."""
 
 
 def lay_words(starts: Int64, parts: Sequence[Part]) -> UInt32:
@@ -36,15 +45,7 @@ def _copy(offsets: Int64, ids: UInt32, image: UInt32, begins: Int64, words: UInt
 
 def map_words(words: UInt32, image: UInt32) -> UInt32:
     """Renumber words in place; as :meth:`WindowKernels.map_words`."""
-    images = np.append(image, layout.SEPARATOR)
-
-    def renumber(chunk: tuple[int, int]) -> None:
-        for first in range(*chunk, _MAPPED):
-            check()
-            some = words[first : min(first + _MAPPED, chunk[1])]
-            np.take(images, np.minimum(some, np.uint32(len(image))), out=some)
-
-    map_parallel(renumber, even_chunks(len(words)))
+    map_parallel(lambda chunk: layout.renumber(words[slice(*chunk)], image), even_chunks(len(words)))
     return words
 
 
@@ -52,11 +53,15 @@ def find_known(
     words: UInt32, starts: Int64, fingerprints: Fingerprints, length: int, reference: tuple[Any, Any, Any, Any]
 ) -> UInt32:
     """Find each window in a reference; as :meth:`WindowKernels.find_known`."""
-    found = np.empty(len(words), np.uint32)
+    found, grams = np.empty(len(words), np.uint32), np.zeros(0, np.uint64)
+    factors = np.frombuffer(secrets.token_bytes(8 * min((length + 1) // 2, MOST_GRAM)), np.uint64) | np.uint64(1)
+    if length >= LEAST_FILTERED and len(words) >= MORE_WORDS * len(reference[2]):
+        grams = np.zeros(1 << (GRAM_BITS * len(reference[2]) // 64).bit_length(), np.uint64)
+        matches.mark_grams(reference[2], factors, grams)
 
     def search(rows: tuple[int, int]) -> None:
         a, b = rows
-        matches.find_windows(words, starts[a : b + 1], length, *fingerprints, *reference, found)
+        matches.find_windows(words, starts[a : b + 1], length, *fingerprints, factors, grams, *reference, found)
 
     map_parallel(search, weighted_chunks(starts))
     return found

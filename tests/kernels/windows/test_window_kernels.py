@@ -14,7 +14,7 @@ from polars_tadoc.engine.choose import choose
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.host.passages import matches, runs
 from polars_tadoc.kernels.host.passages.windows import fingerprints_of
-from polars_tadoc.kernels.windows import reference
+from polars_tadoc.kernels.windows import passages_cpu, reference
 from polars_tadoc.kernels.windows.reference import NONE
 from polars_tadoc.kernels.windows.windows_cpu import ALL_BITS
 
@@ -95,16 +95,25 @@ def test_find_windows(engine: str, rows: Documents, length: int, mask: int) -> N
     assert {place: found[place] for place in amounts} == amounts
 
 
-@given(rows=documents(), others=documents(), length=st.integers(1, 7), seed=st.integers(0, (1 << 128) - 1))
-def test_find_known(engine: str, rows: Documents, others: Documents, length: int, seed: int) -> None:
-    """Also words that the reference lacks."""
+@given(
+    rows=documents(),
+    others=documents(),
+    length=st.integers(1, 7),
+    seed=st.integers(0, (1 << 128) - 1),
+    least=st.sampled_from([1, 8]),
+)
+def test_find_known(engine: str, rows: Documents, others: Documents, length: int, seed: int, least: int) -> None:
+    """Also words that the reference lacks; on the CPU with and without a look at grams first."""
     known, case, drawn = Case("cpu", others, length), Case(engine, rows, length), fingerprints_of(seed, length)
     first, _ = known.windows
     slots, bits = np.zeros(1 << (2 * len(first)).bit_length(), np.uint64), np.zeros(64, np.uint64)
     matches.fill_table(known.words, known.starts, length, *drawn, first, slots, bits)
     table: Any = tuple(map(case.kernels.load_array, (slots, bits, known.words, first)))
     words = case.lay(np.array([0, 1, 2, matches.UNKNOWN], np.uint32))
-    found = case.kernels.find_known(words, case.starts, drawn, length, table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passages_cpu, "LEAST_FILTERED", least)
+        patch.setattr(passages_cpu, "MORE_WORDS", 0)
+        found = case.kernels.find_known(words, case.starts, drawn, length, table)
     foreign = [[-1 if word == 3 else word for word in row] for row in rows]
     assert case.host(found) == reference.known(foreign, others, length)
 

@@ -7,11 +7,20 @@ from typing import Any
 import numpy as np
 
 from polars_tadoc.kernels.host.passages.layout import SEPARATOR
-from polars_tadoc.kernels.host.passages.runs import LATER
+from polars_tadoc.kernels.host.passages.runs import LATER, REPEATED
 from polars_tadoc.kernels.host.passages.windows import _mixed, _rolled, _whole
+from polars_tadoc.runtime.addresses import prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
+
+ANY = -1
+"""Repeated windows of all kinds."""
+
+_AHEAD = 6
+"""Prefetch distance in stretches."""
+_LINE = 16
+"""Words of a cache line."""
 
 
 @inner
@@ -24,6 +33,20 @@ def _is_same(words: UInt32, at: int, kept: UInt32, place: int, size: int) -> boo
 
 @polled
 @kernel
+def enter(hashes: UInt64, count: int, slots: UInt32) -> None:
+    """Enter the first kept stretches in a larger table; ``slots`` has zeros."""
+    last, began = np.uint64(len(slots) - 1), interrupts()
+    for k in range(count):
+        if k & 0xFFF == 0 and interrupts() != began:
+            return
+        slot = hashes[k] & last
+        while slots[np.int64(slot)] != np.uint32(0):
+            slot = (slot + np.uint64(1)) & last
+        slots[np.int64(slot)] = k + 1
+
+
+@polled
+@kernel
 def collect(
     words: UInt32,
     places: UInt32,
@@ -31,6 +54,7 @@ def collect(
     length: int,
     base: np.uint64,
     key: np.uint64,
+    first: int,
     kept: UInt32,
     kept_starts: Int64,
     amounts: Int64,
@@ -49,12 +73,14 @@ def collect(
         uint32 by stretch: place of the first window, number of windows.
     length, base, key
         Words of a window; what stretches are hashed with (:class:`windows.Fingerprints`).
+    first
+        The first stretch to number.
     kept, kept_starts
         uint32, and int64 by kept stretch and one more: the words that are kept, a separator after each stretch.
     amounts, hashes
         int64 and uint64 by kept stretch: how often it was given, and its hash.
     slots
-        uint32, a power of two, more than twice the kept stretches: a table of their numbers plus one.
+        uint32, a power of two: a table of their numbers plus one, at most half full.
     state
         int64: number of kept stretches.
     ids
@@ -63,13 +89,16 @@ def collect(
     Returns
     -------
     int
-        Number of stretches that were given an id; fewer than all if ``kept`` or ``amounts`` is full.
+        Number of stretches that have an id; fewer than all if ``kept``, ``amounts`` or ``slots`` is full.
 
     """
     last, began = np.uint64(len(slots) - 1), interrupts()
-    for k in range(len(places)):
+    for k in range(first, len(places)):
         if k & 0xFF == 0 and interrupts() != began:
             return k
+        if k + _AHEAD < len(places):
+            for j in range(0, np.int64(sizes[k + _AHEAD]) + length, _LINE):
+                prefetch(words, np.int64(places[k + _AHEAD]) + j)
         at, size = np.int64(places[k]), np.int64(sizes[k]) + length - 1
         own = _mixed(_whole(words, at, size, base), key)
         slot = own & last
@@ -77,7 +106,7 @@ def collect(
             known = np.int64(slots[np.int64(slot)]) - 1
             if known < 0:
                 known, start = state[0], kept_starts[state[0]]
-                if known == len(amounts) or start + size + 1 > len(kept):
+                if known == len(amounts) or start + size + 1 > len(kept) or 2 * known >= len(slots):
                     return k
                 for j in range(size):
                     kept[start + j] = words[at + j]
@@ -129,14 +158,35 @@ def split_windows(
 
 @polled
 @kernel
-def weigh(kept_starts: Int64, length: int, amounts: Int64, first: UInt32, totals: UInt64) -> None:
-    """Add up the occurrences of each window, uint64 by its first place among kept stretches; ``totals`` has zeros."""
+def weigh(kept_starts: Int64, length: int, amounts: Int64, first: UInt32, totals: UInt64, marks: UInt64) -> None:
+    """Count the occurrences of each window of kept stretches.
+
+    Parameters
+    ----------
+    kept_starts, amounts
+        Of the kept stretches: starts, and how often each was given.
+    first
+        uint32 by place: the first place of the window.
+    totals
+        uint64 by place: scratch, zeros.
+    marks
+        uint64 by window, in order: twice the occurrences, plus one if the window is the first of its kind.
+
+    """
     began = interrupts()
     for k in range(len(amounts)):
         if k & 0xFFF == 0 and interrupts() != began:
             return
         for i in range(kept_starts[k], kept_starts[k + 1] - length):
             totals[np.int64(first[i])] += np.uint64(amounts[k])
+    made = 0
+    for k in range(len(amounts)):
+        if k & 0xFFF == 0 and interrupts() != began:
+            return
+        for i in range(kept_starts[k], kept_starts[k + 1] - length):
+            root = np.int64(first[i])
+            marks[made] = np.uint64(2) * totals[root] + np.uint64(root == i)
+            made += 1
 
 
 @polled
@@ -147,14 +197,16 @@ def list_hits(
     ids: UInt32,
     seen: UInt8,
     kept_starts: Int64,
-    first: UInt32,
-    totals: UInt64,
+    length: int,
+    kind: int,
+    min_count: int,
+    marks: UInt64,
     hit_places: UInt32,
     hit_sizes: UInt32,
     are_first: UInt8,
     counts: UInt64,
 ) -> int:
-    """List the repeated windows of stretches, neighbours together that are alike.
+    """List the repeated windows of stretches, neighbours together that are alike, or alike for :func:`join_hits`.
 
     Parameters
     ----------
@@ -162,11 +214,13 @@ def list_hits(
         uint32 by stretch: as for :func:`collect`.
     seen
         uint8 by kept stretch: whether it was given before.
-    kept_starts, first, totals
-        Of the kept stretches: starts; first place and total of each window.
+    kept_starts, length, marks
+        Of the kept stretches: starts, words of a window, and the windows (:func:`weigh`).
+    kind, min_count
+        The windows that will make runs, ``runs.REPEATED`` or ``runs.LATER``, or :data:`ANY`.
     hit_places, hit_sizes, are_first, counts
         uint32, uint32, uint8 and uint64: place of the first window, number of windows, whether each is its first
-        occurrence, and their count. There is room for each window.
+        occurrence, and their count, the largest one where it differs. There is room for each window.
 
     Returns
     -------
@@ -182,17 +236,24 @@ def list_hits(
         is_new = seen[own] == 0
         seen[own] = 1
         is_open = False
+        window = kept_starts[own] - own * length  # each takes ``length`` more places than it has windows
         for j in range(np.int64(sizes[k])):
-            at = kept_starts[own] + j
-            root = np.int64(first[at])
-            count = totals[root]
+            mark = marks[window + j]
+            count = mark >> np.uint64(1)
             if count < np.uint64(2):
                 is_open = False
                 continue
-            is_first = np.uint8(is_new and root == at)
-            if is_open and counts[made - 1] == count and are_first[made - 1] == is_first:
-                hit_sizes[made - 1] += np.uint32(1)
-                continue
+            is_first = np.uint8(is_new and mark & np.uint64(1) != np.uint64(0))
+            if is_open:
+                before, was_first = counts[made - 1], are_first[made - 1]
+                if kind == REPEATED:
+                    is_alike = (before >= np.uint64(min_count)) == (count >= np.uint64(min_count))
+                else:
+                    is_alike = was_first == is_first and (kind == LATER or before == count)
+                if is_alike:
+                    hit_sizes[made - 1] += np.uint32(1)
+                    counts[made - 1], are_first[made - 1] = max(before, count), was_first & is_first
+                    continue
             hit_places[made], hit_sizes[made] = np.int64(places[k]) + j, 1
             are_first[made], counts[made] = is_first, count
             made += 1

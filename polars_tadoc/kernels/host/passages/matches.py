@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from polars_tadoc.kernels.host.passages.stretches import _mixed as _spread
 from polars_tadoc.kernels.host.passages.windows import NONE, _mixed, _moved, _rolled, _whole
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
@@ -74,6 +75,38 @@ def fill_table(
             slots[np.int64(slot)] = (fingerprint >> _32) << _32 | np.uint64(i + 1)
 
 
+@inner
+def _gram_bit(words: UInt32, at: int, factors: UInt64, last_bit: np.uint64) -> Any:
+    """Return the bit of the gram at a place: the sum of its words times random odd numbers, mixed."""
+    h = np.uint64(0)
+    for k in range(len(factors)):
+        h += np.uint64(words[at + k]) * factors[k]
+    return _spread(h) & last_bit
+
+
+@polled
+@kernel
+def mark_grams(words: UInt32, factors: UInt64, grams: UInt64) -> None:
+    """Enter the grams of a reference in a filter.
+
+    Parameters
+    ----------
+    words
+        uint32: the reference; grams across its documents are entered, too.
+    factors
+        uint64 by word of a gram: random odd numbers.
+    grams
+        uint64, a power of two, zeros: a bit for each hash.
+
+    """
+    last_bit, began = np.uint64(64 * len(grams) - 1), interrupts()
+    for i in range(len(words) - len(factors) + 1):
+        if i & 0xFFFF == 0 and interrupts() != began:
+            return
+        bit = _gram_bit(words, i, factors, last_bit)
+        grams[np.int64(bit >> _6)] |= _ONE << (bit & _63)
+
+
 @polled
 @kernel
 def find_windows(
@@ -83,6 +116,8 @@ def find_windows(
     base: np.uint64,
     power: np.uint64,
     key: np.uint64,
+    factors: UInt64,
+    grams: UInt64,
     slots: UInt64,
     bits: UInt64,
     reference: UInt32,
@@ -91,12 +126,16 @@ def find_windows(
 ) -> None:
     """Find each window of documents in a reference.
 
+    A word that the reference lacks tells of all windows with it that the reference lacks them, and so does a gram.
+
     Parameters
     ----------
     words, starts
         uint32, and int64, documents + 1: the documents, with the numbers that their words have in the reference.
     length, base, power, key, slots, bits
         As for :func:`fill_table`.
+    factors, grams
+        As for :func:`mark_grams`; without ``grams`` every window is looked up.
     reference, first
         uint32 by place of the reference: its words, and the first occurrences of its windows.
     found
@@ -104,47 +143,65 @@ def find_windows(
 
     """
     last, last_bit = np.uint64(len(slots) - 1), np.uint64(64 * len(bits) - 1)
+    last_gram_bit = np.uint64(64 * len(grams) - 1)
     began = interrupts()
     for d in range(len(starts) - 1):
         if interrupts() != began:
             return
-        begin, stop = starts[d], starts[d + 1] - 1
-        known = 0  # words in a row that the reference has
+        begin, end = starts[d], starts[d + 1] - length
+        for i in range(begin, starts[d + 1]):
+            found[i] = NONE
         h = np.uint64(0)
         of: Any = -1
-        place: Any = -1
-        for end in range(begin, stop):
-            if end & 0xFFF == 0 and interrupts() != began:
+        at: Any = begin
+        while at < end:
+            if interrupts() != began:
                 return
-            known = 0 if words[end] == UNKNOWN else known + 1
-            i = end - length + 1
-            if known < length:
+            unknown = at + length - 1
+            while unknown >= at and words[unknown] != UNKNOWN:
+                unknown -= 1
+            if unknown >= at:
+                at = unknown + 1  # no window with this word
+                continue
+            checked = at + length - len(factors)  # the last window that has the last gram of this one
+            if len(grams) > 0:
+                bit = _gram_bit(words, checked, factors, last_gram_bit)
+                if grams[np.int64(bit >> _6)] >> (bit & _63) & _ONE == np.uint64(0):
+                    at = checked + 1
+                    continue
+            place: Any = -1
+            while at < end:
+                if at & 0xFFF == 0 and interrupts() != began:
+                    return
+                word = words[at + length - 1]
+                if word == UNKNOWN:
+                    at += length
+                    break
+                if place >= 0 and reference[place + length] == word:
+                    place = np.int64(first[place + 1])
+                    found[at] = np.uint32(place)
+                    at += 1
+                    continue
+                if at > checked:
+                    break
                 place = -1
-                if i >= begin:
-                    found[i] = NONE
-                continue
-            if place >= 0 and reference[place + length] == words[end]:
-                place = np.int64(first[place + 1])
-                found[i] = np.uint32(place)
-                continue
-            place = -1
-            h, of = _moved(h, of, words, i, length, base, power), i
-            fingerprint = _mixed(h, key)
-            bit = fingerprint & last_bit
-            if bits[np.int64(bit >> _6)] >> (bit & _63) & _ONE != np.uint64(0):
-                slot = fingerprint & last
-                while True:
-                    kept = slots[np.int64(slot)]
-                    if kept == np.uint64(0):
-                        break
-                    other = np.int64(kept & _LOW) - 1
-                    if kept >> _32 == fingerprint >> _32 and _equal_in(reference, other, words, i, length):
-                        place = other
-                        break
-                    slot = (slot + _ONE) & last
-            found[i] = NONE if place < 0 else np.uint32(place)
-        for i in range(max(begin, stop - length + 1), stop + 1):
-            found[i] = NONE
+                h, of = _moved(h, of, words, at, length, base, power), at
+                fingerprint = _mixed(h, key)
+                bit = fingerprint & last_bit
+                if bits[np.int64(bit >> _6)] >> (bit & _63) & _ONE != np.uint64(0):
+                    slot = fingerprint & last
+                    while True:
+                        kept = slots[np.int64(slot)]
+                        if kept == np.uint64(0):
+                            break
+                        other = np.int64(kept & _LOW) - 1
+                        if kept >> _32 == fingerprint >> _32 and _equal_in(reference, other, words, at, length):
+                            place = other
+                            break
+                        slot = (slot + _ONE) & last
+                if place >= 0:
+                    found[at] = np.uint32(place)
+                at += 1
 
 
 @inner

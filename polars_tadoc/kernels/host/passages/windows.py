@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polars_tadoc.kernels.host.rows.mersenne import PRIME, reduced, times, times_plus
+from polars_tadoc.kernels.host.rows.mersenne import PRIME, reduced, shifted, times, times_plus
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
@@ -40,7 +40,8 @@ ANCHORS = 16
 """A window of this number is an anchor, on average."""
 
 _ONE = np.uint64(1)
-_29, _32 = np.uint64(29), np.uint64(32)
+_3, _29, _32 = np.uint64(3), np.uint64(29), np.uint64(32)
+_LONG = 12
 _ANCHOR = np.uint64(ANCHORS - 1)
 _NO_FLAG = np.uint64(0xFFFFFFFFFFFFFFFE)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -71,10 +72,26 @@ def draw_fingerprints(length: int) -> Fingerprints:
 
 @inner
 def _whole(words: UInt32, at: int, length: int, base: np.uint64) -> Any:
-    """Return a window's polynomial; as all below, congruent to the exact one, and below 2^61 + 8."""
+    """Return a window's polynomial; as all below, congruent to the exact one, and below 2^61 + 8.
+
+    Long ones are four polynomials, each of every fourth word, whose products do not wait for one another.
+    """
     h = np.uint64(0)
-    for i in range(at, at + length):
+    i, end = at, at + length
+    if length >= _LONG:
+        square = times(base >> _3, base >> _3)
+        far = np.uint64(shifted(times(square, square)))
+        a, b, c = np.uint64(0), np.uint64(0), np.uint64(0)
+        while i + 4 <= end:
+            a = times_plus(a, far, np.uint64(words[i]))
+            b = times_plus(b, far, np.uint64(words[i + 1]))
+            c = times_plus(c, far, np.uint64(words[i + 2]))
+            h = times_plus(h, far, np.uint64(words[i + 3]))
+            i += 4
+        h = times_plus(times_plus(times_plus(a, base, b), base, c), base, h)
+    while i < end:
         h = times_plus(h, base, np.uint64(words[i]))
+        i += 1
     return h
 
 
