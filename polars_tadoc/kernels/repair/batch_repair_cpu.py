@@ -21,6 +21,7 @@ from polars_tadoc.kernels.repair.pairs_cpu import (
     PLACE,
     SELECTED,
     TALLY,
+    WINDOW,
     Split,
     full_count,
     hash_pair,
@@ -33,18 +34,15 @@ from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetc
 from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.jit import inner, kernel
 
 PENDING = 1 << 10
 """Entries whose selections a thread sums locally: hot cache lines would bounce between cores."""
 
-WAITING = 1 << 8
-"""Selected positions that a thread collects before it counts them, so that their entries are fetched ahead."""
-
 LOOK = 1 << 16
 """Positions between polls for interrupts."""
 
-_1, _3, _8, _32 = np.uint64(1), np.uint64(3), np.uint64(8), np.uint64(32)
+_1, _2, _3, _8, _32 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(8), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _SPREAD = 0x9E3779B1
 
@@ -73,15 +71,28 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
 
 
 @njit(inline="always")
-def _priority(sequence: UInt32, i: int, item: int, entry_bits: int, base: int, table: UInt64) -> Any:
-    """Return a position's priority, 0 if its pair occurs once, and the pair's entry."""
+def _read_item(item: int, entry_bits: int, base: int) -> Any:
+    """Return the count of a position's pair, or what is stored for it, and the pair's entry."""
     entry = base + (nb.uint64(item) & ((_1 << nb.uint64(entry_bits)) - _1))
-    count = nb.uint64(item) >> nb.uint64(entry_bits)
-    is_full = nb.uint64(count == full_count(entry_bits))
-    # without a branch: the table's first line stays in the cache
-    count += ((table[FIELDS * nb.int64(entry * is_full) + TALLY] & _LOW) - count) * is_full
-    h = hash_pair(sequence[i], sequence[i + _1])
-    return ((count << _32) | (h >> _32)) * nb.uint64(count != 0), nb.uint32(entry)
+    return nb.uint64(item) >> nb.uint64(entry_bits), nb.uint32(entry)
+
+
+@inner
+def _prioritise(
+    sequence: UInt32, at: Any, counts: Any, entries: Any, first: int, many: int, entry_bits: int, table: UInt64
+) -> None:
+    """Replace the counts of alive positions from number ``first`` on by priorities: 0 if the pair occurs once."""
+    full = full_count(entry_bits)
+    any_full = nb.uint64(0)
+    for k in range(nb.uint64(first), nb.uint64(many)):
+        any_full |= nb.uint64(counts[k] == full)
+    if any_full != 0:
+        for k in range(nb.uint64(first), nb.uint64(many)):
+            if counts[k] == full:
+                counts[k] = table[FIELDS * nb.int64(entries[k]) + TALLY] & _LOW
+    for k in range(nb.uint64(first), nb.uint64(many)):
+        h = hash_pair(sequence[at[k]], sequence[at[k] + _1])
+        counts[k] = ((counts[k] << _32) | (h >> _32)) * nb.uint64(counts[k] != 0)
 
 
 @njit
@@ -101,6 +112,47 @@ def _tally(
             if places[k] < table[FIELDS * entry + PLACE]:
                 atomic_min(table, FIELDS * entry + PLACE, places[k])
         times[at] += weight_of(classes[places[k]]) if len(classes) > 0 else _1
+
+
+@inner
+def _decide(sequence: UInt32, state: UInt8, at: Any, priorities: Any, wins: Any, many: int, run: Any) -> None:
+    """Decide which of the alive positions ``at[1]`` to ``at[many - 2]`` win, and set their states.
+
+    ``run`` has the last position whose priority tied with an adjacent one's, and where its run of one symbol starts.
+    """
+    last = nb.uint64(many) - _1
+    tied = nb.uint64(0)
+    for k in range(_1, last):  # without branches: the compiler makes vectors of it
+        here = priorities[k]
+        before = priorities[k - _1] * nb.uint64(at[k - _1] + _1 == at[k])
+        after = priorities[k + _1] * nb.uint64(at[k] + _1 == at[k + _1])
+        ties = nb.uint64(here != 0) & nb.uint64(here >= before) & nb.uint64(here >= after)
+        above = ties & nb.uint64(here != before) & nb.uint64(here != after)
+        wins[k] = above + _2 * (ties - above)
+        tied += ties - above
+    if tied != 0:
+        for k in range(_1, last):
+            if wins[k] == 2:
+                wins[k] = _wins_ties(sequence, at[k - _1 : k + _2], priorities[k - _1 : k + _2], run)
+    for k in range(_1, last):
+        state[at[k]] = nb.uint8(priorities[k] != 0) + wins[k]
+
+
+@inner
+def _wins_ties(sequence: UInt32, at: Any, priorities: Any, run: Any) -> Any:
+    """Tell whether the second of three alive positions wins all its ties, having no less priority than the others."""
+    here = nb.int64(at[1])
+    if run[0] < 0 or run[0] != here - 1 or sequence[here] != sequence[here - 1]:
+        run[1] = here
+        while run[1] > 0 and sequence[run[1] - 1] == sequence[here]:
+            run[1] -= 1
+    run[0] = here
+    wins = True
+    if at[0] + _1 == at[1] and priorities[0] == priorities[1]:
+        wins = _wins_tie(sequence, here, here - 1, run[1])
+    if at[1] + _1 == at[2] and priorities[1] == priorities[2]:
+        wins = wins and _wins_tie(sequence, here, here + 1, run[1])
+    return wins
 
 
 @polled
@@ -128,72 +180,64 @@ def select(
     number.
     """
     began = interrupts()
-    zero = nb.uint64(0)
-    start, stop = 8 * first_block, 8 * stop_block
+    start, stop = nb.uint64(8 * first_block), nb.uint64(8 * stop_block)
     following = starts.copy()
-    before = here = zero  # priorities of an alive position, which is decided when the next is known, and the one before
-    entry = nb.uint32(0)
-    at = nb.uint64(0)
-    own = False  # whether the position before is in this share
-    run_start = tied = nb.int64(-1)
     count = 0
-    waiting = nb.uint64(0)
-    alive = np.empty(8, np.uint64)
-    entries, places = np.empty(WAITING + 8, np.uint32), np.empty(WAITING + 8, np.uint64)
+    run = np.full(2, -1, np.int64)
+    # alive positions, first the last one of the window before
+    room = WINDOW + 11
+    at, priorities, wins = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint8)
+    entries = np.empty(room, np.uint32)
+    own_entries, places = np.empty(room, np.uint32), np.empty(room, np.uint64)
     pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.uint64)
-    if 0 < start < stop and state[start - 1] != DEAD:  # the last position of the previous share
-        at = nb.uint64(start - 1)
-        _, bucket = key_and_bucket(sequence[at], sequence[at + _1], split)
-        here, entry = _priority(sequence, at, items[following[bucket] - _1], entry_bits, bases[bucket], table)
-    for block in range(first_block, stop_block + 1):
-        if block & 0x3FFF == 0 and interrupts() != began:
+    at[0], priorities[0], entries[0] = start - _2, 0, 0  # adjacent to none
+    many = known = _1
+    if 0 < start < stop and state[start - _1] != DEAD:  # the last position of the previous share
+        at[0] = start - _1
+        _, bucket = key_and_bucket(sequence[start - _1], sequence[start], split)
+        priorities[0], entries[0] = _read_item(items[following[bucket] - _1], entry_bits, bases[bucket])
+        known = nb.uint64(0)
+    block, ends = first_block, False
+    while not ends:
+        if interrupts() != began:
             return count
-        alive[0], many = stop, 1  # the first position of the next share
-        if block < stop_block:
-            if blocks[block] == 0:
-                continue
-            many = list_alive(state, block, alive)
-        for k in range(many):
-            i = alive[k]
-            priority = zero
-            next_entry = nb.uint32(0)
-            if state[i] != DEAD:
-                _, bucket = key_and_bucket(sequence[i], sequence[i + _1], split)
-                place = following[bucket]
-                prefetch(items, nb.int64(place) + AHEAD)  # more streams than the hardware prefetches
-                following[bucket] = place + _1
-                priority, next_entry = _priority(sequence, i, items[place], entry_bits, bases[bucket], table)
-            after = priority * nb.uint64(i == at + _1)
-            if own:
-                wins = (here != zero) & (here >= before) & (here >= after)
-                if wins & ((here == before) | (here == after)):
-                    if tied < 0 or tied != nb.int64(at) - 1 or sequence[at] != sequence[at - _1]:
-                        run_start = nb.int64(at)
-                        while run_start > 0 and sequence[run_start - 1] == sequence[at]:
-                            run_start -= 1
-                    tied = nb.int64(at)
-                    if here == before:
-                        wins = _wins_tie(sequence, nb.int64(at), nb.int64(at) - 1, run_start)
-                    if here == after:
-                        wins = wins and _wins_tie(sequence, nb.int64(at), nb.int64(at) + 1, run_start)
-                # branches would be unpredictable
-                state[at] = nb.uint8(here != zero) + nb.uint8(wins)
-                entries[waiting] = entry
-                places[waiting] = at
-                waiting += nb.uint64(wins)
-            before = here * nb.uint64(i == at + _1)
-            at, here, entry, own = i, priority, next_entry, True
-        if waiting >= WAITING:
-            own_chosen = chosen[count : count + nb.int64(waiting)]
-            _tally(table, classes, entries, places, nb.int64(waiting), pending, times, own_chosen)
-            count += nb.int64(waiting)
-            waiting = nb.uint64(0)
-    own_chosen = chosen[count : count + nb.int64(waiting)]
-    _tally(table, classes, entries, places, nb.int64(waiting), pending, times, own_chosen)
+        listed, block = list_alive(state, blocks, block, stop_block, at[many:])
+        stop_listed = many + listed
+        for k in range(many, stop_listed):
+            i = at[k]
+            _, bucket = key_and_bucket(sequence[i], sequence[i + _1], split)
+            place = following[bucket]
+            prefetch(items, nb.int64(place) + AHEAD)  # more streams than the hardware prefetches
+            following[bucket] = place + _1
+            priorities[k], entries[k] = _read_item(items[place], entry_bits, bases[bucket])
+        many = read = stop_listed
+        ends = block == stop_block
+        if ends:  # the first position of the next share
+            at[many], priorities[many], entries[many] = stop, 0, 0
+            if state[stop] != DEAD:
+                _, bucket = key_and_bucket(sequence[stop], sequence[stop + _1], split)
+                priorities[many], entries[many] = _read_item(items[following[bucket]], entry_bits, bases[bucket])
+                read += _1
+            many += _1
+        _prioritise(sequence, at, priorities, entries, known, read, entry_bits, table)
+        _decide(sequence, state, at, priorities, wins, nb.int64(many), run)
+        waiting = nb.uint64(0)
+        for k in range(_1, many - _1):  # branches would be unpredictable
+            own_entries[waiting] = entries[k]
+            places[waiting] = at[k]
+            waiting += wins[k]
+        own_chosen = chosen[count : count + nb.int64(waiting)]
+        _tally(table, classes, own_entries, places, nb.int64(waiting), pending, times, own_chosen)
+        count += nb.int64(waiting)
+        kept = min(many, _2)
+        for k in range(kept):
+            last = many - kept + k
+            at[k], priorities[k], entries[k] = at[last], priorities[last], entries[last]
+        many = known = kept
     for slot in range(PENDING):
         if pending[slot] >= 0:
             atomic_add(table, FIELDS * pending[slot] + TALLY, times[slot] << _32)
-    return count + nb.int64(waiting)
+    return count
 
 
 @polled
