@@ -31,7 +31,7 @@ from polars_tadoc.kernels.repair.pairs_cpu import (
 )
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetch
-from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
@@ -419,3 +419,88 @@ def rewrite(
             skips = is_rule
             i += _1
     return nb.int64(out - start), nb.int64(alive), starts_new != 0
+
+
+@polled
+@njit
+def list_regions(
+    sequence: UInt32, state: UInt8, blocks: UInt64, size: int, margin: int, starts: Int64, stops: Int64
+) -> int:
+    """List the regions within ``margin`` symbols of an alive pair, and whole runs of one symbol; return their number."""
+    began = interrupts()
+    many = 0
+    for block in range((size + 7) // 8):
+        if blocks[block] == 0:
+            continue
+        if interrupts() != began:
+            break
+        for i in range(8 * block, 8 * block + 8):
+            if state[i] == DEAD:
+                continue
+            start, end = max(i - margin, 0), stops[many - 1] if many > 0 else 0
+            while start > end and sequence[start - 1] == sequence[start]:
+                start -= 1
+            if many == 0 or start > end:
+                starts[many] = start
+                many += 1
+            stops[many - 1] = min(i + 2 + margin, size)
+    return many
+
+
+@polled
+@kernel
+def take_regions(source: Any, starts: Int64, stops: Int64, between: int, target: Any) -> None:
+    """Copy regions, and a value after each."""
+    began = interrupts()
+    out = 0
+    for k in range(len(starts)):
+        if interrupts() != began:
+            return
+        for i in range(starts[k], stops[k]):
+            target[out] = source[i]
+            out += 1
+        target[out] = between
+        out += 1
+
+
+@polled
+@kernel
+def put_regions(
+    sequence: UInt32,
+    state: UInt8,
+    classes: UInt8,
+    size: int,
+    starts: Int64,
+    stops: Int64,
+    symbols: UInt32,
+    states: UInt8,
+    own_classes: UInt8,
+) -> Any:
+    """Put rewritten regions, each followed by ``SEPARATOR``, in place of the original ones; return the new size."""
+    began = interrupts()
+    out, taken = nb.int64(starts[0]), 0
+    for k in range(len(starts)):
+        if interrupts() != began:
+            break
+        ends = 1
+        for i in range(starts[k], stops[k]):
+            ends += sequence[i] == SEPARATOR
+        while True:
+            ends -= symbols[taken] == SEPARATOR
+            if ends == 0:
+                break
+            sequence[out] = symbols[taken]
+            state[out] = states[taken]
+            if len(classes) > 0:
+                classes[out] = own_classes[taken]
+            out += 1
+            taken += 1
+        taken += 1
+        stop = nb.int64(starts[k + 1] if k + 1 < len(starts) else size)
+        rest = stop - nb.int64(stops[k])
+        move(sequence, out, nb.int64(stops[k]), rest)
+        if len(classes) > 0:
+            move(classes, out, nb.int64(stops[k]), rest)
+        state[out : out + rest] = DEAD
+        out += rest
+    return out
