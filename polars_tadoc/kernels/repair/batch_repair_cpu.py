@@ -426,7 +426,7 @@ def rewrite(
 def list_regions(
     sequence: UInt32, state: UInt8, blocks: UInt64, size: int, margin: int, starts: Int64, stops: Int64
 ) -> int:
-    """List the regions within ``margin`` symbols of an alive pair, and whole runs of one symbol; return their number."""
+    """List regions within ``margin`` symbols of an alive pair, with whole runs of a symbol; return their number."""
     began = interrupts()
     many = 0
     for block in range((size + 7) // 8):
