@@ -51,6 +51,9 @@ FEWEST_ENTRY_BITS, MOST_ENTRY_BITS = 1, 28
 POSITIONS_PER_TASK = 1 << 17
 """Minimum positions per task."""
 
+FEWEST_TO_SPREAD = 1 << 12
+"""New rules of a round from which on several threads add them to the index."""
+
 SPARSE, FEWEST_SPARSE = 1 << 8, 1 << 15
 """Positions for each alive one, and positions at all, from which on rounds run over regions only."""
 
@@ -252,16 +255,33 @@ class _Rules:
 
     def assign(self, sequence: UInt32, places: UInt64, symbols: UInt32) -> None:
         """Assign each listed table entry its rule's symbol; ``places`` as of ``list_rules``, ascending."""
-        most = self.known + len(places)
-        if 4 * most > 3 * len(self.index):
+        chunks = even_chunks(len(places))
+        found = np.empty(len(places), np.uint32)
+
+        def find(own: tuple[int, int]) -> int:
+            listed = slice(*own)
+            return int(kernels.find_rules(sequence, places[listed], self.left, self.right, self.index, found[listed]))
+
+        new = map_parallel(find, chunks)
+        firsts = self.known + running_sum(np.array(new, np.int64))
+
+        def assign(k: int) -> None:
+            listed, before = slice(*chunks[k]), int(firsts[k])
+            rest = (self.vocabulary_size, before, symbols, self.left, self.right)
+            kernels.assign_rules(sequence, places[listed], found[listed], *rest)
+
+        map_parallel(assign, range(len(chunks)))
+        first, self.known = self.known, self.known + sum(new)
+        if 2 * self.known > len(self.index):  # so that no segment is ever full
             del self.index  # frees it before there is a new one
-            self.index = np.zeros(1 << (4 * most // 3).bit_length(), np.uint32)
-            kernels.fill_index(self.left, self.right, self.known, self.index)
-        self.known = int(
-            kernels.assign_rules(
-                sequence, places, self.vocabulary_size, self.known, symbols, self.left, self.right, self.index
-            )
-        )
+            first, self.index = 0, np.zeros(1 << (2 * self.known).bit_length(), np.uint32)
+        self._add(first)
+
+    def _add(self, first: int) -> None:
+        """Add the rules from number ``first`` on to the index."""
+        segments = kernels.SEGMENTS
+        parts = even_chunks(segments, 1) if self.known - first >= FEWEST_TO_SPREAD else [(0, segments)]
+        map_parallel(lambda own: kernels.index_rules(self.left, self.right, first, self.known, self.index, *own), parts)
 
     def arrays(self) -> tuple[UInt32, UInt32]:
         """Return the left and right symbols by rule."""
