@@ -54,10 +54,10 @@ POSITIONS_PER_TASK = 1 << 17
 FEWEST_TO_SPREAD = 1 << 12
 """New rules of a round from which on several threads add them to the index."""
 
-SPARSE, FEWEST_SPARSE = 1 << 8, 1 << 15
+SPARSE, FEWEST_SPARSE = 1 << 9, 1 << 15
 """Positions for each alive one, and positions at all, from which on rounds run over regions only."""
 
-MARGIN = 32
+MARGIN = 16
 """Symbols of a region before and after an alive pair: as many rounds may run until regions are taken anew."""
 
 SORTED = 1 << 16
