@@ -51,6 +51,15 @@ FEWEST_ENTRY_BITS, MOST_ENTRY_BITS = 1, 28
 POSITIONS_PER_TASK = 1 << 17
 """Minimum positions per task."""
 
+FEWEST_TO_SPREAD = 1 << 12
+"""New rules of a round from which on several threads add them to the index."""
+
+SPARSE, FEWEST_SPARSE = 1 << 9, 1 << 15
+"""Positions for each alive one, and positions at all, from which on rounds run over regions only."""
+
+MARGIN = 16
+"""Symbols of a region before and after an alive pair: as many rounds may run until regions are taken anew."""
+
 SORTED = 1 << 16
 """New rules of a round from which on they are sorted by buckets, by all threads."""
 
@@ -93,33 +102,90 @@ def _run_rounds(
     sequence: UInt32, size: int, classes: UInt8, rules: _Rules, on_round: Callable[[int, int], None]
 ) -> UInt32:
     """Fill ``rules``, rewriting the first ``size`` symbols; return the rewritten ones."""
-    state = np.zeros((size + 23) // 8 * 8, np.uint8)  # at least eight dead positions follow the last
+    state = _states(size)
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence[:size], state, *c), even_chunks(size)))
-    space = _WorkSpace.of(size, alive, len(classes) > 0)
-    here = _Positions(sequence, state, classes)
-    spare = _Positions(space.items.view(np.uint32), np.empty_like(state), space.classes)
-    round_number = 0
-    stalled_before = False
-    while alive > (len(classes) == 0):
-        on_round(round_number, alive)
-        round_number += 1
-        split = _split(alive, rules.vocabulary_size + rules.known)
-        if split.key_bits > 32 and here.symbols is not sequence:  # items need the memory
-            _copy(here.symbols[:size], sequence)
-            here, spare = here._replace(symbols=sequence), spare._replace(symbols=here.symbols)
-        pairs = _Round(here, spare, size, alive, split, space)
+    rounds = _Rounds(_Positions(sequence, state, classes), size, alive, rules, on_round)
+    while rounds.goes_on:
+        if size >= FEWEST_SPARSE and rounds.alive < rounds.size // SPARSE:
+            rounds.run_regions()
+        else:
+            rounds.run()
+    return rounds.here.symbols[: rounds.size]
+
+
+def _states(size: int) -> UInt8:
+    return np.zeros((size + 23) // 8 * 8, np.uint8)  # at least eight dead positions follow the last
+
+
+class _Rounds:
+    """Rounds over a sequence, which they overwrite."""
+
+    def __init__(
+        self, here: _Positions, size: int, alive: int, rules: _Rules, on_round: Callable[[int, int], None]
+    ) -> None:
+        self.here, self.size, self.alive, self.rules, self.on_round = here, size, alive, rules, on_round
+        self.number = 0
+        self.has_stalled = self.ends = False
+        """Whether the last round made no rule, and whether no further one does."""
+        self._sequence, self._is_weighted = here.symbols, len(here.classes) > 0
+        self._space = _WorkSpace.of(size, alive, self._is_weighted)
+        symbols = self._space.items.view(np.uint32)
+        self._spare = _Positions(symbols, np.empty_like(here.state), self._space.classes)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is another round."""
+        return not self.ends and self.alive > (not self._is_weighted)
+
+    def run(self) -> None:
+        """Run a round."""
+        self.on_round(self.number, self.alive)
+        self.number += 1
+        split = _split(self.alive, self.rules.vocabulary_size + self.rules.known)
+        if split.key_bits > 32 and self.here.symbols is not self._sequence:  # items need the memory
+            _copy(self.here.symbols[: self.size], self._sequence)
+            self._spare = self._spare._replace(symbols=self.here.symbols)
+            self.here = self.here._replace(symbols=self._sequence)
+        pairs = _Round(self.here, self._spare, self.size, self.alive, split, self._space)
         pairs.count()
         pairs.select()
-        replaced, any_selected = pairs.make_rules(rules)
+        replaced, any_selected = pairs.make_rules(self.rules)
         stalled = replaced == 0
-        if stalled and (stalled_before or not any_selected):
-            break
-        stalled_before = stalled
-        before = here
-        size, alive, here = pairs.rewrite(stalled)
-        spare = before if here is spare else spare
-        here.state[size : (size + 15) // 8 * 8] = counting.DEAD
-    return here.symbols[:size]
+        self.ends = stalled and (self.has_stalled or not any_selected)
+        if self.ends:
+            return
+        self.has_stalled = stalled
+        before = self.here
+        self.size, self.alive, self.here = pairs.rewrite(stalled)
+        self._spare = before if self.here is self._spare else self._spare
+        self.here.state[self.size : (self.size + 15) // 8 * 8] = counting.DEAD
+
+    def run_regions(self) -> None:
+        """Run rounds over the few regions that they can change, then put these back: the rest need not be read.
+
+        A round changes no more than the symbols beside alive pairs, so it takes ``MARGIN`` rounds to reach a region's
+        ends. Runs of one symbol are split from their start, so regions have whole runs.
+        """
+        (symbols, state, classes), size = self.here, self.size
+        starts, stops = np.empty((2, self.alive), np.int64)
+        blocks = state.view(np.uint64)
+        regions = int(kernels.list_regions(symbols[:size], state, blocks, size, MARGIN, starts, stops))
+        starts, stops = starts[:regions], stops[:regions]
+        own_size = int((stops - starts).sum()) + regions
+        own = _Positions(
+            np.empty(own_size, np.uint32), _states(own_size), np.empty(own_size if self._is_weighted else 0, np.uint8)
+        )
+        kernels.take_regions(symbols, starts, stops, SEPARATOR, own.symbols)
+        kernels.take_regions(state, starts, stops, counting.DEAD, own.state)
+        if self._is_weighted:
+            kernels.take_regions(classes, starts, stops, 0, own.classes)
+        inner = _Rounds(own, own_size, self.alive, self.rules, self.on_round)
+        inner.number, inner.has_stalled = self.number, self.has_stalled
+        while inner.goes_on and inner.number < self.number + MARGIN:
+            inner.run()
+        self.size = int(kernels.put_regions(*self.here, size, starts, stops, *inner.here))
+        self.here.state[self.size : (size + 15) // 8 * 8] = counting.DEAD
+        self.number, self.has_stalled, self.ends, self.alive = inner.number, inner.has_stalled, inner.ends, inner.alive
 
 
 @dataclass(frozen=True)
@@ -189,16 +255,33 @@ class _Rules:
 
     def assign(self, sequence: UInt32, places: UInt64, symbols: UInt32) -> None:
         """Assign each listed table entry its rule's symbol; ``places`` as of ``list_rules``, ascending."""
-        most = self.known + len(places)
-        if 4 * most > 3 * len(self.index):
+        chunks = even_chunks(len(places))
+        found = np.empty(len(places), np.uint32)
+
+        def find(own: tuple[int, int]) -> int:
+            listed = slice(*own)
+            return int(kernels.find_rules(sequence, places[listed], self.left, self.right, self.index, found[listed]))
+
+        new = map_parallel(find, chunks)
+        firsts = self.known + running_sum(np.array(new, np.int64))
+
+        def assign(k: int) -> None:
+            listed, before = slice(*chunks[k]), int(firsts[k])
+            rest = (self.vocabulary_size, before, symbols, self.left, self.right)
+            kernels.assign_rules(sequence, places[listed], found[listed], *rest)
+
+        map_parallel(assign, range(len(chunks)))
+        first, self.known = self.known, self.known + sum(new)
+        if 2 * self.known > len(self.index):  # so that no segment is ever full
             del self.index  # frees it before there is a new one
-            self.index = np.zeros(1 << (4 * most // 3).bit_length(), np.uint32)
-            kernels.fill_index(self.left, self.right, self.known, self.index)
-        self.known = int(
-            kernels.assign_rules(
-                sequence, places, self.vocabulary_size, self.known, symbols, self.left, self.right, self.index
-            )
-        )
+            first, self.index = 0, np.zeros(1 << (2 * self.known).bit_length(), np.uint32)
+        self._add(first)
+
+    def _add(self, first: int) -> None:
+        """Add the rules from number ``first`` on to the index."""
+        segments = kernels.SEGMENTS
+        parts = even_chunks(segments, 1) if self.known - first >= FEWEST_TO_SPREAD else [(0, segments)]
+        map_parallel(lambda own: kernels.index_rules(self.left, self.right, first, self.known, self.index, *own), parts)
 
     def arrays(self) -> tuple[UInt32, UInt32]:
         """Return the left and right symbols by rule."""

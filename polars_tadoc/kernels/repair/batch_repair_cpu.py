@@ -21,6 +21,7 @@ from polars_tadoc.kernels.repair.pairs_cpu import (
     PLACE,
     SELECTED,
     TALLY,
+    WINDOW,
     Split,
     full_count,
     hash_pair,
@@ -30,21 +31,21 @@ from polars_tadoc.kernels.repair.pairs_cpu import (
 )
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetch
-from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.jit import inner, kernel
 
 PENDING = 1 << 10
 """Entries whose selections a thread sums locally: hot cache lines would bounce between cores."""
 
-WAITING = 1 << 8
-"""Selected positions that a thread collects before it counts them, so that their entries are fetched ahead."""
+SEGMENTS = 16
+"""Parts of the index of rules, which threads fill apart from each other."""
 
 LOOK = 1 << 16
 """Positions between polls for interrupts."""
 
-_1, _3, _8, _32 = np.uint64(1), np.uint64(3), np.uint64(8), np.uint64(32)
+_1, _2, _3, _8, _32 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(8), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _SPREAD = 0x9E3779B1
 
@@ -73,15 +74,28 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
 
 
 @njit(inline="always")
-def _priority(sequence: UInt32, i: int, item: int, entry_bits: int, base: int, table: UInt64) -> Any:
-    """Return a position's priority, 0 if its pair occurs once, and the pair's entry."""
+def _read_item(item: int, entry_bits: int, base: int) -> Any:
+    """Return the count of a position's pair, or what is stored for it, and the pair's entry."""
     entry = base + (nb.uint64(item) & ((_1 << nb.uint64(entry_bits)) - _1))
-    count = nb.uint64(item) >> nb.uint64(entry_bits)
-    is_full = nb.uint64(count == full_count(entry_bits))
-    # without a branch: the table's first line stays in the cache
-    count += ((table[FIELDS * nb.int64(entry * is_full) + TALLY] & _LOW) - count) * is_full
-    h = hash_pair(sequence[i], sequence[i + _1])
-    return ((count << _32) | (h >> _32)) * nb.uint64(count != 0), nb.uint32(entry)
+    return nb.uint64(item) >> nb.uint64(entry_bits), nb.uint32(entry)
+
+
+@inner
+def _prioritise(
+    sequence: UInt32, at: Any, counts: Any, entries: Any, first: int, many: int, entry_bits: int, table: UInt64
+) -> None:
+    """Replace the counts of alive positions from number ``first`` on by priorities: 0 if the pair occurs once."""
+    full = full_count(entry_bits)
+    any_full = nb.uint64(0)
+    for k in range(nb.uint64(first), nb.uint64(many)):
+        any_full |= nb.uint64(counts[k] == full)
+    if any_full != 0:
+        for k in range(nb.uint64(first), nb.uint64(many)):
+            if counts[k] == full:
+                counts[k] = table[FIELDS * nb.int64(entries[k]) + TALLY] & _LOW
+    for k in range(nb.uint64(first), nb.uint64(many)):
+        h = hash_pair(sequence[at[k]], sequence[at[k] + _1])
+        counts[k] = ((counts[k] << _32) | (h >> _32)) * nb.uint64(counts[k] != 0)
 
 
 @njit
@@ -101,6 +115,47 @@ def _tally(
             if places[k] < table[FIELDS * entry + PLACE]:
                 atomic_min(table, FIELDS * entry + PLACE, places[k])
         times[at] += weight_of(classes[places[k]]) if len(classes) > 0 else _1
+
+
+@inner
+def _decide(sequence: UInt32, state: UInt8, at: Any, priorities: Any, wins: Any, many: int, run: Any) -> None:
+    """Decide which of the alive positions ``at[1]`` to ``at[many - 2]`` win, and set their states.
+
+    ``run`` has the last position whose priority tied with an adjacent one's, and where its run of one symbol starts.
+    """
+    last = nb.uint64(many) - _1
+    tied = nb.uint64(0)
+    for k in range(_1, last):  # without branches: the compiler makes vectors of it
+        here = priorities[k]
+        before = priorities[k - _1] * nb.uint64(at[k - _1] + _1 == at[k])
+        after = priorities[k + _1] * nb.uint64(at[k] + _1 == at[k + _1])
+        ties = nb.uint64(here != 0) & nb.uint64(here >= before) & nb.uint64(here >= after)
+        above = ties & nb.uint64(here != before) & nb.uint64(here != after)
+        wins[k] = above + _2 * (ties - above)
+        tied += ties - above
+    if tied != 0:
+        for k in range(_1, last):
+            if wins[k] == 2:
+                wins[k] = _wins_ties(sequence, at[k - _1 : k + _2], priorities[k - _1 : k + _2], run)
+    for k in range(_1, last):
+        state[at[k]] = nb.uint8(priorities[k] != 0) + wins[k]
+
+
+@inner
+def _wins_ties(sequence: UInt32, at: Any, priorities: Any, run: Any) -> Any:
+    """Tell whether the second of three alive positions wins all its ties, having no less priority than the others."""
+    here = nb.int64(at[1])
+    if run[0] < 0 or run[0] != here - 1 or sequence[here] != sequence[here - 1]:
+        run[1] = here
+        while run[1] > 0 and sequence[run[1] - 1] == sequence[here]:
+            run[1] -= 1
+    run[0] = here
+    wins = True
+    if at[0] + _1 == at[1] and priorities[0] == priorities[1]:
+        wins = _wins_tie(sequence, here, here - 1, run[1])
+    if at[1] + _1 == at[2] and priorities[1] == priorities[2]:
+        wins = wins and _wins_tie(sequence, here, here + 1, run[1])
+    return wins
 
 
 @polled
@@ -128,72 +183,64 @@ def select(
     number.
     """
     began = interrupts()
-    zero = nb.uint64(0)
-    start, stop = 8 * first_block, 8 * stop_block
+    start, stop = nb.uint64(8 * first_block), nb.uint64(8 * stop_block)
     following = starts.copy()
-    before = here = zero  # priorities of an alive position, which is decided when the next is known, and the one before
-    entry = nb.uint32(0)
-    at = nb.uint64(0)
-    own = False  # whether the position before is in this share
-    run_start = tied = nb.int64(-1)
     count = 0
-    waiting = nb.uint64(0)
-    alive = np.empty(8, np.uint64)
-    entries, places = np.empty(WAITING + 8, np.uint32), np.empty(WAITING + 8, np.uint64)
+    run = np.full(2, -1, np.int64)
+    # alive positions, first the last one of the window before
+    room = WINDOW + 11
+    at, priorities, wins = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint8)
+    entries = np.empty(room, np.uint32)
+    own_entries, places = np.empty(room, np.uint32), np.empty(room, np.uint64)
     pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.uint64)
-    if 0 < start < stop and state[start - 1] != DEAD:  # the last position of the previous share
-        at = nb.uint64(start - 1)
-        _, bucket = key_and_bucket(sequence[at], sequence[at + _1], split)
-        here, entry = _priority(sequence, at, items[following[bucket] - _1], entry_bits, bases[bucket], table)
-    for block in range(first_block, stop_block + 1):
-        if block & 0x3FFF == 0 and interrupts() != began:
+    at[0], priorities[0], entries[0] = start - _2, 0, 0  # adjacent to none
+    many = known = _1
+    if 0 < start < stop and state[start - _1] != DEAD:  # the last position of the previous share
+        at[0] = start - _1
+        _, bucket = key_and_bucket(sequence[start - _1], sequence[start], split)
+        priorities[0], entries[0] = _read_item(items[following[bucket] - _1], entry_bits, bases[bucket])
+        known = nb.uint64(0)
+    block, ends = first_block, False
+    while not ends:
+        if interrupts() != began:
             return count
-        alive[0], many = stop, 1  # the first position of the next share
-        if block < stop_block:
-            if blocks[block] == 0:
-                continue
-            many = list_alive(state, block, alive)
-        for k in range(many):
-            i = alive[k]
-            priority = zero
-            next_entry = nb.uint32(0)
-            if state[i] != DEAD:
-                _, bucket = key_and_bucket(sequence[i], sequence[i + _1], split)
-                place = following[bucket]
-                prefetch(items, nb.int64(place) + AHEAD)  # more streams than the hardware prefetches
-                following[bucket] = place + _1
-                priority, next_entry = _priority(sequence, i, items[place], entry_bits, bases[bucket], table)
-            after = priority * nb.uint64(i == at + _1)
-            if own:
-                wins = (here != zero) & (here >= before) & (here >= after)
-                if wins & ((here == before) | (here == after)):
-                    if tied < 0 or tied != nb.int64(at) - 1 or sequence[at] != sequence[at - _1]:
-                        run_start = nb.int64(at)
-                        while run_start > 0 and sequence[run_start - 1] == sequence[at]:
-                            run_start -= 1
-                    tied = nb.int64(at)
-                    if here == before:
-                        wins = _wins_tie(sequence, nb.int64(at), nb.int64(at) - 1, run_start)
-                    if here == after:
-                        wins = wins and _wins_tie(sequence, nb.int64(at), nb.int64(at) + 1, run_start)
-                # branches would be unpredictable
-                state[at] = nb.uint8(here != zero) + nb.uint8(wins)
-                entries[waiting] = entry
-                places[waiting] = at
-                waiting += nb.uint64(wins)
-            before = here * nb.uint64(i == at + _1)
-            at, here, entry, own = i, priority, next_entry, True
-        if waiting >= WAITING:
-            own_chosen = chosen[count : count + nb.int64(waiting)]
-            _tally(table, classes, entries, places, nb.int64(waiting), pending, times, own_chosen)
-            count += nb.int64(waiting)
-            waiting = nb.uint64(0)
-    own_chosen = chosen[count : count + nb.int64(waiting)]
-    _tally(table, classes, entries, places, nb.int64(waiting), pending, times, own_chosen)
+        listed, block = list_alive(state, blocks, block, stop_block, at[many:])
+        stop_listed = many + listed
+        for k in range(many, stop_listed):
+            i = at[k]
+            _, bucket = key_and_bucket(sequence[i], sequence[i + _1], split)
+            place = following[bucket]
+            prefetch(items, nb.int64(place) + AHEAD)  # more streams than the hardware prefetches
+            following[bucket] = place + _1
+            priorities[k], entries[k] = _read_item(items[place], entry_bits, bases[bucket])
+        many = read = stop_listed
+        ends = block == stop_block
+        if ends:  # the first position of the next share
+            at[many], priorities[many], entries[many] = stop, 0, 0
+            if state[stop] != DEAD:
+                _, bucket = key_and_bucket(sequence[stop], sequence[stop + _1], split)
+                priorities[many], entries[many] = _read_item(items[following[bucket]], entry_bits, bases[bucket])
+                read += _1
+            many += _1
+        _prioritise(sequence, at, priorities, entries, known, read, entry_bits, table)
+        _decide(sequence, state, at, priorities, wins, nb.int64(many), run)
+        waiting = nb.uint64(0)
+        for k in range(_1, many - _1):  # branches would be unpredictable
+            own_entries[waiting] = entries[k]
+            places[waiting] = at[k]
+            waiting += wins[k]
+        own_chosen = chosen[count : count + nb.int64(waiting)]
+        _tally(table, classes, own_entries, places, nb.int64(waiting), pending, times, own_chosen)
+        count += nb.int64(waiting)
+        kept = min(many, _2)
+        for k in range(kept):
+            last = many - kept + k
+            at[k], priorities[k], entries[k] = at[last], priorities[last], entries[last]
+        many = known = kept
     for slot in range(PENDING):
         if pending[slot] >= 0:
             atomic_add(table, FIELDS * pending[slot] + TALLY, times[slot] << _32)
-    return count + nb.int64(waiting)
+    return count
 
 
 @polled
@@ -219,60 +266,82 @@ def list_rules(table: UInt64, rules: UInt32, places: UInt64, first: int, stop: i
     return out - first, any_selected
 
 
+@njit(inline="always")
+def _next_slot(slot: int, inside: int) -> Any:
+    """Return the slot after one, in the same segment of an index; ``inside``: the bits of a slot within a segment."""
+    return (slot & ~inside) | ((slot + _1) & inside)
+
+
+@polled
+@njit
+def find_rules(sequence: UInt32, places: UInt64, left: UInt32, right: UInt32, index: UInt32, found: UInt32) -> int:
+    """Find the rules, by number, of the pairs listed by :func:`list_rules`, ``NONE`` if they are new; count the new.
+
+    ``index`` is a hash table of rule numbers + 1 by pair, in ``SEGMENTS`` parts that are probed separately.
+    """
+    began, many = interrupts(), 0
+    mask, last = nb.uint64(len(index) - 1), len(places) - 1
+    inside = nb.uint64(len(index) // SEGMENTS - 1)
+    for k in range(len(places)):
+        if k & 0xFFFF == 0 and interrupts() != began:
+            return many
+        prefetch(sequence, nb.int64(places[min(k + 2 * AHEAD, last)] >> _32))
+        ahead = nb.int64(places[min(k + AHEAD, last)] >> _32)
+        prefetch(index, nb.int64(slot_of(hash_pair(sequence[ahead], sequence[ahead + 1]), mask)))
+        place = nb.int64(places[k] >> _32)
+        first, second = sequence[place], sequence[place + 1]
+        slot = slot_of(hash_pair(first, second), mask)
+        while index[slot] != 0 and (left[index[slot] - _1] != first or right[index[slot] - _1] != second):
+            slot = _next_slot(slot, inside)
+        found[k] = index[slot] - nb.uint32(1)  # NONE if the slot is empty
+        many += index[slot] == 0
+    return many
+
+
 @polled
 @njit
 def assign_rules(
     sequence: UInt32,
     places: UInt64,
+    found: UInt32,
     vocabulary_size: int,
     known: int,
     rules: UInt32,
     left: UInt32,
     right: UInt32,
-    index: UInt32,
-) -> int:
-    """Assign the entries listed by :func:`list_rules` their rules' symbols; return the new number of rules.
-
-    A pair that already is a rule keeps its symbol. New rules are numbered in the given order and appended to ``left``
-    and ``right``; ``index``, a hash table of rule numbers + 1, finds rules by pair.
-    """
-    began = interrupts()
-    mask, last = nb.uint64(len(index) - 1), len(places) - 1
+) -> None:
+    """Assign listed entries their rules' symbols; append the new rules, in the given order, from ``known`` on."""
+    began, last = interrupts(), len(places) - 1
     for k in range(len(places)):
         if k & 0xFFFF == 0 and interrupts() != began:
-            return known
-        prefetch(sequence, nb.int64(places[min(k + 2 * AHEAD, last)] >> _32))
-        ahead = nb.int64(places[min(k + AHEAD, last)] >> _32)
-        prefetch(index, nb.int64(slot_of(hash_pair(sequence[ahead], sequence[ahead + 1]), mask)))
-        entry = nb.int64(places[k] & _LOW)
-        place = nb.int64(places[k] >> _32)
-        first, second = sequence[place], sequence[place + 1]
-        s = nb.int64(slot_of(hash_pair(first, second), mask))
-        while True:
-            rule = nb.int64(index[s]) - 1
-            if rule < 0:
-                rule = known
-                index[s] = rule + 1
-                left[rule] = first
-                right[rule] = second
-                known += 1
-                break
-            if left[rule] == first and right[rule] == second:
-                break
-            s = (s + 1) & nb.int64(mask)
-        rules[entry] = vocabulary_size + rule
-    return known
+            return
+        prefetch(sequence, nb.int64(places[min(k + AHEAD, last)] >> _32))
+        rule = nb.int64(found[k])
+        if rule == NONE:
+            place = nb.int64(places[k] >> _32)
+            left[known], right[known] = sequence[place], sequence[place + 1]
+            rule = known
+            known += 1
+        rules[nb.int64(places[k] & _LOW)] = vocabulary_size + rule
 
 
+@polled
 @njit
-def fill_index(left: UInt32, right: UInt32, known: int, index: UInt32) -> None:
-    """Insert the existing rules into an empty, larger index."""
+def index_rules(left: UInt32, right: UInt32, first: int, stop: int, index: UInt32, segment: int, end: int) -> None:
+    """Insert those of the rules from ``first`` to before ``stop`` that belong to segments up to before ``end``."""
+    began = interrupts()
     mask = nb.uint64(len(index) - 1)
-    for rule in range(known):
-        s = nb.int64(slot_of(hash_pair(left[rule], right[rule]), mask))
-        while index[s] != 0:
-            s = (s + 1) & nb.int64(mask)
-        index[s] = rule + 1
+    inside = nb.uint64(len(index) // SEGMENTS - 1)
+    begin, limit = segment * (len(index) // SEGMENTS), end * (len(index) // SEGMENTS)
+    for rule in range(first, stop):
+        if rule & 0xFFFF == 0 and interrupts() != began:
+            return
+        slot = slot_of(hash_pair(left[rule], right[rule]), mask)
+        if not begin <= nb.int64(slot) < limit:
+            continue
+        while index[slot] != 0:
+            slot = _next_slot(slot, inside)
+        index[slot] = rule + 1
 
 
 @kernel
@@ -375,3 +444,88 @@ def rewrite(
             skips = is_rule
             i += _1
     return nb.int64(out - start), nb.int64(alive), starts_new != 0
+
+
+@polled
+@njit
+def list_regions(
+    sequence: UInt32, state: UInt8, blocks: UInt64, size: int, margin: int, starts: Int64, stops: Int64
+) -> int:
+    """List regions within ``margin`` symbols of an alive pair, with whole runs of a symbol; return their number."""
+    began = interrupts()
+    many = 0
+    for block in range((size + 7) // 8):
+        if blocks[block] == 0:
+            continue
+        if interrupts() != began:
+            break
+        for i in range(8 * block, 8 * block + 8):
+            if state[i] == DEAD:
+                continue
+            start, end = max(i - margin, 0), stops[many - 1] if many > 0 else 0
+            while start > end and sequence[start - 1] == sequence[start]:
+                start -= 1
+            if many == 0 or start > end:
+                starts[many] = start
+                many += 1
+            stops[many - 1] = min(i + 2 + margin, size)
+    return many
+
+
+@polled
+@kernel
+def take_regions(source: Any, starts: Int64, stops: Int64, between: int, target: Any) -> None:
+    """Copy regions, and a value after each."""
+    began = interrupts()
+    out = 0
+    for k in range(len(starts)):
+        if interrupts() != began:
+            return
+        for i in range(starts[k], stops[k]):
+            target[out] = source[i]
+            out += 1
+        target[out] = between
+        out += 1
+
+
+@polled
+@kernel
+def put_regions(
+    sequence: UInt32,
+    state: UInt8,
+    classes: UInt8,
+    size: int,
+    starts: Int64,
+    stops: Int64,
+    symbols: UInt32,
+    states: UInt8,
+    own_classes: UInt8,
+) -> Any:
+    """Put rewritten regions, each followed by ``SEPARATOR``, in place of the original ones; return the new size."""
+    began = interrupts()
+    out, taken = nb.int64(starts[0]), 0
+    for k in range(len(starts)):
+        if interrupts() != began:
+            break
+        ends = 1
+        for i in range(starts[k], stops[k]):
+            ends += sequence[i] == SEPARATOR
+        while True:
+            ends -= symbols[taken] == SEPARATOR
+            if ends == 0:
+                break
+            sequence[out] = symbols[taken]
+            state[out] = states[taken]
+            if len(classes) > 0:
+                classes[out] = own_classes[taken]
+            out += 1
+            taken += 1
+        taken += 1
+        stop = nb.int64(starts[k + 1] if k + 1 < len(starts) else size)
+        rest = stop - nb.int64(stops[k])
+        move(sequence, out, nb.int64(stops[k]), rest)
+        if len(classes) > 0:
+            move(classes, out, nb.int64(stops[k]), rest)
+        state[out : out + rest] = DEAD
+        out += rest
+    return out

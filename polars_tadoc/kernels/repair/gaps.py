@@ -69,8 +69,12 @@ class GapKeys:
             return totals
 
         totals, *others = map_parallel(count_keys, chunks)
-        for other in others:
-            totals += other
+
+        def add(own: tuple[int, int]) -> None:
+            for other in others:
+                totals[slice(*own)] += other[slice(*own)]
+
+        map_parallel(add, even_chunks(self.size))
         bits = (len(gap_data) // 2 // GAPS_PER_BUCKET).bit_length()
         places = np.zeros((len(chunks), 1 << bits), np.int64)
 

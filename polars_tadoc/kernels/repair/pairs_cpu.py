@@ -39,11 +39,20 @@ BUCKETS = 1 << 10
 FEWEST_SLOTS, MOST_SLOTS = 1 << 8, 1 << 16
 """Slots of a bucket's table before it grows."""
 
+SLOT_FIELDS = 2
+"""A slot of a bucket's table: a key and its occurrences, in one cache line."""
+
+SPARE = 3.0
+"""Slots for each pair that a bucket is expected to have."""
+
+WINDOW = 1 << 9
+"""Alive positions that a thread lists at a time."""
+
 AHEAD = 16
 """Prefetch distance in items of a stream."""
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-_1, _32 = np.uint64(1), np.uint64(32)
+_1, _2, _32 = np.uint64(1), np.uint64(2), np.uint64(32)
 
 
 class Split(NamedTuple):
@@ -88,13 +97,20 @@ def slot_of(key: int, mask: int) -> Any:
 
 
 @inner
-def list_alive(state: UInt8, block: int, places: Any) -> Any:
-    """List the alive positions of a block; return their number."""
-    many = 0
-    for i in range(8 * block, 8 * block + 8):
-        places[many] = i
-        many += nb.int64(state[i] != DEAD)  # a branch would be unpredictable
-    return many
+def list_alive(state: UInt8, blocks: UInt64, block: int, stop: int, places: Any) -> Any:
+    """List the alive positions of blocks from ``block`` on, ``WINDOW`` or up to 7 more, unless ``stop`` comes before.
+
+    Returns their number and the following block.
+    """
+    many = nb.uint64(0)
+    while block < stop and many < WINDOW:
+        if blocks[block] != 0:
+            first = nb.uint64(8 * block)
+            for k in range(nb.uint64(8)):
+                places[many] = first + k
+                many += nb.uint64(state[first + k] != DEAD)  # a branch would be unpredictable
+        block += 1
+    return many, block
 
 
 @polled
@@ -102,13 +118,11 @@ def list_alive(state: UInt8, block: int, places: Any) -> Any:
 def measure(sequence: UInt32, state: UInt8, blocks: UInt64, first: int, stop: int, split: Split, sizes: Int64) -> None:
     """Count the alive positions of blocks by bucket of their pair; ``sizes``, by bucket, is initially zero."""
     began = interrupts()
-    places = np.empty(8, np.uint64)
-    for block in range(first, stop):
-        if block & 0x3FFF == 0 and interrupts() != began:
-            return
-        if blocks[block] == 0:
-            continue
-        for k in range(list_alive(state, block, places)):
+    places = np.empty(WINDOW + 8, np.uint64)
+    block = first
+    while block < stop and interrupts() == began:
+        many, block = list_alive(state, blocks, block, stop, places)
+        for k in range(many):
             i = places[k]
             sizes[key_and_bucket(sequence[i], sequence[i + _1], split)[1]] += 1
 
@@ -132,14 +146,12 @@ def scatter(
     ``item_classes`` gets the ``classes`` of their rows' weights, unless these are empty: all weights are 1.
     """
     began = interrupts()
-    places = np.empty(8, np.uint64)
+    places = np.empty(WINDOW + 8, np.uint64)
     free = starts.copy()
-    for block in range(first, stop):
-        if block & 0x3FFF == 0 and interrupts() != began:
-            return
-        if blocks[block] == 0:
-            continue
-        for k in range(list_alive(state, block, places)):
+    block = first
+    while block < stop and interrupts() == began:
+        many, block = list_alive(state, blocks, block, stop, places)
+        for k in range(many):
             i = places[k]
             key, bucket = key_and_bucket(sequence[i], sequence[i + _1], split)
             place = free[bucket]
@@ -162,73 +174,75 @@ def count(
     more entry per bucket stays unused.
     """
     began = interrupts()
-    slots, tallies = np.empty(FEWEST_SLOTS, items.dtype), np.empty(FEWEST_SLOTS, np.uint32)
+    slots = np.empty(SLOT_FIELDS * FEWEST_SLOTS, items.dtype)
+    share = 1.0  # of distinct pairs in the bucket before
     for bucket in range(len(edges) - 1):
         first, stop = edges[bucket], edges[bucket + 1]
         if first == stop:
             continue
         size = FEWEST_SLOTS
-        while size < min(stop - first, MOST_SLOTS):
+        while size < min(SPARE * share * (stop - first), MOST_SLOTS):
             size *= 2
-        counted = False
-        while not counted:
+        pairs = -1
+        while pairs < 0:
             if interrupts() != began:
                 return
-            if size > len(slots):
-                slots, tallies = np.empty(size, items.dtype), np.empty(size, np.uint32)
+            if SLOT_FIELDS * size > len(slots):
+                slots = np.empty(SLOT_FIELDS * size, items.dtype)
             own = classes[first:stop] if len(classes) > 0 else classes
-            counted = _count_bucket(items[first:stop], own, slots[:size], tallies[:size])
+            pairs = _count_bucket(items[first:stop], own, slots[: SLOT_FIELDS * size])
             size *= 2
-        bases[bucket] = _enter(items[first:stop], slots[: size // 2], tallies[: size // 2], entry_bits, table, free)
+        share = pairs / (stop - first)
+        bases[bucket] = _enter(items[first:stop], slots[: SLOT_FIELDS * size // 2], entry_bits, table, free)
 
 
 @njit
-def _count_bucket(items: Any, classes: Any, slots: Any, tallies: Any) -> bool:
-    """Replace each key by its slot; return false, with the keys unchanged, if there are too few slots."""
-    tallies[:] = 0
-    mask = nb.uint64(len(slots) - 1)
-    room = len(slots) - len(slots) // 4
+def _count_bucket(items: Any, classes: Any, slots: Any) -> Any:
+    """Replace each key by its slot; return the number of pairs, -1 if there are too few slots: keys are unchanged."""
+    slots[:] = 0
+    size = len(slots) // SLOT_FIELDS
+    mask = nb.uint64(size - 1)
+    room = size - size // 4
     last = len(items) - 1
     pairs = 0
     for k in range(len(items)):
-        ahead = nb.int64(slot_of(items[min(k + AHEAD, last)], mask))
-        prefetch(slots, ahead)
-        prefetch(tallies, ahead)
+        prefetch(slots, SLOT_FIELDS * nb.int64(slot_of(items[min(k + AHEAD, last)], mask)))
         key = items[k]
         s = slot_of(key, mask)
-        while (slots[s] != key) & (tallies[s] != 0):
+        while (slots[_2 * s] != key) & (slots[_2 * s + _1] != 0):
             s = (s + _1) & mask
-        pairs += tallies[s] == 0  # without a branch, as most pairs' novelty is unpredictable
-        slots[s] = key
-        tallies[s] += nb.uint32(weight_of(classes[k])) if len(classes) > 0 else nb.uint32(1)
+        pairs += slots[_2 * s + _1] == 0  # without a branch, as most pairs' novelty is unpredictable
+        slots[_2 * s] = key
+        slots[_2 * s + _1] += nb.uint32(weight_of(classes[k])) if len(classes) > 0 else nb.uint32(1)
         items[k] = s
         if pairs > room:
             for j in range(k + 1):
-                items[j] = slots[items[j]]
-            return False
-    return True
+                items[j] = slots[_2 * nb.uint64(items[j])]
+            return -1
+    return pairs
 
 
 @njit
-def _enter(items: Any, slots: Any, tallies: Any, entry_bits: int, table: Any, free: Any) -> Any:
+def _enter(items: Any, slots: Any, entry_bits: int, table: Any, free: Any) -> Any:
     """Make entries of a bucket's repeated pairs; replace each slot by what :func:`count` says; return the first."""
+    size = nb.uint64(len(slots) // SLOT_FIELDS)
     repeated = 0
-    for s in range(len(slots)):
-        repeated += tallies[s] >= 2
+    for s in range(size):
+        repeated += slots[_2 * s + _1] >= 2
     base = nb.int64(atomic_add(free, 0, nb.uint64(repeated + 1)))
     entry = base
     most = full_count(entry_bits)
-    for s in range(len(slots)):
-        table[FIELDS * entry + TALLY] = tallies[s]
+    for s in range(size):
+        tally = nb.uint64(slots[_2 * s + _1])
+        table[FIELDS * entry + TALLY] = tally
         table[FIELDS * entry + PLACE] = NONE
-        repeats = tallies[s] >= 2
-        item = (min(nb.uint64(tallies[s]), most) << nb.uint64(entry_bits)) | nb.uint64(entry - base)
-        slots[s] = item * nb.uint64(repeats)
-        entry += repeats
+        repeats = nb.uint64(tally >= 2)
+        slots[_2 * s] = ((min(tally, most) << nb.uint64(entry_bits)) | nb.uint64(entry - base)) * repeats
+        entry += nb.int64(repeats)
     table[FIELDS * entry + TALLY] = 0
     table[FIELDS * entry + PLACE] = NONE
     for k in range(len(items)):
-        items[k] = slots[items[k]]
+        items[k] = slots[_2 * nb.uint64(items[k])]
     return base
 
 

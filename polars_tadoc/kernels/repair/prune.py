@@ -48,7 +48,12 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
     rule_offsets = np.concatenate([[0], np.cumsum(lengths[order])]).astype(np.uint32)
     symbols = np.empty(int(rule_offsets[-1]), np.uint32)
     stack_size = int(lengths.max(initial=1)) + 2
-    kernels.write_bodies(left, right, vocabulary_size, kept, numbers, order, rule_offsets, stack_size, symbols)
+
+    def write_bodies(own: tuple[int, int]) -> None:
+        new = (order[slice(*own)], rule_offsets[own[0] : own[1] + 1])
+        kernels.write_bodies(left, right, vocabulary_size, kept, numbers, *new, stack_size, symbols)
+
+    map_parallel(write_bodies, even_chunks(len(order)))
     root_offsets = np.zeros(rows + 1, np.int64)
     stretches = even_chunks(len(sequence))
     sizes = map_parallel(

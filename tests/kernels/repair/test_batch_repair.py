@@ -57,6 +57,34 @@ def test_matches_reference_where_rows_repeat(given_rows: tuple[list[list[int]], 
                 assert build(rows, vocabulary_size, threads) == reference.batch_repair(rows, vocabulary_size)
 
 
+@pytest.mark.usefixtures("tiny_chunks")
+@pytest.mark.parametrize("margin", [1, 2, 5])
+@given(given_rows=sequences(), copies=st.lists(st.integers(0, 3), max_size=40), run=st.integers(0, 12))
+def test_matches_reference_in_regions(
+    margin: int, given_rows: tuple[list[list[int]], int], copies: list[int], run: int
+) -> None:
+    """Rounds over regions only, from the first on, with and without weights; runs may be longer than a margin."""
+    rows, vocabulary_size = given_rows
+    rows = [*rows, [0] * run, [0] * run + [1 % vocabulary_size] + [0] * (run // 2)] if vocabulary_size else rows
+    rows = rows + [rows[k % len(rows)] for k in copies if rows]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"FEWEST_SPARSE": 0, "SPARSE": 1, "MARGIN": margin}.items():
+            patch.setattr(batch_repair, name, value)
+        for least in (-1.0, batch_repair.MIN_SAVED):
+            patch.setattr(batch_repair, "MIN_SAVED", least)
+            for threads in (1, batch_repair.FEWEST_TO_COPY):
+                assert build(rows, vocabulary_size, threads) == reference.batch_repair(rows, vocabulary_size)
+
+
+def test_regions_in_few_alive_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(11)
+    rows = [random.integers(0, 40, 50).tolist() for _ in range(300)]
+    for sparse, margin in ((2, 3), (4, 1), (8, 4), (16, 32)):
+        for name, value in {"FEWEST_SPARSE": 0, "SPARSE": sparse, "MARGIN": margin}.items():
+            monkeypatch.setattr(batch_repair, name, value)
+        assert build(rows, 40, 2) == reference.batch_repair(rows, 40)
+
+
 @pytest.mark.parametrize("times", [1, 2, 127, 128, 129, 255, 256, 257, 511, 512, 1100])
 def test_many_equal_rows(times: int) -> None:
     """Weights with one class, of several, and of powers of two."""
