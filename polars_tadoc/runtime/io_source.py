@@ -14,6 +14,7 @@ from polars.io.plugins import register_io_source
 from polars_tadoc.config import as_asked, asked_progress, showing
 from polars_tadoc.runtime.interrupts import began, check, count, ends_on_interrupt, interruptible
 from polars_tadoc.runtime.process.interpreter_exit import at_work, go_on, running
+from polars_tadoc.runtime.process.narrow_reading import narrow_reading
 from polars_tadoc.runtime.process.threads import Task
 
 __all__ = ["as_asked", "at_work", "batches", "go_on", "register", "source_of", "sources_of"]
@@ -182,7 +183,7 @@ class _Query:
     def _run(self) -> None:
         end: Any = _END
         try:
-            with interruptible(self._since):
+            with interruptible(self._since), narrow_reading(self._plan):
                 plan = self._plan.sink_batches(self._take, maintain_order=True, lazy=True)
                 plan.collect(engine="streaming")
         except BaseException as error:

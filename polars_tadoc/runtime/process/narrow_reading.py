@@ -1,0 +1,54 @@
+"""Bounds what Polars reads ahead while a plan's rows stream through a call."""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import polars as pl
+
+NARROW: Final = {"POLARS_MAX_CONCURRENT_SCANS": "1", "POLARS_ROW_GROUP_PREFETCH_SIZE": "2"}
+"""Polars' settings within :func:`narrow_reading`: files read at once, and row groups read ahead."""
+
+_lock = allocate_lock()
+_set: dict[str, str] = {}
+_queries = 0
+
+
+@contextmanager
+def narrow_reading(plan: pl.LazyFrame) -> Iterator[None]:
+    """Let Polars read one file of a plan at a time, and few row groups ahead.
+
+    Otherwise Polars decodes about as many row groups at once as it has threads: 3.3 GB of 168 MB each with 16 threads,
+    0.5 to 1 GB within this, and not slower. Plans over object stores read ahead as ever, since each request waits.
+    Settings of the program itself stay. The settings are the process's: queries of other threads read fewer files at
+    once, too.
+    """
+    global _queries
+    if _is_remote(plan):
+        yield
+        return
+    with _lock:
+        if _queries == 0:
+            _set.update({name: value for name, value in NARROW.items() if name not in os.environ})
+            os.environ.update(_set)
+        _queries += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _queries -= 1
+            if _queries == 0:
+                for name in _set:
+                    os.environ.pop(name, None)
+                _set.clear()
+
+
+def _is_remote(plan: pl.LazyFrame) -> bool:
+    try:
+        return "://" in plan.explain(optimized=False)
+    except Exception:  # the query itself raises it
+        return True
