@@ -288,7 +288,7 @@ class _Cut:
         return np.split(records[np.argsort(own, kind="stable")], edges[:-1])
 
     def around(self, k: int) -> list[tuple[int, int]]:
-        """Return the range as what is before sub-range ``k``, that one, and what is after it."""
+        """Cut the range before and after sub-range ``k``; return the parts that aren't empty."""
         first = self.least + k * self.step
         last = min(first + self.step - 1, self.most)
         parts = [(self.least, first - 1), (first, last), (last + 1, self.most)]

@@ -276,7 +276,7 @@ def rank_ranges(
     documents: UInt32,
     counts: UInt64,
 ) -> None:
-    """Order the postings of ranges by terminal, then by descending count, in a core's cache; write what is kept.
+    """Order the postings of ranges by terminal, then by descending count, in a core's cache; write the kept ones.
 
     Lists whose counts sum up to less than ``least`` are dropped, others have at most ``most`` documents. ``list_at``
     and ``at`` are the positions of the first list and of its first document. ``kept`` gets the lists' terminals if

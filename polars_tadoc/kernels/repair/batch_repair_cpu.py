@@ -75,7 +75,7 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
 
 @njit(inline="always")
 def _read_item(item: int, entry_bits: int, base: int) -> Any:
-    """Return the count of a position's pair, or what is stored for it, and the pair's entry."""
+    """Split an item of a position into the tally stored for its pair and the pair's entry."""
     entry = base + (nb.uint64(item) & ((_1 << nb.uint64(entry_bits)) - _1))
     return nb.uint64(item) >> nb.uint64(entry_bits), nb.uint32(entry)
 

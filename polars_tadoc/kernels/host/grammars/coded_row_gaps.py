@@ -37,7 +37,7 @@ from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner
 
 MARK, ENCODE, DECODE = range(3)
-"""What :func:`code_row_gaps` does."""
+"""Tasks of :func:`code_row_gaps`."""
 
 GUESSES = 4
 CODES = GUESSES + 2 + (MAX_GAP_BITS + 3) // 4

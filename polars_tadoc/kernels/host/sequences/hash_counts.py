@@ -345,7 +345,7 @@ def _copied(numbers: UInt64) -> UInt64:
 
 
 def _joined(parts: list[list[UInt64]], arrays: int) -> list[UInt64]:
-    """Put the arrays of parts one behind the other."""
+    """Concatenate the arrays of parts."""
     sizes = np.array([[len(array) for array in part] for part in parts], np.int64).reshape(-1, arrays)
     starts = [running_sum(own) for own in sizes.T]
     made: list[UInt64] = [scratch(own[-1], np.uint64) for own in starts]
