@@ -102,13 +102,13 @@ class Sizes:
 
 
 WORDS_BY_SYMBOL = 1 << 16
-"""Words that the rows of a call may have for each stored symbol: 10,000 equal rows of 10,000 words have 7,000."""
+"""Maximum words of a call's rows for each stored symbol: 10,000 equal rows of 10,000 words have 7,000."""
 
 FREE_WORDS = 1 << 26
-"""Words that the rows of a call may have however few symbols store them, or a 32nd of the limit if that is more."""
+"""Words that a call's rows may have with any number of stored symbols, or a 32nd of the limit if that is more."""
 
 _FEW_SYMBOLS = (
-    ", though {:,} symbols store them: they may be made to waste memory; if the data is trusted, raise the limit to 32 "
+    ", but only {:,} symbols store them, as in data made to waste memory; if it is trusted, raise the limit to 32 "
     "times their words: tadoc.Config(expansion_limit=…)"
 )
 
@@ -176,7 +176,7 @@ class StoredSymbols:
 
     @property
     def most_words(self) -> int:
-        """Words that such rows may have if each of them is read."""
+        """Maximum words of these rows, if each word is read."""
         return max(FREE_WORDS, settings().expansion_limit >> 5, WORDS_BY_SYMBOL * self.count)
 
 

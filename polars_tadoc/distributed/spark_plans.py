@@ -66,7 +66,7 @@ def _asked(
     names = list(dict.fromkeys([column] if id is None else [column, id]))
     rows = Rows(column, id, packed, request.options.tokenizer or WORDS)
     asked = Asked(request, rows, _shards(df), to_arrow_schema(schema), threads(df))
-    return asked, plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names)), schema
+    return asked, _selected(df, names), schema
 
 
 def passages(df: DataFrame, request: PassageRequest, column: str, id: str, result: str | None) -> DataFrame:
@@ -93,7 +93,7 @@ def passages(df: DataFrame, request: PassageRequest, column: str, id: str, resul
         to_arrow_schema(plain),
         threads(df),
     )
-    rows = plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names))
+    rows = _selected(df, names)
     if grams is None:
         return rows.mapInArrow(lambda batches: asked.match(batches), plain).toDF(*schema.names)
     sent = _spark_schema(PASSAGES)
@@ -112,7 +112,7 @@ def near(df: DataFrame, request: NearRequest, column: str, id: str, result: str)
     names = list(dict.fromkeys([column, id]))
     place = names.index(id)
     asked = AskedNear(request, column, 0, place, packed, _shards(df), to_arrow_schema(schema), threads(df))
-    rows = plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names))
+    rows = _selected(df, names)
     signed = rows.mapInArrow(lambda batches: asked.sign(batches), sent)
     joined = signed.groupBy("shard").applyInArrow(lambda table: asked.join(table), sent)
     given = joined.groupBy("shard").applyInArrow(lambda table: asked.assign(table), sent)
@@ -190,6 +190,11 @@ def plainly_named(df: DataFrame) -> DataFrame:
 def threads(df: DataFrame) -> int:
     """Return the cores per task."""
     return int(df.sparkSession.conf.get("spark.task.cpus", "1") or 1)
+
+
+def _selected(df: DataFrame, names: list[str]) -> DataFrame:
+    """Select columns, named by their positions."""
+    return plainly_named(df).select(*(f"c{df.columns.index(name)}" for name in names))
 
 
 def _spark_schema(schema: Any) -> StructType:

@@ -30,7 +30,7 @@ STEP_SHARE = 12
 """A step of work whose number of steps is unknown advances a bar by this part of the current stage's rest."""
 
 REDRAWN = 0.5
-"""Seconds after which a bar that nothing moves is drawn again, so that its elapsed time goes on."""
+"""Seconds after which an idle bar is drawn again, so that its elapsed time advances."""
 
 CUT_SHARE = 0.3
 """Share of a block's rows for cutting its text, before rounds of making rules."""

@@ -22,7 +22,7 @@ from polars_tadoc.runtime.cached_property import cached_property
 _keys = itertools.count()
 
 MARKED_SHARE, MIN_MARKED = 32, 2048
-"""Lists of this share of a segment's documents, and of at least so many, have a bitmap."""
+"""Lists of at least this share of a segment's documents, and of at least this many, have a bitmap."""
 
 BITMAPS_SHARE = 8
 """Bitmaps take at most the host's cache budget divided by this."""

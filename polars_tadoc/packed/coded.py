@@ -393,7 +393,7 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _decoding_bytes(words: int, rules: int, symbols: int, roots: int, rows: int, is_in_context: bool = False) -> int:
-    """Return the most bytes that :func:`decoded` holds at once, text and gaps of rows apart.
+    """Return the maximum bytes that :func:`decoded` holds at once, except text and gaps of rows.
 
     By word: 10 in lists, numbers of its own, and 48 to sort it. By rule, while streams are read: 16 for its start,
     level and step, 12 on the stack, 10 in lists; less a gap that its body has not. By symbol of a body, once these are

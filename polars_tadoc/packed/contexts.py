@@ -50,16 +50,16 @@ _CODES = 9
 
 
 _SIZE_LEVEL = 5
-"""Level of Brotli by which the order of a shape's characters is chosen."""
+"""Brotli level of the trial that chooses the order of a shape's characters."""
 
 _MAX_VISITS = 4
-"""Maximum gaps that are visited for each symbol and row: where more are, in long rules, gaps are stored as they are."""
+"""Maximum gaps that are visited for each symbol and row: beyond, as with long rules, gaps are stored as they are."""
 
 SAVES = 0.9
 """Share of the bytes of stored gaps that coded ones may take."""
 
 _PLAIN_LEVEL = 9
-"""Level of zstd by which stored gaps are measured."""
+"""zstd level of the trial that measures stored gaps."""
 
 
 def _bits(count: int) -> int:

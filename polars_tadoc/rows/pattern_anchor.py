@@ -25,7 +25,7 @@ FREQUENT = 2000
 """A single word in more rules than this is no help."""
 
 MAX_ALIKE = 64
-"""Maximum words for a place of which any may be there; with more, the place is not looked at first."""
+"""Maximum alternative words of a place; a place with more is not searched first."""
 
 MAX_PHRASES = 64
 """Maximum sequences of classes of words; with more, rows are only searched for the rarest word."""

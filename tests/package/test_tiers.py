@@ -49,6 +49,7 @@ HOST_KERNELS = {
     "grammars.coded_gaps": "test_coded",
     "grammars.coded_row_gaps": "test_contexts",
     "grammars.coded_symbols": "test_coded",
+    "grammars.event_contexts": "test_contexts",
     "grammars.checks": "test_grammar::test_says_what_is_wrong",
     "grammars.parquet_pages": "test_bombs",
     "grammars.payload": "test_payload::test_round_trip",

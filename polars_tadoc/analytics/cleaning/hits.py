@@ -70,7 +70,7 @@ WORD_BYTES = 4 + 3
 """Maximum bytes for each word of a distinct stretch: itself, and the windows found."""
 
 SPARE = 0.9
-"""Part of the room that a range is estimated to take."""
+"""Share of the room that the estimated size of a range may take."""
 
 _NONE = np.zeros(0, np.uint32)
 

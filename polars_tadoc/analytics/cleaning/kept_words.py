@@ -31,7 +31,7 @@ WORD_BYTES = 60
 """Maximum bytes for each word of a block while it is read."""
 
 READ = 1 << 18
-"""Words that one thread reads at least."""
+"""Minimum words that a thread reads."""
 
 NUMBER_BYTES = 16
 """Bytes for a distinct word beside its own while words are numbered."""

@@ -32,7 +32,7 @@ _BLOCK = 1 << 15
 """Numbers unpacked at a time, a multiple of 8; they fit in a processor's caches."""
 
 MANY = 1 << 16
-"""From this many numbers on, a kernel reads them: the first one of a process takes 60 MB."""
+"""Minimum numbers that a kernel reads: the first kernel of a process takes 60 MB."""
 
 _DEEPEST = 4
 """Maximum nesting of arrays of exceptions; the last one has none."""

@@ -25,7 +25,7 @@ MAX_TABLE = 1 << 16
 """Indexes of up to this many documents cache weights by document frequency; most queries then compute none."""
 
 MAX_FREQUENCY = 1 << 20
-"""Single queries of words in more documents than this take the way of many."""
+"""Maximum document frequency in tables of weights: single queries of more frequent words run as a batch."""
 
 
 @dataclass(eq=False)

@@ -14,13 +14,13 @@ from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 _SUMMED = 1 << 17
-"""Sizes, at least, that a thread adds up: most of the time is the first touch of the result's memory."""
+"""Minimum sizes that a thread adds up: most of the time is the first touch of the result's memory."""
 
 _MANY = 1 << 20
-"""Values that are copied between two looks for an interrupt."""
+"""Values copied between two interrupt checks."""
 
 _FILLED = 1 << 22
-"""The same for an array's first values, whose pages the system has to make."""
+"""Values written to a new array between two interrupt checks: the system has to make its pages."""
 
 
 def running_sum(sizes: npt.NDArray[np.integer]) -> Int64:

@@ -52,16 +52,16 @@ POSITIONS_PER_TASK = 1 << 17
 """Minimum positions per task."""
 
 FEWEST_TO_SPREAD = 1 << 12
-"""New rules of a round from which on several threads add them to the index."""
+"""Minimum new rules of a round that several threads add to the index."""
 
 SPARSE, FEWEST_SPARSE = 1 << 9, 1 << 15
-"""Positions for each alive one, and positions at all, from which on rounds run over regions only."""
+"""Rounds run over regions only with at least this many positions for each alive one, and this many in all."""
 
 MARGIN = 16
-"""Symbols of a region before and after an alive pair: as many rounds may run until regions are taken anew."""
+"""Symbols of a region before and after an alive pair, and maximum rounds until regions are listed again."""
 
 SORTED = 1 << 16
-"""New rules of a round from which on they are sorted by buckets, by all threads."""
+"""Minimum new rules of a round that all threads sort, by buckets."""
 
 Result = TypeVar("Result")
 
@@ -126,7 +126,7 @@ class _Rounds:
         self.here, self.size, self.alive, self.rules, self.on_round = here, size, alive, rules, on_round
         self.number = 0
         self.has_stalled = self.ends = False
-        """Whether the last round made no rule, and whether no further one does."""
+        """Whether the last round made no rule, and whether no later round makes one."""
         self._sequence, self._is_weighted = here.symbols, len(here.classes) > 0
         self._space = _WorkSpace.of(size, alive, self._is_weighted)
         symbols = self._space.items.view(np.uint32)

@@ -20,7 +20,7 @@ from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 FEW = 1 << 13
-"""Documents that are merged in arrays; more are marked in bitmaps, window by window."""
+"""Maximum documents that are merged in arrays; more are marked in bitmaps, window by window."""
 
 _0, _WINDOW = nb.uint64(0), nb.uint64(WINDOW)
 _BLOCKS_AT_ONCE = 64
@@ -154,7 +154,7 @@ def mark_lists(addresses: UInt64, lists: Int64, start: int, stop: int, documents
 
 
 def bitmaps_of(postings: Postings, least: int, most: int) -> Bitmaps:
-    """Make the bitmaps of lists of at least so many documents, of the ``most`` longest ones."""
+    """Make the bitmaps of lists of at least ``least`` documents: of the ``most`` longest ones."""
     frequencies, size = postings.frequencies, (int(postings.documents) + 63) >> 6
     lists = (frequencies >= least).nonzero()[0]
     if len(lists) > most:

@@ -429,7 +429,7 @@ class Strings(NamedTuple):
 
 
 def _runs(equal: Bools) -> tuple[Int64, UInt64]:
-    """Return the places of items that equal a neighbour, and by such item the number of its run of equal ones."""
+    """Return the places of items that equal an adjacent one, and the number of the run that each belongs to."""
     tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
     starts = np.append(True, ~equal)[tied]
     return tied, np.cumsum(starts).astype(np.uint64)

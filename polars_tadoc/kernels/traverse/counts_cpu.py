@@ -16,7 +16,7 @@ from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.scratch import scratch
 
 _ROOTS = 1 << 17
-"""Symbols, at least, that a thread counts."""
+"""Minimum symbols that a thread counts."""
 
 
 @kernel

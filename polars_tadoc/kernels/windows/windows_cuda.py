@@ -23,7 +23,7 @@ from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.device import device_errors, launch_each
 
 MOST_WINDOWS = (1 << 30) - 1
-"""Maximum number of windows: the keys are sorted at once, and of more some may have equal fingerprints."""
+"""Maximum number of windows: keys are sorted at once, and more windows may share fingerprints."""
 
 DRAWS = 8
 """Fingerprints are drawn at most this many times: among 2^30 windows, two that differ have equal ones once in four

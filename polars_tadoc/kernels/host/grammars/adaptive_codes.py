@@ -1,4 +1,4 @@
-"""Codes numbers by chances that adapt, in a stream of rANS; one function encodes and decodes.
+"""Codes numbers by probabilities that adapt, in a stream of rANS; one function encodes and decodes.
 
 A state of 64 bits, and numbers of 32, as in :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`. Codes are of 4
 bits, whose cumulative frequencies move towards what occurred (F. Giesen, "Interleaved entropy coders",
@@ -96,7 +96,7 @@ def code_byte(
 def code_hit(
     is_coded: bool, state: int, stream: UInt32, at: int, chances: UInt16, place: int, hit: bool
 ) -> tuple[bool, int, int]:
-    """Code whether a guess is right, and adapt its chance; like :func:`code_4_bits`."""
+    """Code whether a guess is right, and adapt its probability; like :func:`code_4_bits`."""
     chance = nb.uint64(chances[place])
     slot = state & nb.uint64((1 << SCALE) - 1)
     if is_coded:

@@ -1,10 +1,10 @@
 """Codes a grammar's bodies and its rows as one stream of events, each in the context of those before it, for files.
 
-Events are those of :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`, and so are the streams. Here all chances
-adapt, and nothing is stored but the streams. An event is first guessed: what followed the last two events the last
-time, the last one, the one before it, and the one before that. The latter two find the next part of a line whose
-variables differ. An event that no guess meets has a type, in the context of the type that followed the same word the
-last time, and a value:
+Events are those of :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`, and so are the streams. Here all
+probabilities adapt, and only the streams are stored. An event is first guessed: by the event that followed the last
+two events before, the last one, the one before it, and the one before that. The latter two find the next part of a
+line whose variables differ. An event that no guess meets has a type, in the context of the type that followed the
+same word the last time, and a value:
 
 - the end of a row;
 - a new rule, and its length;
@@ -17,8 +17,6 @@ One function encodes and decodes: what it decodes to arrays, it otherwise reads 
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numba as nb
 import numpy as np
@@ -52,13 +50,19 @@ from polars_tadoc.kernels.host.grammars.coded_symbols import (
     place_of,
     slot_of,
 )
+from polars_tadoc.kernels.host.grammars.event_contexts import (
+    FOLLOWS,
+    GROUPS,
+    chance_of,
+    follow_of,
+    group_of,
+    guessed,
+    learnt,
+)
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
-
-GROUPS = 6
-"""Groups of words: without digits, of 1, 2, 3 and more digits, of digits and others."""
 
 TYPE_END, TYPE_RULE, TYPE_WORD, TYPE_OLD = 0, 1, 2, 3
 """Types of events; of words of group ``g`` it is ``TYPE_OLD + g``, of rules that start with one, ``GROUPS`` more."""
@@ -67,9 +71,6 @@ TYPES = TYPE_OLD + 2 * GROUPS
 
 CLASSES = 16
 """Classes of numbers of later uses: exact up to 7, then by the number's bits, in steps that grow."""
-
-FOLLOWS = 64
-"""Notes of what followed a word the last time."""
 
 VALUES = 4 * FOLLOWS
 CLASSES_OF_OLD = VALUES + 2 * TYPE_OLD * BYTE
@@ -111,50 +112,6 @@ def code_place(
     stream[at] = length
     stream[at + 1] = place
     return place, state, at + 2
-
-
-@inner
-def _group_of(shape: int) -> int:
-    """Return the group of a word."""
-    if shape == 0:
-        return 0
-    return min(shape, 4) if shape <= 16 else 5
-
-
-@inner
-def _follow_of(kind: int, group: int) -> int:
-    """Return the note of an event: below ``FOLLOWS``."""
-    if kind == END:
-        return 1
-    if kind < NEW_WORD:
-        return 2 + int(kind > 2) + int(kind > 4)
-    if kind < OLD:
-        shape = kind - NEW_WORD
-        return 5 + shape if shape <= 16 else 22 + (shape - 16) // 4
-    return 30 + group
-
-
-@inner
-def _guess(known: Any) -> Any:
-    """Return what followed the last time, -1 if nothing."""
-    return nb.int64(known >> nb.uint32(4)) if known != 0 else nb.int64(-1)
-
-
-@inner
-def _chance(number: int, known: Any, tried: int, agree: int, history: int) -> Any:
-    """Return the place of a guess' chance: by how sure it is, the guesses tried, those that agree, and hits before."""
-    return (((number * 16 + nb.int64(known & nb.uint32(15))) * 4 + tried) * 4 + agree) * 4 + history
-
-
-@inner
-def _learnt(known: Any, code: int) -> Any:
-    """Return a guess after ``code`` followed."""
-    sure = known & nb.uint32(15)
-    if known >> nb.uint32(4) == nb.uint32(code) and known != 0:
-        return known + nb.uint32(sure < 15)
-    if sure > 3:
-        return known - sure + (sure >> nb.uint32(1))
-    return (nb.uint32(code) << nb.uint32(4)) | nb.uint32(1)
 
 
 @inner
@@ -252,7 +209,7 @@ def code_symbols(
     stands = np.empty(words + rules, np.uint32)
     groups, last_words = np.zeros(words + rules, np.uint8), np.empty(rules, np.uint32)
     for word in range(words):
-        groups[word] = _group_of(nb.int64(shapes[word]))
+        groups[word] = group_of(nb.int64(shapes[word]))
     followed = np.zeros(words + 1 + SHAPES, np.uint8)
     stack, filled = np.empty(rules + 1, np.uint32), np.empty(rules + 1, np.int64)
     found_words, found_rules, body_at, root_at, row, depth = 0, 0, nb.int64(0), nb.int64(0), 0, 0
@@ -288,23 +245,23 @@ def code_symbols(
         slot_0, slot_1 = slot_of(second, first, mask), size + slot_of(0, first, mask)
         slot_2, slot_3 = 2 * size + slot_of(0, second, mask), 3 * size + slot_of(0, third, mask)
         known_0, known_1, known_2, known_3 = guesses[slot_0], guesses[slot_1], guesses[slot_2], guesses[slot_3]
-        guess_0, guess_1, guess_2, guess_3 = _guess(known_0), _guess(known_1), _guess(known_2), _guess(known_3)
+        guess_0, guess_1, guess_2, guess_3 = guessed(known_0), guessed(known_1), guessed(known_2), guessed(known_3)
         hit, tried, guess = False, 0, guess_0
         if guess_0 >= 0:
             agree = nb.int64(guess_1 == guess_0) + nb.int64(guess_2 == guess_0) + nb.int64(guess_3 == guess_0)
-            place = _chance(0, known_0, tried, agree, history)
+            place = chance_of(0, known_0, tried, agree, history)
             hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_0 == code)
             tried = 1
         if not hit and guess_1 >= 0 and guess_1 != guess_0:
-            place = _chance(1, known_1, tried, nb.int64(guess_2 == guess_1) + nb.int64(guess_3 == guess_1), history)
+            place = chance_of(1, known_1, tried, nb.int64(guess_2 == guess_1) + nb.int64(guess_3 == guess_1), history)
             hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_1 == code)
             tried, guess = tried + 1, guess_1
         if not hit and guess_2 >= 0 and guess_2 != guess_0 and guess_2 != guess_1:
-            place = _chance(2, known_2, tried, nb.int64(guess_3 == guess_2), history)
+            place = chance_of(2, known_2, tried, nb.int64(guess_3 == guess_2), history)
             hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_2 == code)
             tried, guess = tried + 1, guess_2
         if not hit and guess_3 >= 0 and guess_3 != guess_0 and guess_3 != guess_1 and guess_3 != guess_2:
-            place = _chance(3, known_3, tried, 0, history)
+            place = chance_of(3, known_3, tried, 0, history)
             hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_3 == code)
             guess = guess_3
         if hit:
@@ -423,10 +380,10 @@ def code_symbols(
             c = nb.int64(0) if is_coded else class_of(nb.int64(uses[symbol]))
             c, x, kind_at = code_4_bits(is_coded, x, kinds, kind_at, contexts, NEW, c)
             class_by[symbol] = c
-        guesses[slot_0], guesses[slot_1] = _learnt(known_0, code), _learnt(known_1, code)
-        guesses[slot_2], guesses[slot_3] = _learnt(known_2, code), _learnt(known_3, code)
+        guesses[slot_0], guesses[slot_1] = learnt(known_0, code), learnt(known_1, code)
+        guesses[slot_2], guesses[slot_3] = learnt(known_2, code), learnt(known_3, code)
         history = (history * 2 + nb.int64(hit)) & 3
-        followed[word] = _follow_of(kind, group)
+        followed[word] = follow_of(kind, group)
         word = next_word
         third, second, first = second, first, code
         if kind == END:

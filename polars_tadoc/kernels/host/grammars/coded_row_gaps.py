@@ -31,6 +31,7 @@ from polars_tadoc.kernels.host.grammars.coded_symbols import (
     WRONG_TABLE,
     slot_of,
 )
+from polars_tadoc.kernels.host.grammars.event_contexts import learnt
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
@@ -77,19 +78,6 @@ def _write_varint(data: UInt8, at: int, number: int) -> int:
     if at < len(data):
         data[at] = nb.uint8(number)
     return at + 1
-
-
-@inner
-def _learn(known: UInt32, place: int, gap: int) -> None:
-    """Note which gap occurred: times 16, plus how sure it is."""
-    entry = known[place]
-    sure = entry & nb.uint32(15)
-    if entry >> nb.uint32(4) == nb.uint32(gap) and entry != 0:
-        known[place] = entry + nb.uint32(sure < 15)
-    elif sure > 3:
-        known[place] = entry - sure + (sure >> nb.uint32(1))
-    else:
-        known[place] = (nb.uint32(gap) << nb.uint32(4)) | nb.uint32(1)
 
 
 @inner
@@ -278,7 +266,7 @@ def code_row_gaps(
                         if gap < 0:
                             return WRONG_TABLE, 0, 0
                     for i in range(3):
-                        _learn(known, places[i], gap)
+                        known[places[i]] = learnt(known[places[i]], gap)
                 if is_coded and gap != expected:
                     out = _write_varint(data, out, position - following)
                     out = _write_varint(data, out, gap)

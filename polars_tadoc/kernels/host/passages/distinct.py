@@ -206,7 +206,7 @@ def list_hits(
     are_first: UInt8,
     counts: UInt64,
 ) -> int:
-    """List the repeated windows of stretches, neighbours together that are alike, or alike for :func:`join_hits`.
+    """List the repeated windows of stretches, adjacent ones together that are alike, or alike for :func:`join_hits`.
 
     Parameters
     ----------

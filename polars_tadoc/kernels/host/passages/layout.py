@@ -17,7 +17,7 @@ SEPARATOR = np.uint32(0xFFFFFFFF)
 """After each document; no word has this number."""
 
 SHORT = 8
-"""Words of a short expansion, at most: as many are copied at once."""
+"""Maximum words of a short expansion, which is copied at once."""
 
 _AHEAD = 12
 """Prefetch distance in symbols."""

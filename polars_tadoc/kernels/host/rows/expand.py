@@ -20,7 +20,7 @@ _8 = np.uint64(8)
 _NEVER = 1 << 62
 _NOTHING = -1
 _MUCH = 1 << 22
-"""Bytes that are copied between two looks for an interrupt."""
+"""Bytes copied between two interrupt checks."""
 
 
 @kernel

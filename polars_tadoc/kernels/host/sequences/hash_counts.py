@@ -35,8 +35,7 @@ FIRST_SLOTS = 8
 """Bits of the slots of a table at first."""
 
 PART = 1 << 19
-"""Hashes that a thread counts at a time: before that it is not known how many are distinct, and memory for all of them
-would be too much to keep for the next call."""
+"""Hashes that a thread counts at a time: they need memory as if all were distinct, and it is kept for the next call."""
 
 _ODD, _ODD_TOO = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 _K1, _K2 = np.uint64(_ODD), np.uint64(_ODD_TOO)
