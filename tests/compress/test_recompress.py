@@ -177,6 +177,7 @@ column = handmade.column(handmade.grammar(["a"], [[k, k] for k in range(30)]), [
 with open("/proc/self/statm") as pages:
     used = int(pages.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (3 << 30), used + (3 << 30)))
+tadoc.Config.set(expansion_limit=1 << 35)
 try:
     tadoc.recompress(column)
 except tadoc.errors.LimitExceededError as error:
