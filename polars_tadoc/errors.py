@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import unicodedata
+import warnings
 from collections.abc import Iterable
 
 TEXT_CALLS = (
@@ -261,6 +263,14 @@ def to_strings(name: str, dtype: object) -> str:
     made = next((made for kind, made in TO_STRINGS.items() if str(dtype).startswith(kind)), None)
     of = f'pl.col("{name}")'
     return f"cast it: {of}.cast(pl.String)" if made is None else f"convert it to strings: {of}{made}"
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside this package that made the call."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _with_caret(text: str, position: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ import polars as pl
 from polars_tadoc.analytics.by_group import Groups
 from polars_tadoc.compress.compress import ROWS_PER_GRAMMAR
 from polars_tadoc.compress.decompress import Allowance, document_sizes
-from polars_tadoc.errors import RepeatedGrammarsWarning
+from polars_tadoc.errors import RepeatedGrammarsWarning, warn_caller
 from polars_tadoc.model.column import require_tadoc, split
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.runtime.array_types import Int64
@@ -155,17 +154,15 @@ def _warn(corpora: Sequence[Corpus], of_grammars: Sequence[int], of_rows: int) -
     copies = [1 + np.count_nonzero(np.diff(corpus.rows // ROW_GROUP)) for corpus in corpora]
     written = sum(number * size for number, size in zip(copies, of_grammars, strict=True))
     if grammars_are_small(len(corpora), rows, once, of_rows, WORTH_A_WARNING):
-        warnings.warn(
+        warn_caller(
             f"info: {len(corpora):,} grammars of {once / 1e6:,.1f} MB for {rows:,} rows of {of_rows / 1e6:,.1f} MB; "
             "merge them: tadoc.recompress(column)",
             RepeatedGrammarsWarning,
-            stacklevel=3,
         )
     elif written - once > max(once + of_rows, WORTH_A_WARNING) and sum(copies) > MAX_COPIES * len(corpora):
-        warnings.warn(
+        warn_caller(
             f"info: the rows of {len(corpora):,} grammars are so mixed that a Parquet file at Polars' defaults "
             f"repeats them {sum(copies):,} times, {written / 1e6:,.1f} MB instead of {once / 1e6:,.1f} MB; make a "
             "grammar for each run of rows: tadoc.recompress(column)",
             RepeatedGrammarsWarning,
-            stacklevel=3,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from polars.exceptions import ComputeError
 
 from polars_tadoc.analytics.info import WORTH_A_WARNING, grammars_are_small
 from polars_tadoc.config import settings
-from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, RepeatedGrammarsWarning
+from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, RepeatedGrammarsWarning, warn_caller
 from polars_tadoc.execute.columns import compressed_column
 from polars_tadoc.model import payload
 from polars_tadoc.runtime.documented import with_imports
@@ -107,7 +106,7 @@ def parquet_info(
     distinct, others = len(set(keys)), f" and {len(found) - 1} more" if len(found) > 1 else ""
     advice = _advice(len(found), rows, groups, distinct, len(keys), of_grammars, total, f'"{names[0]}"')
     if advice is not None:
-        warnings.warn(f"{found[0].file}{others}: {advice}", RepeatedGrammarsWarning, stacklevel=2)
+        warn_caller(f"{found[0].file}{others}: {advice}", RepeatedGrammarsWarning)
     row = (len(found), rows, groups, distinct, len(keys), of_grammars, total, advice)
     return pl.DataFrame([row], schema=SCHEMA, orient="row")
 

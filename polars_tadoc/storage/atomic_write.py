@@ -15,14 +15,13 @@ import re
 import secrets
 import shutil
 import stat
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polars.exceptions import PolarsError
 
-from polars_tadoc.errors import DiskFullError, KeptFilesWarning, TadocError
+from polars_tadoc.errors import DiskFullError, KeptFilesWarning, TadocError, warn_caller
 from polars_tadoc.runtime.interrupts import check
 from polars_tadoc.runtime.permissions import (
     PRIVATE_FILE,
@@ -167,10 +166,9 @@ def atomic_folder(path: Path, call: str, own: OwnFiles) -> Iterator[Path]:
             set_mode(temporary, mode)
         kept = _take_place(temporary, path, own)
     if kept is not None:
-        warnings.warn(
+        warn_caller(
             f"{call}: {path} was replaced; files that others added to the old folder meanwhile are kept in {kept}",
             KeptFilesWarning,
-            stacklevel=3,
         )
 
 

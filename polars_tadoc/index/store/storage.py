@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import reprlib
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_tadoc.compress.compress import require_known
-from polars_tadoc.errors import InvalidIndexError, LimitExceededError
+from polars_tadoc.errors import InvalidIndexError, LimitExceededError, warn_caller
 from polars_tadoc.index.codecs import Codec, require_codec
 from polars_tadoc.index.construct.collect import MAX_DOCUMENTS
 from polars_tadoc.index.documents import Documents
@@ -387,11 +386,11 @@ def _require_stems(own: _MorphismHeader) -> None:
         return
     require_stemmer(own.analyzer)
     if own.stemmer != stemmer_version():
-        warnings.warn(
+        warn_caller(
             f'load_index: the index was built with analyzer="{own.analyzer}" of PyStemmer {own.stemmer}; this is '
             f"{stemmer_version()}, and words whose stems have changed are not found: build the index again, or install "
             "that version",
-            stacklevel=2,
+            UserWarning,
         )
 
 

@@ -10,6 +10,7 @@ from polars_tadoc.analytics.sequence_count import LengthsRequest
 from polars_tadoc.execute.analytic import Analytic
 from polars_tadoc.execute.columns import compressed_column, label_column, text_column
 from polars_tadoc.namespaces.accessors import Calls
+from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.process.fork import require_threads
 
 LABELS = "Name of a column of the frame whose values label the rows; default: row numbers."
@@ -24,14 +25,17 @@ class FrameBase(Calls):
         require_threads()
         self._df = df
 
+    @ends_on_interrupt  # Polars panics where an interrupt arrives while it makes a schema
     def _column(self, call: str, column: str | None) -> pl.Series:
         df = self._df
         return df[compressed_column(df.schema, column, call)]
 
+    @ends_on_interrupt
     def _text(self, call: str, column: str | None) -> pl.Series:
         df = self._df
         return df[text_column(df.schema, column, call)]
 
+    @ends_on_interrupt
     def _labels(self, call: str, id: str | None) -> pl.Series | None:
         df = self._df
         return None if id is None else df[label_column(df.schema, id, call)]
