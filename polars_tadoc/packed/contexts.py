@@ -55,6 +55,10 @@ _SIZE_LEVEL = 5
 _MAX_VISITS = 4
 """Maximum gaps that are visited for each symbol and row: beyond, as with long rules, gaps are stored as they are."""
 
+FREE_STEPS, MAX_STEPS = 1 << 26, 64
+"""Places of rows that are read for their gaps, or this many for each symbol and row if that is more: where rows repeat
+long rules with a gap that differs, these are the rows' words, billions in a file of some KB. Their gaps are stored."""
+
 SAVES = 0.9
 """Share of the bytes of stored gaps that coded ones may take."""
 
@@ -172,18 +176,20 @@ def encode_gaps(
     offsets, data = offsets - offsets[0], data.copy()  # a kernel that may write takes them
     bits = _pair_bits(len(roots) + len(root_offsets))
     given = count, bits, shapes, rule_offsets, symbols, predicted, root_offsets, roots
+    steps = _most_steps(*given)
     loud = np.zeros(len(symbols), np.bool_)
-    code_row_gaps(coded_row_gaps.MARK, *given, 0, loud, np.zeros(0, np.uint32), offsets, data)
+    if code_row_gaps(coded_row_gaps.MARK, *given, 0, steps, loud, np.zeros(0, np.uint32), offsets, data)[0] != OK:
+        return None
     room = _MAX_VISITS * (len(symbols) + len(roots) + len(root_offsets)) + coded_row_gaps.CODES
     codes = np.empty(len(symbols) + 2 * room, np.uint32)
-    wrong, coded, visits = code_row_gaps(coded_row_gaps.ENCODE, *given, room, loud, codes, offsets, data)
+    wrong, coded, visits = code_row_gaps(coded_row_gaps.ENCODE, *given, room, steps, loud, codes, offsets, data)
     if wrong != OK:
         return None
     stream = _written(codes[:coded])
     if stream.nbytes > SAVES * _plain_size(offsets, data):
         return None
     again, back = np.empty(len(offsets), np.int64), np.empty(len(data), np.uint8)
-    wrong = code_row_gaps(coded_row_gaps.DECODE, *given, visits, loud, stream, again, back)[0]
+    wrong = code_row_gaps(coded_row_gaps.DECODE, *given, visits, steps, loud, stream, again, back)[0]
     if wrong != OK or not np.array_equal(again, offsets) or not np.array_equal(back, data):
         return None  # not as the tokenizer writes them
     return pl.Series("gaps", [stream.astype("<u4").tobytes()], pl.Binary), visits, len(data)
@@ -228,7 +234,7 @@ def decode_gaps(
     data = np.empty(size, np.uint8)
     bits = _pair_bits(len(roots) + len(root_offsets))
     given = count, bits, shapes, rule_offsets, symbols, predicted, root_offsets, roots
-    if code_row_gaps(coded_row_gaps.DECODE, *given, visits, loud, codes, offsets, data)[0] != OK:
+    if code_row_gaps(coded_row_gaps.DECODE, *given, visits, _most_steps(*given), loud, codes, offsets, data)[0] != OK:
         raise InvalidGrammarError("grammar: the stream of gaps does not match the rows")
     array = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(valid), [None, *(pa.py_buffer(part) for part in (offsets, data))]
@@ -239,6 +245,11 @@ def decode_gaps(
         if valid.all()
         else pl.DataFrame([gaps, valid.alias("valid")]).select(pl.when("valid").then("gaps"))["gaps"]
     )
+
+
+def _most_steps(*given: Any) -> int:
+    *_, symbols, _, root_offsets, roots = given
+    return max(FREE_STEPS, MAX_STEPS * (len(symbols) + len(roots) + len(root_offsets)))
 
 
 def _starts(sizes: Any) -> UInt32:

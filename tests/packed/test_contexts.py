@@ -23,6 +23,7 @@ from polars_tadoc.kernels.host.grammars import coded_contexts as kernels
 from polars_tadoc.packed import coded, contexts
 from polars_tadoc.packed.partition import NAMES, partition_at
 from tests import coded_reference, contexts_reference
+from tests.handmade import column, grammar
 from tests.packed.test_coded import (
     LOGS,
     TEXTS,
@@ -251,6 +252,24 @@ def test_wrong_headers_are_named() -> None:
     for changes, message in wrong:
         with pytest.raises(InvalidGrammarError, match=message):
             partition_at(changed(sound, **changes), 0)
+
+
+def test_gaps_of_long_rules_that_repeat_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their places are the words of rows: 10^9 in a file of 4 KB, which took a minute to write."""
+    rows = column(grammar(["a"], [[0] * 100], gaps=["\n"]), [[1]] * 1_000, [bytes([50, 2])] * 1_000)
+    packed = rows.to_frame("text").tadoc.pack()["text"]
+    sound = coded.coded(packed)
+    assert fields_of(sound)["rule_offsets"][5] & coded.GAPS
+    require_round_trip(packed)
+    monkeypatch.setattr(contexts, "MAX_STEPS", 1)
+    monkeypatch.setattr(contexts, "FREE_STEPS", 100_000)
+    with pytest.raises(InvalidGrammarError, match="the stream of gaps does not match the rows"):
+        partition_at(sound, 0)
+    made = coded.coded(packed)
+    assert not fields_of(made)["rule_offsets"][5] & coded.GAPS
+    require_round_trip(packed)
+    monkeypatch.setattr(contexts, "FREE_STEPS", 110_000)
+    assert fields_of(coded.coded(packed))["rule_offsets"][5] & coded.GAPS
 
 
 def chain(rules: int) -> dict[str, Any]:

@@ -39,11 +39,27 @@ def narrow_reading(plan: pl.LazyFrame) -> Iterator[None]:
         yield
     finally:
         with _lock:
-            _queries -= 1
+            _queries = max(_queries - 1, 0)  # a forked child has none
             if _queries == 0:
-                for name in _set:
-                    os.environ.pop(name, None)
-                _set.clear()
+                _put_back()
+
+
+def _put_back() -> None:
+    for name, value in _set.items():
+        if os.environ.get(name) == value:  # otherwise the program has set it meanwhile
+            del os.environ[name]
+    _set.clear()
+
+
+def _forget() -> None:
+    """Begin anew in a forked child, which has none of the threads whose queries ran or held the lock."""
+    global _lock, _queries
+    _lock, _queries = allocate_lock(), 0
+    _put_back()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def _is_remote(plan: pl.LazyFrame) -> bool:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
+from polars_tadoc.runtime.process import narrow_reading as module
 from polars_tadoc.runtime.process.narrow_reading import NARROW, narrow_reading
 
 
@@ -48,6 +49,26 @@ def test_settings_of_the_program_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     with narrow_reading(pl.LazyFrame({"text": ["a"]})):
         assert settings() == NARROW | {"POLARS_MAX_CONCURRENT_SCANS": "7"}
     assert os.environ["POLARS_MAX_CONCURRENT_SCANS"] == "7"
+
+
+def test_what_the_program_sets_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    with narrow_reading(pl.LazyFrame({"text": ["a"]})):
+        monkeypatch.setenv("POLARS_ROW_GROUP_PREFETCH_SIZE", "9")
+    assert settings() == dict.fromkeys(NARROW) | {"POLARS_ROW_GROUP_PREFETCH_SIZE": "9"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_has_no_queries() -> None:
+    """The thread that would put the settings back, or give the lock back, is not in the child."""
+    plan = pl.LazyFrame({"text": ["a"]})
+    with narrow_reading(plan), module._lock:
+        child = os.fork()
+        if child == 0:
+            left = settings() != dict.fromkeys(NARROW) or module._lock.locked()
+            os._exit(left)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert settings() == dict.fromkeys(NARROW)
 
 
 def test_plans_over_object_stores_read_ahead() -> None:

@@ -114,6 +114,7 @@ def code_row_gaps(
     root_offsets: Int64,
     roots: UInt32,
     visits: int,
+    steps: int,
     loud: Bools,
     codes: UInt32,
     offsets: Int64,
@@ -135,8 +136,8 @@ def code_row_gaps(
         The bodies, none of them empty, and the predicted gaps, by word, then by position of ``symbols``.
     root_offsets, roots
         Each row's symbols.
-    visits
-        Maximum number of gaps visited.
+    visits, steps
+        Maximum number of gaps visited, and of places of rows that are read; beyond them this returns ``WRONG_COUNT``.
     loud
         By position of ``symbols``: filled by ``MARK``, which expects zeros, and ``DECODE``.
     codes
@@ -159,7 +160,7 @@ def code_row_gaps(
     lasts, is_loud = np.empty(words + rules, np.uint32), np.zeros(rules, np.bool_)
     for word in range(words):
         firsts[word], lasts[word] = word, word
-    began, history, events = interrupts(), 0, 0
+    began, history, events = interrupts(), 0, nb.int64(0)
     for rule in range(rules):
         start, stop = nb.int64(rule_offsets[rule]), nb.int64(rule_offsets[rule + 1])
         total = nb.int64(0)
@@ -185,7 +186,7 @@ def code_row_gaps(
     is_met = np.zeros(words + 1, np.bool_)
     stack, stops = np.empty(rules + 1, np.int64), np.empty(rules + 1, np.int64)
     places, guesses = np.empty(GUESSES, np.int64), np.empty(GUESSES, np.int64)
-    visited, out, history = 0, nb.int64(0), 0
+    visited, out, history, events = 0, nb.int64(0), 0, nb.int64(0)
     if is_coded:
         offsets[0] = 0
     for row in range(rows):
@@ -213,6 +214,9 @@ def code_row_gaps(
                         expected = nb.int64(predicted[right])
                     root += 1
             gap = expected
+            events += 1
+            if events > steps or (events & _POLL == 0 and interrupts() != began):
+                return WRONG_COUNT, 0, 0
             if position == different:
                 gap = other
                 skipped, source = _read_varint(data, source, end)
@@ -226,7 +230,7 @@ def code_row_gaps(
                 visited += 1
                 if task == ENCODE and at + CODES > len(codes):
                     return TRUNCATED, 0, 0
-                if visited > visits or (visited & _POLL == 0 and interrupts() != began):
+                if visited > visits:
                     return WRONG_COUNT, 0, 0
                 alike = right
                 if right < words and not is_met[right]:

@@ -189,6 +189,7 @@ def renumber(words: UInt32, image: UInt32) -> None:
             words[i] = image[word]
 
 
+@polled
 @kernel
 def count_kept(starts: Int64, words: UInt32, image: UInt32, kept: Int64) -> None:
     """Count the words of each document that a map of words keeps, int64 by document."""
