@@ -208,9 +208,9 @@ def _require_known(options: Iterable[str]) -> None:
 
 def _require_folder(path: str | None) -> None:
     if path is not None and not os.path.isdir(path):
-        problem = "is a file" if os.path.exists(path) else "does not exist"
+        problem = "is a file; " if os.path.exists(path) else "does not exist; create it, or "
         error = NotADirectoryError if os.path.exists(path) else FileNotFoundError
-        raise error(f'Config: spill_folder="{path}" {problem}; create it, or give the path of an existing folder')
+        raise error(f'Config: spill_folder="{path}" {problem}give the path of an existing folder')
 
 
 class Config:

@@ -75,7 +75,7 @@ def compress(
     if packed:
         tadoc.of(lf).sink_packed(place, column, effort="small" if effort == "small" else "default")
     else:
-        lf.sink_parquet(place)
+        tadoc.of(lf).sink_parquet(place)
     if isinstance(place, io.BytesIO):
         sys.stdout.buffer.write(place.getbuffer())
         sys.stdout.buffer.flush()

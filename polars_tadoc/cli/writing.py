@@ -13,6 +13,8 @@ import polars.selectors as cs
 from cyclopts import Parameter
 
 from polars_tadoc.cli.reading import STANDARD, UsageError, format_of
+from polars_tadoc.storage.atomic_write import atomic_file_late
+from polars_tadoc.storage.atomic_write import target as file_to_replace
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,9 +91,18 @@ def write(lf: pl.LazyFrame, target: str, shape: Shape | None = None, column: str
         lf = lf.select(column)
     if is_standard:
         sys.stdout.flush()
-    WRITERS[kind](lf, sys.stdout.buffer if is_standard else target)
-    if is_standard:
+        WRITERS[kind](lf, sys.stdout.buffer)
         sys.stdout.buffer.flush()
+    elif "://" in target or Path(target).is_fifo():
+        WRITERS[kind](lf, target)
+    else:
+        write_whole(WRITERS[kind], lf, target)
+
+
+def write_whole(writer: Writer, lf: pl.LazyFrame, target: str) -> None:
+    """Write a file that replaces an existing one when it is complete; after an error or Ctrl-C the old one stays."""
+    with atomic_file_late(file_to_replace(Path(target), "write"), "write") as temporary:
+        writer(lf, temporary)
 
 
 def flat(lf: pl.LazyFrame) -> pl.LazyFrame:

@@ -26,6 +26,8 @@ def compressed_column(schema: pl.Schema, name: str | None, call: str) -> str:
         The column has another type, or no name was given and there is not exactly one.
 
     """
+    if name is None and not any(map(is_tadoc, schema.values())):
+        name = next((column for column, dtype in schema.items() if is_packed(dtype)), None)  # the error says "packed"
     error = NotCompressedError(
         f'{call}: the frame has no TADOC column; compress one first: df.with_columns(pl.col("text").tadoc.compress())'
     )

@@ -132,7 +132,8 @@ def unknown_option(call: Callable[..., Any], named: Iterable[str], known: Iterab
     names = [name for name in known if name not in ("self", "cls")]
     unknown = next(name for name in named if name not in names)
     near = nearest(unknown, names)
-    hint = f"did you mean {' or '.join(f'{name}=' for name in near)}?" if near else f"it takes {', '.join(names)}"
+    close = " or ".join(f"{name}=" for name in near)
+    hint = f"did you mean {close}?" if close else f"it takes {', '.join(names) or 'none'}"
     shown = call.__qualname__ if call.__name__ == "__init__" else call.__name__
     return TypeError(f"{shown}() got an unexpected keyword argument {unknown!r}; {hint}")
 

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
+from polars_tadoc.cli import writing
 from polars_tadoc.cli.app import app, main
 from tests import ROOT
 
@@ -221,6 +222,7 @@ def test_the_machine(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (["search", "texts.parquet", "be", "--id", "yeer"], 'there is no column "yeer"; the columns are year, text'),
         (["compress", "texts.parquet", "a.csv"], "a compressed column is written to a Parquet file"),
         (["compress", "texts.parquet"], "give the input and the output"),
+        (["compress", "texts.parquet", "gone/a.parquet"], "gone does not exist; create it first"),
         (["compress", "texts.parquet", "a.parquet", "--effort", "small"], "add --packed"),
         (["decompress", "texts.parquet", "-"], "is String, not a TADOC column"),
         (["search", "texts.parquet"], "the prompt needs a terminal"),
@@ -250,6 +252,28 @@ def test_an_interrupt_and_a_closed_pipe(shell: Shell, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tadoc, "calibrate", interrupted)
     shell("calibrate", code=130)
     assert shell.error == "tadoc: interrupted\n"
+
+
+@pytest.mark.parametrize("name", ["old.csv", "old.ndjson", "old.parquet"])
+def test_an_interrupt_leaves_the_old_output(shell: Shell, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def interrupted(_: pl.LazyFrame, target: Any) -> None:
+        Path(target).write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    Path(name).write_bytes(b"old")
+    monkeypatch.setitem(writing.WRITERS, Path(name).suffix[1:], interrupted)
+    before = sorted(Path().iterdir())
+    shell("count", "texts.parquet", "--column", "text", "--output", name, code=130)
+    assert Path(name).read_bytes() == b"old"
+    assert sorted(Path().iterdir()) == before
+
+
+def test_the_output_may_be_the_input(shell: Shell) -> None:
+    text = pl.read_parquet("texts.parquet")
+    shell("compress", "texts.parquet", "texts.parquet")
+    assert tadoc.is_tadoc(pl.read_parquet("texts.parquet").schema["text"])
+    shell("decompress", "texts.parquet", "texts.parquet")
+    assert pl.read_parquet("texts.parquet").equals(text)
 
 
 def test_as_a_program() -> None:

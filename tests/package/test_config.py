@@ -63,7 +63,7 @@ def test_spill_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FileNotFoundError, match=r'^Config: spill_folder=".*/gone" does not exist; create it, or '):
         tadoc.Config(spill_folder=tmp_path / "gone")
-    with pytest.raises(NotADirectoryError, match=r'^Config: spill_folder=".*/file" is a file; '):
+    with pytest.raises(NotADirectoryError, match=r'^Config: spill_folder=".*/file" is a file; give the path of '):
         tadoc.Config.set(spill_folder=tmp_path / "file")
     assert tadoc.Config.get("spill_folder") is None
     with tadoc.Config(spill_folder=here):

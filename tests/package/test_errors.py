@@ -309,6 +309,11 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         'word_count: column "text" is packed, not a TADOC column; read the file by tadoc.scan_packed(path), or unpack '
         'the rows: df.tadoc.unpack("text")',
     ),
+    "packed rows without a name": (
+        lambda: TEXTS.tadoc.pack().tadoc.word_count(),
+        'word_count: column "text" is packed, not a TADOC column; read the file by tadoc.scan_packed(path), or unpack '
+        'the rows: df.tadoc.unpack("text")',
+    ),
     "a frame of documents": (
         lambda: TadocVectorizer().fit(PLAIN.to_pandas()),
         'TadocVectorizer: documents are a DataFrame; pass one of its columns: frame["text"]',

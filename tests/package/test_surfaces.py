@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
@@ -137,6 +138,11 @@ def test_errors_for_unknown_options_suggest_the_closest(surface: str) -> None:
             call(**{f"{names[-1]}{names[-1][-1]}": 3})
         compared += 1
     assert compared > 10
+
+
+def test_errors_for_unknown_options_say_that_a_call_takes_none() -> None:
+    with pytest.raises(TypeError, match=r"content_hash\(\) got an unexpected keyword argument 'seed'; it takes none$"):
+        pl.col("text").tadoc.content_hash(seed=1)
 
 
 def test_errors_for_unknown_options_list_all_if_none_is_close() -> None:
