@@ -104,7 +104,7 @@ class Sizes:
 WORDS_BY_SYMBOL = 1 << 16
 """Maximum words of a call's rows for each stored symbol: 10,000 equal rows of 10,000 words have 7,000."""
 
-FREE_WORDS = 1 << 26
+FREE_WORDS = 1 << 28
 """Words that a call's rows may have with any number of stored symbols, or a 32nd of the limit if that is more."""
 
 _FEW_SYMBOLS = (

@@ -363,7 +363,7 @@ class TestDamage:
         assert tadoc.extract(column, (1 << 32) - 3, 9).to_list() == ["b a b a", ""]
         assert tadoc.extract(column, -3, 2).to_list() == ["a b", ""]
         assert tadoc.tail(column, 3).to_list() == ["a b a", "a"]
-        with pytest.raises(LimitExceededError, match=r"^extract: the rows expand to more than 67,108,864 words"):
+        with pytest.raises(LimitExceededError, match=r"^extract: the rows expand to more than 268,435,456 words"):
             tadoc.extract(column, 1)
         with pytest.raises(LimitExceededError, match=r"^tail: the rows"):
             tadoc.tail(column, -1)
