@@ -64,6 +64,9 @@ PACKED_FIELDS = ("rule_offsets", "document_offsets", "roots")
 COLUMN_FIELDS = ("grammar", "symbols", "gaps")
 """Fields that identify a compressed column that has lost its type."""
 
+ABOUT_AS_CLOSE = 0.15
+"""Difference of two names' shares of common letters, up to which both are suggested."""
+
 MAX_COMPARED = 10_000
 """Maximum number of names compared for a suggestion: more take seconds."""
 
@@ -290,8 +293,10 @@ def _width(character: str) -> int:
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
-    """Return up to three names that are close to a name, the closest first."""
-    return difflib.get_close_matches(name, list(names)[:MAX_COMPARED], n=3, cutoff=0.5)
+    """Return up to three names that are about as close to a name as the closest, which is first."""
+    close = difflib.get_close_matches(name, list(names)[:MAX_COMPARED], n=3, cutoff=0.5)
+    shares = [difflib.SequenceMatcher(None, one, name).ratio() for one in close]
+    return [one for one, share in zip(close, shares, strict=True) if share > shares[0] - ABOUT_AS_CLOSE]
 
 
 def _suggestion(name: str, names: list[str], there_are: str, there_are_none: str) -> str:

@@ -24,6 +24,7 @@ from polars_tadoc.errors import (
     LimitExceededError,
     NotCompressedError,
     TadocError,
+    nearest,
 )
 from polars_tadoc.sklearn import TadocVectorizer
 
@@ -419,3 +420,10 @@ def test_normalize_that_fails_names_its_call(
         call(bad, index)
     assert "normalize fails on the word 'three': " in str(told.value)
     assert str(told.value).count(said) == 1
+
+
+def test_far_names_are_not_suggested_beside_a_close_one() -> None:
+    assert nearest("lenght", ["engine", "length", "min_count"]) == ["length"]
+    assert nearest("stopword", ["top", "stopwords"]) == ["stopwords"]
+    assert nearest("texts", ["text", "text2"]) == ["text", "text2"]
+    assert nearest("zzz", ["text"]) == []
