@@ -158,12 +158,18 @@ def atomic_folder(path: Path, call: str, own: OwnFiles) -> Iterator[Path]:
             if file.is_file():
                 flush(file)
         check()
-        own(path)
-        if path.exists():
-            take_over_files(path, temporary)
-            take_over(path, temporary)
-        else:
-            set_mode(temporary, mode)
+        for last in (False, False, False, True):
+            try:
+                own(path)
+                if path.exists():
+                    take_over_files(path, temporary)
+                    take_over(path, temporary)
+                else:
+                    set_mode(temporary, mode)
+                break
+            except FileNotFoundError:  # another writer replaced the folder meanwhile
+                if last:
+                    raise
         kept = _take_place(temporary, path, own)
     if kept is not None:
         warn_caller(

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import polars_tadoc as tadoc
+from polars_tadoc.storage import atomic_write
 
 SECONDS = 1.5
 """For which threads write and read."""
@@ -195,3 +196,27 @@ def test_a_plan_over_parquet_that_is_replaced_raises(tmp_path: Path) -> None:
         with pytest.raises(pl.exceptions.ComputeError):
             plan.collect()
         assert tadoc.scan_parquet(path).tadoc.decompress("text").collect().equals(frame("beta", new))
+
+
+def test_a_folder_that_is_replaced_while_its_rights_are_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listing that began before another writer's exchange names files that are gone."""
+    index = pl.Series("text", ["a b", "b"]).tadoc.build_index()
+    index.save(tmp_path / "index")
+    left, own = [2], atomic_write.take_over_files
+
+    def gone(old: Path, new: Path) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise FileNotFoundError(2, "No such file or directory", str(old / "terms"))
+        own(old, new)
+
+    monkeypatch.setattr(atomic_write, "take_over_files", gone)
+    index.save(tmp_path / "index", overwrite=True)
+    assert left == [0]
+    assert tadoc.load_index(tmp_path / "index").search("a")["id"].to_list() == [0]
+    left[0] = 9
+    with pytest.raises(FileNotFoundError):
+        index.save(tmp_path / "index", overwrite=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["index"]
