@@ -1,26 +1,31 @@
 """Columns that patterns or phrases were searched in, kept by the identity of their memory.
 
 The first call on a column keeps its corpora. A second call with a pattern also spells out their gaps
-(:mod:`polars_tadoc.rows.pattern_exact`). A kept column holds its Arrow arrays: their memory is neither freed nor
+(:mod:`polars_tadoc.rows.pattern_exact`), and one with a literal links them (:mod:`polars_tadoc.rows.pattern_anchor`),
+which takes a tenth of that time. A kept column holds its Arrow arrays: their memory is neither freed nor
 changed, so equal addresses mean equal rows.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.model.column import split
+from polars_tadoc.model.column import scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.kept_columns import place
+from polars_tadoc.rows.pattern_anchor import LiteralRows
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.traversal.text_corpus import require_tokenizer
 
 MAX_COLUMNS = 4
@@ -41,18 +46,41 @@ class KeptRows:
     held: list[Any]
     calls: int = 0
     exact: list[ExactRows | None] = field(default_factory=list)
+    _literals: list[LiteralRows | None] = field(default_factory=list)
 
     @property
     def pairs(self) -> Iterator[tuple[Corpus, ExactRows | None]]:
         """Each corpus, and its spelled out rows, if any."""
         return zip_longest(self.corpora, self.exact)
 
+    @cached_property
+    def _row_count(self) -> int:
+        """Number of rows if none is null and the corpora have them in order; -1 if not."""
+        rows = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in self.corpora)])
+        return len(rows) if (rows == np.arange(len(rows))).all() else -1
+
+    def scatter(self, found: list[pl.Series], rows: int) -> pl.Series:
+        """Return values by row of those by corpus and document; null in other rows."""
+        values = found[0] if len(found) == 1 else pl.concat(found)
+        return values if rows == self._row_count else scatter_to_rows(values, [own.rows for own in self.corpora], rows)
+
+    @property
+    def literals(self) -> list[LiteralRows | None]:
+        """Each corpus' rows for literals; None if they are not spelled out, or words may touch each other."""
+        if not self.exact:
+            return [None] * len(self.corpora)
+        if not self._literals:  # threads make equal ones
+            self._literals = [None if own is None else LiteralRows.of(corpus, own) for corpus, own in self.pairs]
+        return self._literals
+
     @property
     def nbytes(self) -> int:
         """Bytes of memory that would be free without it."""
         arrays: int = sum(array.nbytes for array in self.held) + sum(one.rows.nbytes for one in self.corpora)
         grammars = sum(one.grammar.nbytes for one in self.corpora)
-        return arrays + grammars + sum(one.nbytes for one in self.exact if one is not None) + 1024
+        pairs = self.pairs
+        exact = sum(one.nbytes + LiteralRows.size_of(own, one) for own, one in pairs if one is not None)
+        return arrays + grammars + exact + 1024
 
 
 def _budget() -> int:
@@ -63,15 +91,60 @@ _columns: ByteLRU[KeptRows] = ByteLRU(_budget, lambda kept: max(kept.nbytes, _bu
 """Kept columns, by the addresses of their buffers."""
 
 
-def kept_rows(column: pl.Series, spells: bool = True) -> KeptRows:
+@dataclass(frozen=True)
+class _Seen:
+    """A series that a call was made on: all that could change in it."""
+
+    series: weakref.ref[pl.Series]
+    memory: object
+    """Polars' own object; the methods that change it change its length, too."""
+    length: int
+    key: str
+    """Key in ``_columns``."""
+
+
+_seen: dict[int, _Seen] = {}
+"""Compressed series by their ids, while they live: to look at their buffers takes longer than most searches."""
+
+
+def seen_rows(column: pl.Series) -> KeptRows | None:
+    """Return the kept rows of a series whose rows are spelled out; None if it is another, or was changed."""
+    seen = _seen.get(id(column))
+    if seen is None or seen.series() is not column:
+        return None
+    if seen.memory is not getattr(column, "_s", None) or seen.length != len(column):
+        return None
+    kept = _columns.get(seen.key)
+    if kept is not None:
+        for corpus in kept.corpora:
+            corpus.grammar.require_within_limit()
+        kept.calls += 1
+    return kept
+
+
+def _see(column: pl.Series, key: str) -> None:
+    number, memory = id(column), getattr(column, "_s", None)
+
+    def forget(series: object) -> None:
+        seen = _seen.get(number)
+        if seen is not None and seen.series is series:
+            del _seen[number]
+
+    if memory is not None:
+        _seen[number] = _Seen(weakref.ref(column, forget), memory, len(column), key)
+
+
+def kept_rows(column: pl.Series, spells: bool = True, given: pl.Series | None = None) -> KeptRows:
     """Split a compressed column, or return its kept rows.
 
     Parameters
     ----------
     column
-        Compressed column.
+        Storage of a compressed column.
     spells
         Whether the call reads gaps, so that a second one spells them out.
+    given
+        The column as the caller has it, for :func:`seen_rows`.
 
     Raises
     ------
@@ -97,6 +170,8 @@ def kept_rows(column: pl.Series, spells: bool = True) -> KeptRows:
         if kept.nbytes > _budget():  # then it would not be kept at all
             kept.exact = [None] * len(kept.corpora)
         _columns.put(key, kept)
+    if given is not None and kept.exact and isinstance(given.dtype, pl.BaseExtension):
+        _see(given, key)
     return kept
 
 
