@@ -1,7 +1,7 @@
 """Finds the rows that contain a literal, from the places of its rarest word upwards through the rules around them.
 
-A rule in which the literal lies whole makes all rows match that contain it. A rule at whose edges the literal is cut is
-looked up where it occurs, in rules and rows, with what is left of the literal on either side (Claude and Navarro, 2012:
+A rule that contains the whole literal makes all rows match that contain the rule. A rule at whose edges it is cut is
+looked up where it occurs, in rules and rows, with the rest of the literal on either side (Claude and Navarro, 2012:
 each occurrence crosses a boundary in one body only). No other rule or row is read.
 """
 
@@ -39,7 +39,7 @@ def _left(
     own, lowest
         Elements.
     exact, text, literal
-        Bodies, words, and what is searched.
+        Bodies, words, and the literal.
     at, edges
         Work space by level.
 
@@ -255,7 +255,7 @@ def mark_literal(
     wanted
         If it is a gap: flags by gap code; all places are compared with it. Otherwise empty.
     most
-        Maximum places of bodies to compare.
+        Maximum places to compare, by words of the literal, and to look through.
     at, edges
         Work space by level.
     cut
@@ -282,6 +282,8 @@ def mark_literal(
     while left_rows > 0:
         if interrupts() != began:
             return OK
+        if reads > most:
+            return COSTLY
         if top > 0:
             top -= 1
             symbol, low, high = cut[3 * top], cut[3 * top + 1], cut[3 * top + 2]
@@ -299,6 +301,7 @@ def mark_literal(
                 i += 1
             body += 1
             if i < stop:
+                reads += count
                 left = _left(i, first if row < 0 else -1, anchor, lowest, exact, text, literal, at, edges)
                 right = nb.int64(-1)
                 if left >= 0:
@@ -330,6 +333,7 @@ def mark_literal(
             for place in range(first, stop):
                 if exact.symbols[place] != nb.uint32(symbol):
                     continue
+                reads += count
                 left = _left(place, first, low, lowest, exact, text, literal, at, edges)
                 if left < 0:
                     continue
@@ -343,20 +347,20 @@ def mark_literal(
                     return COSTLY
                 cut[3 * top], cut[3 * top + 1], cut[3 * top + 2] = size + rule, left, right
                 top += 1
-                reads += right - left
         for j in range(links.place_offsets[symbol], links.place_offsets[symbol + 1]):
             place = nb.int64(links.places[j])
             if few:
                 row = _row(place, exact, links)
                 if rows[row >> 6] >> nb.uint64(row & 63) & one:
                     continue
+            reads += count
+            if reads > most:
+                break
             left = _left(begin + place, -1, low, lowest, exact, text, literal, at, edges)
             if left >= 0 and _right(begin + place, -1, high, highest, exact, text, literal, at, edges) >= 0:
                 row = _row(place, exact, links)
                 left_rows -= nb.int64(rows[row >> 6] >> nb.uint64(row & 63) & one == 0)
                 rows[row >> 6] |= one << nb.uint64(row & 63)
-        if reads > most:
-            return COSTLY
     if left_rows > 0:
         _mark_owners(exact, links, pending, rows)
     return OK
