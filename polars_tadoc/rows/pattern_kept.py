@@ -66,7 +66,7 @@ class KeptRows:
 
     @property
     def literals(self) -> list[LiteralRows | None]:
-        """Each corpus' rows for literals; None if they are not spelled out, or words may touch each other."""
+        """Each corpus' rows for literals; None if they are not spelled out, or words depend on the text around them."""
         if not self.exact:
             return [None] * len(self.corpora)
         if not self._literals:  # threads make equal ones
