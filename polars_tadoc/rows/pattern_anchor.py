@@ -48,8 +48,9 @@ MAX_CUT = 1 << 16
 SPARSE = 8
 """All is read for words or gaps without more text if they have more than one place in this many."""
 
-SOUGHT = 32
-"""Places that are read one after another in the time in which one of a word is looked up."""
+SOUGHT, COMPARED = 128, 32
+"""Places that are read one after another in the time in which one of a word is looked up, with the rules that begin or
+end with it; and in which one of a gap is compared."""
 
 _NOTHING = np.zeros(0, np.uint8)
 
@@ -261,8 +262,8 @@ class LiteralRows:
         if costs > places:
             flags = np.empty(len(self.gap_counts), np.uint8)
             gap, found = literals.find_rarest_gap(own, text, self.gap_counts, flags)
-            if found * SOUGHT + places < costs:
-                words, wanted, anchor, costs = words[:0], flags, 2 * gap, found * SOUGHT + places
+            if found * COMPARED + places < costs:
+                words, wanted, anchor, costs = words[:0], flags, 2 * gap, found * COMPARED + places
         most = READS * places + (1 << 16)
 
         def search() -> int:

@@ -100,7 +100,12 @@ def test_literals_from_their_rarest_word_upwards(rows: list[str | None], tokeniz
     for _ in range(6):
         start = data.draw(st.integers(0, max(0, len(own) - 1)))
         literals.append(own[start : start + data.draw(st.integers(1, 40))] or " ")
-    limits = {"SPARSE": [0, 8, 1 << 40], "SOUGHT": [0, 32, 1 << 40], "MAX_CUT": [1, 1 << 12], "READS": [-(1 << 20), 16]}
+    limits = {
+        "SPARSE": [0, 8, 1 << 40],
+        "SOUGHT": [0, 128, 1 << 40],
+        "MAX_CUT": [1, 1 << 12],
+        "READS": [-(1 << 20), 16],
+    }
     drawn = {name: data.draw(st.sampled_from(values)) for name, values in limits.items()}
     with patch.object(pattern_kept, "SPELLED_FROM", 1), patch.multiple(pattern_anchor, **drawn):
         for literal in literals:

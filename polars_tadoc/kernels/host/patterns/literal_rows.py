@@ -167,21 +167,55 @@ def mark_words(exact: Exact, links: Links, words: UInt32, pending: UInt64, rows:
     _mark_owners(exact, links, pending, rows)
 
 
+@inner
+def _next_wanted(i: int, gaps: UInt32, wanted: UInt8) -> Any:
+    """Return the first place from ``i`` on whose gap is flagged, or the number of places."""
+    while i + 8 <= len(gaps):
+        some = wanted[gaps[i]] | wanted[gaps[i + 1]] | wanted[gaps[i + 2]] | wanted[gaps[i + 3]]
+        some |= wanted[gaps[i + 4]] | wanted[gaps[i + 5]] | wanted[gaps[i + 6]] | wanted[gaps[i + 7]]
+        if some:  # one branch for eight places
+            break
+        i += 8
+    while i < len(gaps) and wanted[gaps[i]] == 0:
+        i += 1
+    return i
+
+
+@inner
+def _body(i: int, body: int, offsets: Int64) -> Any:
+    """Return the body of a place, from some earlier body on."""
+    step, end = 1, len(offsets) - 1
+    while body + step < end and offsets[body + step] <= i:
+        body += step
+        step *= 2
+    above = min(body + step, end)
+    while above - body > 1:
+        middle = (body + above) >> 1
+        if offsets[middle] <= i:
+            body = middle
+        else:
+            above = middle
+    return body
+
+
 @polled_kernel
 def mark_gaps(exact: Exact, links: Links, wanted: UInt8, pending: UInt64, rows: UInt64) -> None:
     """Mark the rows that contain any of some gaps; ``wanted``: by gap code."""
-    began, one = interrupts(), nb.uint64(1)
-    for body in range(len(exact.offsets) - 1):
-        if body & 0xFFF == 0 and interrupts() != began:
+    began, one, body = interrupts(), nb.uint64(1), nb.int64(0)
+    i = _next_wanted(nb.int64(0), exact.gaps, wanted)
+    while i < len(exact.gaps):
+        if interrupts() != began:
             return
+        body = _body(i, body, exact.offsets)
         row = body - exact.rule_count
-        for i in range(exact.offsets[body] + (row < 0), exact.offsets[body + 1]):
-            if wanted[exact.gaps[i]]:
-                if row < 0:
-                    pending[body >> 6] |= one << nb.uint64(body & 63)
-                else:
-                    rows[row >> 6] |= one << nb.uint64(row & 63)
-                break
+        if row >= 0:
+            rows[row >> 6] |= one << nb.uint64(row & 63)
+        elif i > exact.offsets[body]:
+            pending[body >> 6] |= one << nb.uint64(body & 63)
+        else:  # the gap before a rule is its owner's
+            i = _next_wanted(i + 1, exact.gaps, wanted)
+            continue
+        i = _next_wanted(exact.offsets[body + 1], exact.gaps, wanted)
     _mark_owners(exact, links, pending, rows)
 
 
@@ -275,7 +309,7 @@ def mark_literal(
     begin, count = exact.offsets[exact.rule_count], len(literal.words)
     lowest = nb.int64(literal.spans[0] == 0)
     highest = 2 * count - nb.int64(literal.spans[2 * count - 1] == len(literal.data))
-    bodies = nb.int64(len(exact.offsets) - 1) if len(wanted) else nb.int64(0)
+    places = nb.int64(len(exact.gaps)) if len(wanted) else nb.int64(0)
     left_rows = nb.int64(len(exact.offsets) - 1 - exact.rule_count)
     few = left_rows * 256 < len(links.places)  # then most rows are found soon
     reads, top, k, body, i = nb.int64(0), 0, 0, nb.int64(0), nb.int64(0)
@@ -294,31 +328,34 @@ def mark_literal(
             k += 1
             if not is_word(symbol, anchor >> 1, literal, text):
                 continue
-        elif body < bodies:
+        elif i < places:
+            i = _next_wanted(i, exact.gaps, wanted)
+            if i == places:
+                break
+            body = _body(i, body, exact.offsets)
             first, stop, row = exact.offsets[body], exact.offsets[body + 1], body - exact.rule_count
-            i = max(i, first + (row < 0))
-            while i < stop and wanted[exact.gaps[i]] == 0:
-                i += 1
-            body += 1
-            if i < stop:
-                reads += count
-                left = _left(i, first if row < 0 else -1, anchor, lowest, exact, text, literal, at, edges)
-                right = nb.int64(-1)
-                if left >= 0:
-                    last = stop - 1 if row < 0 else -1
-                    right = _right(i - 1, last, anchor, highest, exact, text, literal, at, edges)
-                i += 1
-                if left != lowest or right != highest:
-                    body -= 1
-                    if left >= 0 and right >= 0:
-                        if 3 * top + 3 > len(cut):
-                            return COSTLY
-                        cut[3 * top], cut[3 * top + 1], cut[3 * top + 2] = size + body, left, right
-                        top += 1
-                elif row < 0:
-                    pending[(body - 1) >> 6] |= one << nb.uint64((body - 1) & 63)
-                else:
-                    rows[row >> 6] |= one << nb.uint64(row & 63)
+            i += 1
+            if row < 0 and i == first + 1:  # the gap before a rule is its owner's
+                continue
+            reads += count
+            left = _left(i - 1, first if row < 0 else -1, anchor, lowest, exact, text, literal, at, edges)
+            if left < 0:
+                continue
+            last = stop - 1 if row < 0 else -1
+            right = _right(i - 2, last, anchor, highest, exact, text, literal, at, edges)
+            if right < 0:
+                continue
+            if left != lowest or right != highest:
+                if 3 * top + 3 > len(cut):
+                    return COSTLY
+                cut[3 * top], cut[3 * top + 1], cut[3 * top + 2] = size + body, left, right
+                top += 1
+                continue
+            if row < 0:
+                pending[body >> 6] |= one << nb.uint64(body & 63)
+            else:
+                rows[row >> 6] |= one << nb.uint64(row & 63)
+            i = stop
             continue
         else:
             break
