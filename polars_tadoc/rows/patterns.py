@@ -288,13 +288,19 @@ class PatternRequest:
         return again.append(missing).gather(pl.Series(places))
 
     def _rows_of_literal(self, kept: KeptRows) -> list[UInt64 | None]:
-        """Return each corpus' rows that contain the literal, as a bitmap; None if an automaton is to search them."""
-        if not (self._is_plain and self.pattern) or self.call == "count_matches":
+        """Return each corpus' rows that contain the literal, as a bitmap; None if an automaton is to search them.
+
+        An automaton counts its matches, if there are any.
+        """
+        if not (self._is_plain and self.pattern):
             return [None] * len(kept.corpora)
         plans = [None if own is None else own.plan(self.pattern) for own in kept.literals]
         if sum(plan.cost for plan in plans if plan is not None) < TOGETHER:
-            return [None if plan is None else plan.run() for plan in plans]
-        return map_parallel(lambda plan: None if plan is None else plan.run(), plans)
+            rows = [None if plan is None else plan.run() for plan in plans]
+        else:
+            rows = map_parallel(lambda plan: None if plan is None else plan.run(), plans)
+        counts = self.call == "count_matches"
+        return [None if own is None or (counts and own.any()) else own for own in rows]
 
     def _automaton(self, corpora: Sequence[Corpus]) -> PatternAutomaton | None:
         """Build the automaton for some corpora; None if there can be none."""

@@ -109,7 +109,7 @@ def test_literals_from_their_rarest_word_upwards(rows: list[str | None], tokeniz
     drawn = {name: data.draw(st.sampled_from(values)) for name, values in limits.items()}
     with patch.object(pattern_kept, "SPELLED_FROM", 1), patch.multiple(pattern_anchor, **drawn):
         for literal in literals:
-            for call in ("contains", "find"):
+            for call in CALLS:
                 check(text, column, call, literal, literal=True)
         assert all(linked is not None for linked in kept_rows(storage(column)).literals)
 
