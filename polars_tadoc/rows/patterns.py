@@ -207,10 +207,10 @@ class PatternRequest:
     @ends_on_interrupt
     def run(self, column: pl.Series) -> pl.Series:
         """Search each row."""
-        column = require_text(column, self.call)
+        given, column = column, require_text(column, self.call)
         if column.dtype == pl.String:
             return self.in_polars(column)
-        kept = kept_rows(column) if self._is_valid() else None
+        kept = kept_rows(column, given=given) if self._is_valid() else None
         if kept is None or not kept.corpora:
             return pl.Series(column.name, [None], self.dtype).new_from_index(0, len(column))
         corpora = kept.corpora
@@ -218,16 +218,15 @@ class PatternRequest:
         pairs = list(kept.pairs)
         known = _searched(pairs, automaton)
         found = [self._search(corpus, automaton, own) for (corpus, _), own in zip(pairs, known, strict=True)]
+        if kept.is_one:
+            return found[0].alias(column.name)
         return scatter_to_rows(pl.concat(found).alias(column.name), [own.rows for own in corpora], len(column))
 
     def _is_valid(self) -> bool:
         """Whether Polars can read the pattern; it raises if ``strict``."""
         if self._is_plain:
             return True
-        probe = pl.Series(["a"])
-        if self.strict:
-            self.in_polars(probe)
-        return self.strict or _polars_contains(probe, self).null_count() == 0
+        return _is_valid(self)
 
     def explain(self, column: pl.Series) -> str:
         """Describe how the call searches each grammar's rows: by which automaton, and how many rows it decompresses."""
@@ -329,7 +328,16 @@ def _texts(corpus: Corpus, documents: Int64 | None, call: str) -> pl.Series:
     return write_texts([own], "text", len(documents), call)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=256)
+def _is_valid(own: PatternRequest) -> bool:
+    """Whether Polars can read a regular expression; it raises if ``strict``."""
+    probe = pl.Series(["a"])
+    if own.strict:
+        own.in_polars(probe)
+    return own.strict or _polars_contains(probe, own).null_count() == 0
+
+
+@lru_cache(maxsize=256)
 def _regex_automaton(pattern: str, alphabet: bytes, counts: bool) -> PatternAutomaton | None:
     made = regex_automaton(pattern, np.frombuffer(alphabet, np.uint32), counts)
     return made and replace(made, key=f"{blake2b(alphabet).hexdigest()} {counts} {pattern}")

@@ -1,0 +1,143 @@
+"""Searches spelled out rows by their triples: a symbol with the gaps before and after it.
+
+A pattern's first call on a column finds what each distinct triple does, and keeps it. Calls then read the rows of
+triples that may begin a match, and those of triples that hold one are known to match.
+"""
+
+from __future__ import annotations
+
+from weakref import finalize
+
+import numpy as np
+
+from polars_tadoc.config import settings
+from polars_tadoc.kernels.host.patterns import triples as kernels
+from polars_tadoc.kernels.host.patterns.exact_rows import Exact
+from polars_tadoc.rows.pattern_exact import ExactRows
+from polars_tadoc.rows.pattern_words import WordAutomaton
+from polars_tadoc.runtime.array_types import UInt8, UInt32, array_dataclass
+from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+
+LONG = 256
+"""Rows with more symbols than this, on average, are not searched by triples: most would be read."""
+
+DENSE = 4
+"""All rows are read if triples that may begin a match are in more than one place in this many."""
+
+CHUNK = 1 << 16
+"""Minimum places per thread if all rows are read."""
+
+MARKED = 1 << 14
+"""Minimum places per thread that may begin a match, otherwise."""
+
+
+@array_dataclass
+class Judged:
+    """What a pattern's triples do."""
+
+    table: UInt8
+    """1 plus the state after each rule, by rule and state before it."""
+    verdicts: UInt8
+    """By triple."""
+    opens: UInt32
+    """Triples that may begin a match, ascending."""
+    matches: UInt32
+    """Triples that hold one, ascending."""
+    open_places: int
+    match_places: int
+    """Places in rows of either."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.table.nbytes + self.verdicts.nbytes + self.opens.nbytes + self.matches.nbytes + 256
+
+
+@array_dataclass
+class RowTriples:
+    """The distinct triples of some rows."""
+
+    triples: kernels.Triples
+    numbers: UInt32
+    """By place in rows: its triple."""
+    starts: UInt32
+    rows: UInt32
+    """``starts``, ``rows``: by triple, the rows that have it."""
+    judged: ByteLRU[Judged]
+    """By pattern."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, without those of patterns."""
+        own = self.numbers.nbytes + self.starts.nbytes + self.rows.nbytes
+        return own + sum(array.nbytes for array in self.triples)
+
+    @classmethod
+    def of(cls, exact: ExactRows, codes: int) -> RowTriples | None:
+        """Return the triples of rows, from the cache if possible; None if rows are long."""
+        key = str(id(exact))
+        made = _triples.get(key)
+        if made is None:
+            places = len(exact.symbols) - int(exact.offsets[exact.rule_count])
+            if places > LONG * exact.row_count or 24 * places > _budget():
+                return None
+            made = _triples.put(key, cls._number(exact, codes, places))
+            finalize(exact, _triples.discard, key).atexit = False
+        return made
+
+    @classmethod
+    def _number(cls, exact: ExactRows, codes: int, places: int) -> RowTriples:
+        slots = np.zeros(1 << (2 * places).bit_length(), np.uint32)
+        room = [np.empty(places + 1, np.uint32) for _ in range(3)]
+        numbers = np.empty(places, np.uint32)
+        count = kernels.number_triples(_exact(exact), codes, slots, kernels.Triples(*room), numbers)
+        starts, rows = np.zeros(count + 1, np.uint32), np.empty(places, np.uint32)
+        kernels.list_rows(exact.offsets[exact.rule_count :], numbers, np.zeros(count, np.uint32), starts, rows)
+        triples = kernels.Triples(*(own[:count].copy() for own in room))
+        return cls(triples, numbers, starts, rows[: starts[-1]].copy(), ByteLRU(_budget, lambda own: own.nbytes))
+
+    def search(self, exact: ExactRows, own: WordAutomaton, key: str) -> UInt8:
+        """Tell by row whether it matches a pattern, which has a key in the cache: not 0 if it does."""
+        judged = self.judged.get(key) or self.judged.put(key, self._judge(exact, own))
+        found = np.zeros(exact.row_count, np.uint8)
+        rows, starts = _exact(exact), self.starts
+        opens, matches = judged.open_places, judged.match_places
+        is_dense = opens * DENSE > len(self.numbers)
+        if not is_dense or matches * DENSE <= len(self.numbers):
+            kernels.mark_rows(starts, self.rows, judged.matches, kernels.MATCH, found)
+        if not opens:
+            return found
+        offsets = exact.offsets[exact.rule_count :]
+        least = CHUNK
+        if not is_dense:
+            kernels.mark_rows(starts, self.rows, judged.opens, kernels.OPEN, found)
+            least = MARKED * len(self.numbers) // opens
+        read = rows, own.steps, judged.table, self.numbers, judged.verdicts, not is_dense
+        map_parallel(lambda some: kernels.read_rows(*read, *some, found), weighted_chunks(offsets, least))
+        return found
+
+    def _judge(self, exact: ExactRows, own: WordAutomaton) -> Judged:
+        rows, steps = _exact(exact), own.steps
+        lengths = np.diff(exact.offsets[: exact.rule_count + 1])
+        table = np.empty(steps.width * exact.rule_count, np.uint8)
+        kernels.fill_rules(rows, steps, int(lengths.max(initial=0)), table)
+        reached = np.zeros(steps.codes, np.uint64)
+        kernels.find_entries(steps, reached)
+        verdicts = np.empty(len(self.triples.symbols), np.uint8)
+        kernels.judge_triples(rows, steps, table, reached, self.triples, len(verdicts), verdicts)
+        opens, matches = (np.flatnonzero(verdicts == one).astype(np.uint32) for one in (kernels.OPEN, kernels.MATCH))
+        sizes = np.diff(self.starts)
+        return Judged(table, verdicts, opens, matches, int(sizes[opens].sum()), int(sizes[matches].sum()))
+
+
+def _budget() -> int:
+    return settings().host_cache_bytes // 16
+
+
+_triples: ByteLRU[RowTriples] = ByteLRU(_budget, lambda own: own.nbytes)
+"""Cache of rows' triples, by the identity of the rows."""
+
+
+def _exact(exact: ExactRows) -> Exact:
+    return Exact(exact.vocabulary_size, exact.rule_count, exact.offsets, exact.symbols, exact.gaps, exact.short_lengths)
