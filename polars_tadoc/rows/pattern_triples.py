@@ -17,7 +17,7 @@ from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.rows.pattern_words import WordAutomaton
 from polars_tadoc.runtime.array_types import UInt8, UInt32, array_dataclass
 from polars_tadoc.runtime.cache import ByteLRU
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 LONG = 256
 """Rows with more symbols than this, on average, are not searched by triples: most would be read."""
@@ -30,6 +30,9 @@ CHUNK = 1 << 16
 
 MARKED = 1 << 14
 """Minimum places per thread that may begin a match, otherwise."""
+
+JUDGED = 1 << 15
+"""Minimum triples per thread, the first time."""
 
 
 @array_dataclass
@@ -121,11 +124,15 @@ class RowTriples:
         rows, steps = _exact(exact), own.steps
         lengths = np.diff(exact.offsets[: exact.rule_count + 1])
         table = np.empty(steps.width * exact.rule_count, np.uint8)
-        kernels.fill_rules(rows, steps, int(lengths.max(initial=0)), table)
+        still = np.zeros(exact.vocabulary_size + exact.rule_count, np.uint8)
+        still[: exact.vocabulary_size] = steps.classes == 0
+        kernels.fill_rules(rows, steps, int(lengths.max(initial=0)), still, table)
         reached = np.zeros(steps.codes, np.uint64)
         kernels.find_entries(steps, reached)
-        verdicts = np.empty(len(self.triples.symbols), np.uint8)
-        kernels.judge_triples(rows, steps, table, reached, self.triples, len(verdicts), verdicts)
+        verdicts = np.zeros(len(self.triples.symbols), np.uint8)
+        read = rows, steps, table, still, reached, self.triples
+        chunks = even_chunks(len(verdicts) - 1, JUDGED)
+        map_parallel(lambda some: kernels.judge_triples(*read, 1 + some[0], 1 + some[1], verdicts), chunks)
         opens, matches = (np.flatnonzero(verdicts == one).astype(np.uint32) for one in (kernels.OPEN, kernels.MATCH))
         sizes = np.diff(self.starts)
         return Judged(table, verdicts, opens, matches, int(sizes[opens].sum()), int(sizes[matches].sum()))

@@ -143,7 +143,7 @@ def _after(symbol: int, entry: int, exact: Exact, steps: WordSteps, table: UInt8
 
 
 @polled_njit
-def fill_rules(exact: Exact, steps: WordSteps, longest: int, table: UInt8) -> None:
+def fill_rules(exact: Exact, steps: WordSteps, longest: int, still: UInt8, table: UInt8) -> None:
     """Fill 1 plus the state after each rule, by rule and state before it.
 
     Parameters
@@ -152,19 +152,27 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, table: UInt8) -> No
         Rules, and the pattern.
     longest
         Symbols of the longest rule.
+    still
+        By symbol: whether it leads from any state to the first one, without a match; filled for rules.
     table
         Output.
 
     """
     began = interrupts()
-    width, codes = steps.width, steps.codes
+    size, width, codes = exact.vocabulary_size, steps.width, steps.codes
     path = np.empty(longest + 1, np.uint8)  # states after each symbol from the first state before the rule:
     for rule in range(exact.rule_count):  # from another one, most rules soon go on alike
         if rule & 0xFF == 0 and interrupts() != began:
             return
         first, stop = exact.offsets[rule], exact.offsets[rule + 1]
+        is_same, all_still = still[exact.symbols[first]] != 0, True
         for entry in range(width):
-            state = _after(nb.int64(exact.symbols[first]), entry, exact, steps, table)
+            if is_same and entry > 0:
+                table[rule * width + entry] = table[rule * width]
+                continue
+            state = nb.int64(0)
+            if not is_same:
+                state = _after(nb.int64(exact.symbols[first]), entry, exact, steps, table)
             i = first
             while True:
                 if entry == 0:
@@ -173,6 +181,11 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, table: UInt8) -> No
                     state = nb.int64(table[rule * width]) - 1
                     break
                 i += 1
+                if state == 0:
+                    while i < stop and still[exact.symbols[i]] and steps.entries[exact.gaps[i]] != FOUND_BEFORE:
+                        if entry == 0:
+                            path[i - first] = 0
+                        i += 1
                 if i == stop or state == FOUND_AFTER:
                     break
                 before = nb.int64(steps.entries[state * codes + nb.int64(exact.gaps[i])])
@@ -185,6 +198,8 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, table: UInt8) -> No
                     path[i - first] = FOUND_BEFORE
                     i += 1
             table[rule * width + entry] = state + 1
+            all_still = all_still and state == 0
+        still[size + rule] = all_still
 
 
 @kernel
@@ -224,18 +239,26 @@ def _outcome(symbol: int, entry: int, after: int, exact: Exact, steps: WordSteps
 
 @polled_kernel
 def judge_triples(
-    exact: Exact, steps: WordSteps, table: UInt8, reached: UInt64, triples: Triples, count: int, verdicts: UInt8
+    exact: Exact,
+    steps: WordSteps,
+    table: UInt8,
+    still: UInt8,
+    reached: UInt64,
+    triples: Triples,
+    first: int,
+    stop: int,
+    verdicts: UInt8,
 ) -> None:
     """Fill what each triple does.
 
     Parameters
     ----------
-    exact, steps, table
-        Rules, the pattern, and the states after rules.
+    exact, steps, table, still
+        Rules, the pattern, the states after rules, and which symbols lead to the first state without a match.
     reached
         By gap code: bits of the states after it.
-    triples, count
-        The triples, and their number.
+    triples, first, stop
+        The triples, and which of them; not number 0.
     verdicts
         Output by triple: ``QUIET``, ``OPEN`` or ``MATCH``.
 
@@ -243,8 +266,7 @@ def judge_triples(
     began = interrupts()
     codes, symbols = steps.codes, exact.vocabulary_size + exact.rule_count
     start = steps.start * codes
-    verdicts[0] = QUIET
-    for k in range(1, count):
+    for k in range(first, stop):
         if k & 0xFFF == 0 and interrupts() != began:
             return
         symbol, before, after = nb.int64(triples.symbols[k]), nb.int64(triples.before[k]), nb.int64(triples.after[k])
@@ -252,6 +274,9 @@ def judge_triples(
             verdicts[k] = MATCH if _ends(nb.int64(steps.start), before - codes, steps) else QUIET
             continue
         entry = nb.int64(steps.entries[before if before < codes else start + before - codes])
+        if still[symbol] and entry != FOUND_BEFORE and after < codes:
+            verdicts[k] = QUIET
+            continue
         own = _outcome(symbol, entry, after, exact, steps, table)
         if own == MATCH and before < codes:
             others = reached[before]
