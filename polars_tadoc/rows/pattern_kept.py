@@ -8,7 +8,7 @@ changed, so equal addresses mean equal rows.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -21,6 +21,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.model.column import split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.kept_columns import place
+from polars_tadoc.model.text_type import storage
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.traversal.text_corpus import require_tokenizer
@@ -68,9 +69,23 @@ _columns: ByteLRU[KeptRows] = ByteLRU(_budget, lambda kept: max(kept.nbytes, _bu
 
 
 _named: dict[int, tuple[Callable[[], pl.Series | None], str, str]] = {}
-"""Series that calls were given, by their ids: a weak reference, names of their memory without grammars, and with them.
+"""Series that calls were given, by their ids: a weak reference, the name of their gaps' memory, the column's key."""
 
-Naming the memory of grammars takes half the time of a fast call."""
+_UNNAMED = (lambda: None), "", ""
+
+
+def kept_again(given: pl.Series) -> KeptRows | None:
+    """Return the kept rows of a series that :func:`kept_rows` was given; None if there are none, or it has changed.
+
+    What changes a series gives it new gaps: the old ones' memory is held. To look at types, grammars and symbols too
+    would take most of a fast call's time.
+    """
+    reference, name, key = _named.get(id(given), _UNNAMED)
+    if reference() is not given:
+        return None
+    gaps = storage(given).struct.unnest().to_series(2)
+    kept = _columns.get(key) if name == _name(_memory(gaps)) else None
+    return None if kept is None else _again(kept, key, spells=True)
 
 
 def kept_rows(column: pl.Series, spells: bool = True, given: pl.Series | None = None) -> KeptRows:
@@ -83,7 +98,7 @@ def kept_rows(column: pl.Series, spells: bool = True, given: pl.Series | None = 
     spells
         Whether the call reads gaps, so that a second one spells them out.
     given
-        The series that the call was given, if ``column`` is its storage: its grammars are not looked up again.
+        The series that the call was given, for :func:`kept_again`; ``column`` is its storage.
 
     Raises
     ------
@@ -91,26 +106,26 @@ def kept_rows(column: pl.Series, spells: bool = True, given: pl.Series | None = 
         A payload is damaged, a row has a symbol that its grammar lacks, or a rule exceeds the current limit.
 
     """
-    grammar, *rows = column.struct.unnest()
-    held = _memory(*rows)
-    own = " ".join(place(array) for array in held)
-    reference, known, key = _named.get(id(given), (lambda: None, "", ""))
-    kept = _columns.get(key) if known == own and reference() is given else None
-    if kept is None:
-        held += _memory(grammar.to_physical())
-        key = " ".join(place(array) for array in held)
-        kept = _columns.get(key)
-    if given is not None and known != own:
+    grammar, symbols, gaps = column.struct.unnest()
+    held = _memory(gaps)
+    name = _name(held)
+    held += _memory(grammar.to_physical(), symbols)
+    key = _name(held)
+    kept = _columns.get(key)
+    if given is not None:
         number = id(given)
-        _named[number] = weakref.ref(given, lambda _: _named.pop(number, None)), own, key
+        _named[number] = weakref.ref(given, lambda _: _named.pop(number, None)), name, key
     if kept is None:
         corpora = split(column)
         is_one = len(corpora) == 1 and np.array_equal(corpora[0].rows, np.arange(len(column)))
-        kept = KeptRows(corpora, held, is_one)
-        _columns.put(key, kept)
-    else:
-        for corpus in kept.corpora:
-            corpus.grammar.require_within_limit()
+        kept = _columns.put(key, KeptRows(corpora, held, is_one))
+    return _again(kept, key, spells)
+
+
+def _again(kept: KeptRows, key: str, spells: bool) -> KeptRows:
+    """Spell out a kept column's gaps if it is time."""
+    for corpus in kept.corpora:
+        corpus.grammar.require_within_limit()
     kept.calls += spells
     if spells and kept.calls >= SPELLED_FROM and not kept.exact:
         kept.exact = [ExactRows.of(corpus, _budget() // 2) for corpus in kept.corpora]
@@ -123,6 +138,10 @@ def kept_rows(column: pl.Series, spells: bool = True, given: pl.Series | None = 
 def _memory(*columns: pl.Series) -> list[Any]:
     newest = pl.CompatLevel.newest()
     return [part.to_arrow(compat_level=newest) for column in columns for part in column.get_chunks()]
+
+
+def _name(held: Iterable[Any]) -> str:
+    return " ".join(map(place, held))
 
 
 def kept_corpora(column: pl.Series, call: str, tokenizer: Tokenizer | None) -> Sequence[Corpus]:

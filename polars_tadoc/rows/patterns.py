@@ -20,7 +20,7 @@ from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.rows.pattern_automaton import PatternAutomaton, literal_automaton, regex_automaton
 from polars_tadoc.rows.pattern_exact import ExactRows
-from polars_tadoc.rows.pattern_kept import kept_rows
+from polars_tadoc.rows.pattern_kept import kept_again, kept_rows
 from polars_tadoc.rows.pattern_search import Characters, Search
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.arguments import require_text as require_utf8
@@ -207,10 +207,14 @@ class PatternRequest:
     @ends_on_interrupt
     def run(self, column: pl.Series) -> pl.Series:
         """Search each row."""
-        given, column = column, require_text(column, self.call)
-        if column.dtype == pl.String:
-            return self.in_polars(column)
-        kept = kept_rows(column, given=given) if self._is_valid() else None
+        kept = kept_again(column)
+        if kept is None:
+            given, column = column, require_text(column, self.call)
+            if column.dtype == pl.String:
+                return self.in_polars(column)
+            kept = kept_rows(column, given=given) if self._is_valid() else None
+        elif not self._is_valid():
+            kept = None
         if kept is None or not kept.corpora:
             return pl.Series(column.name, [None], self.dtype).new_from_index(0, len(column))
         corpora = kept.corpora
