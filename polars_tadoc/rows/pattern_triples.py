@@ -6,6 +6,7 @@ triples that may begin a match, and those of triples that hold one are known to 
 
 from __future__ import annotations
 
+from itertools import count
 from weakref import finalize
 
 import numpy as np
@@ -67,8 +68,8 @@ class RowTriples:
     starts: UInt32
     rows: UInt32
     """``starts``, ``rows``: by triple, the rows that have it."""
-    judged: ByteLRU[Judged]
-    """By pattern."""
+    number: int
+    """Of these rows' triples; no others have it."""
 
     @property
     def nbytes(self) -> int:
@@ -94,15 +95,16 @@ class RowTriples:
         slots = np.zeros(1 << (2 * places).bit_length(), np.uint32)
         room = [np.empty(places + 1, np.uint32) for _ in range(3)]
         numbers = np.empty(places, np.uint32)
-        count = kernels.number_triples(_exact(exact), codes, slots, kernels.Triples(*room), numbers)
-        starts, rows = np.zeros(count + 1, np.uint32), np.empty(places, np.uint32)
-        kernels.list_rows(exact.offsets[exact.rule_count :], numbers, np.zeros(count, np.uint32), starts, rows)
-        triples = kernels.Triples(*(own[:count].copy() for own in room))
-        return cls(triples, numbers, starts, rows[: starts[-1]].copy(), ByteLRU(_budget, lambda own: own.nbytes))
+        distinct = kernels.number_triples(_exact(exact), codes, slots, kernels.Triples(*room), numbers)
+        starts, rows = np.zeros(distinct + 1, np.uint32), np.empty(places, np.uint32)
+        kernels.list_rows(exact.offsets[exact.rule_count :], numbers, np.zeros(distinct, np.uint32), starts, rows)
+        triples = kernels.Triples(*(own[:distinct].copy() for own in room))
+        return cls(triples, numbers, starts, rows[: starts[-1]].copy(), next(_numbers))
 
     def search(self, exact: ExactRows, own: WordAutomaton, key: str) -> UInt8:
         """Tell by row whether it matches a pattern, which has a key in the cache: not 0 if it does."""
-        judged = self.judged.get(key) or self.judged.put(key, self._judge(exact, own))
+        key = f"{self.number} {key}"
+        judged = _judged.get(key) or _judged.put(key, self._judge(exact, own))
         found = np.zeros(exact.row_count, np.uint8)
         rows, starts = _exact(exact), self.starts
         opens, matches = judged.open_places, judged.match_places
@@ -144,6 +146,11 @@ def _budget() -> int:
 
 _triples: ByteLRU[RowTriples] = ByteLRU(_budget, lambda own: own.nbytes)
 """Cache of rows' triples, by the identity of the rows."""
+
+_judged: ByteLRU[Judged] = ByteLRU(_budget, lambda own: own.nbytes)
+"""Cache of what triples do, by their number and the pattern."""
+
+_numbers = count()
 
 
 def _exact(exact: ExactRows) -> Exact:

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Text, run_gap
-from polars_tadoc.kernels.host.patterns.words import step
+from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Text, run_gap, step
 from polars_tadoc.kernels.host.rows.expand import OK
 from polars_tadoc.runtime.addresses import load_u8, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64

@@ -6,28 +6,10 @@ from typing import Any
 
 import numba as nb
 
-from polars_tadoc.kernels.host.patterns.match import FOUND, Automaton, Text, run_word
-from polars_tadoc.runtime.addresses import load_u8
+from polars_tadoc.kernels.host.patterns.match import FOUND, Automaton, Text, run_word, step
 from polars_tadoc.runtime.array_types import UInt8, UInt16, UInt32, UInt64
 from polars_tadoc.runtime.interrupts import interrupts
 from polars_tadoc.runtime.jit import inner, kernel, polled_njit
-
-
-@inner
-def step(at: int, state: int, automaton: Automaton) -> Any:
-    """Read the character at an address; return the next state and address, and the matches."""
-    code = nb.uint64(load_u8(nb.uint64(at)))
-    after = nb.uint64(at) + nb.uint64(1)
-    if code >= 0x80:
-        more = nb.uint64(1) if code < 0xE0 else nb.uint64(2) if code < 0xF0 else nb.uint64(3)
-        code &= nb.uint64(0x3F) >> more
-        for _ in range(more):
-            code = code << nb.uint64(6) | nb.uint64(load_u8(after)) & nb.uint64(0x3F)
-            after += nb.uint64(1)
-    place = nb.uint64(state) * nb.uint64(automaton.width)
-    if code < nb.uint64(len(automaton.classes)):
-        place += nb.uint64(automaton.classes[code])
-    return nb.uint64(automaton.steps[place]), after, nb.uint64(automaton.hits[place])
 
 
 @polled_njit
