@@ -1,4 +1,7 @@
-"""Words that every match of a literal must hold: only rows with their sequence are read, and only around the rarest."""
+"""Words that every match of a literal must hold: only rows with their sequence are read, and only around the rarest.
+
+:class:`LiteralWords` is for rows as they are stored, :class:`LiteralRows` for rows with all gaps spelled out.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,19 @@ from itertools import islice, product
 import numpy as np
 
 from polars_tadoc.compress.compress import named_tokenizer
-from polars_tadoc.kernels.host.patterns.exact_rows import find_in_words
+from polars_tadoc.kernels.host.patterns import literal_rows, literals
+from polars_tadoc.kernels.host.patterns.exact_rows import Exact, find_in_words
+from polars_tadoc.kernels.host.patterns.match import Text
 from polars_tadoc.kernels.host.patterns.windows import find_partial_words
+from polars_tadoc.kernels.host.rows.expand import OK
 from polars_tadoc.kernels.host.rows.phrase_words import UNKNOWN
 from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
+from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.rows.matching import Links, Target
+from polars_tadoc.rows.pattern_exact import ExactRows, text_of
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64, array_dataclass
 
@@ -29,6 +37,21 @@ MAX_ALIKE = 64
 
 MAX_PHRASES = 64
 """Maximum sequences of classes of words; with more, rows are only searched for the rarest word."""
+
+
+MAX_CUT = 1 << 16
+"""Maximum rules at a time that cut a literal."""
+
+SPARSE = 8
+"""All is read for words or gaps without more text if they have more than one place in this many."""
+
+SOUGHT = 32
+"""Places that are read one after another in the time in which one of a word is looked up."""
+
+_NOTHING = np.zeros(0, np.uint8)
+
+READS = 16
+"""Maximum places of bodies to compare with a literal, for each symbol of rules and rows."""
 
 
 @array_dataclass
@@ -53,7 +76,7 @@ class LiteralWords:
         if not spans:
             return None
         if spans == [[0, size]]:
-            return cls((_words_with(cut.data[:size], grammar),)) if apart else None
+            return cls((_with_part(cut.data[:size], grammar.words),)) if apart else None
         ids, words = cut.find(grammar.words), grammar.words
         places = [ids[place : place + 1] for place in range(len(spans))]
         if any(
@@ -102,9 +125,128 @@ class LiteralWords:
         return found
 
 
-def _words_with(part: UInt8, grammar: Grammar) -> UInt32:
+def _with_part(part: UInt8, words: Vocabulary) -> UInt32:
     """Return the words that contain some bytes."""
-    words = grammar.words
-    found = np.empty(grammar.vocabulary_size, np.uint32)
+    found = np.empty(len(words), np.uint32)
     number = find_in_words(words.data, int(words.offsets[-1]), words.offsets, part, found)
     return found[:number]
+
+
+@array_dataclass
+class LiteralRows:
+    """Where words and rules occur in rows with all gaps spelled out, for literals."""
+
+    corpus: Corpus
+    """Holds the memory that the addresses in ``text`` point into."""
+    text: Text
+    exact: Exact
+    links: literals.Links
+    by_ending: UInt32
+    """Words in the order of their last bytes."""
+    gap_order: UInt32
+    """Gap codes from 1 on, in the order of their bytes."""
+    gap_counts: UInt32
+    """Places of each gap in rules and rows; the last one: no gap."""
+    levels: int
+
+    @classmethod
+    def of(cls, corpus: Corpus, exact: ExactRows) -> LiteralRows | None:
+        """Link a corpus' rows; None if its words depend on the text around them, or may touch each other."""
+        grammar = corpus.grammar
+        tokenizer, gaps = named_tokenizer(grammar), grammar.gaps.series
+        if tokenizer.name not in BUILT_IN or not tokenizer.has_classes or not exact.no_gap_is_empty:
+            return None
+        if gaps.n_unique() != len(gaps):  # then a gap would have several codes
+            return None
+        text, bodies = text_of(corpus), exact.bodies
+        keys = np.empty(grammar.vocabulary_size, np.uint64)
+        literals.find_keys(text, keys)
+        lengths = np.diff(exact.offsets[exact.rule_count :])
+        row_of = np.repeat(np.arange(exact.row_count, dtype=np.uint32), lengths)[:: literals.ROW_PLACES].copy()
+        return cls(
+            corpus,
+            text,
+            bodies,
+            literals.Links(*exact.owners, *exact.places, row_of),
+            np.argsort(keys, kind="stable").astype(np.uint32),
+            gaps.arg_sort().to_numpy().astype(np.uint32) + np.uint32(1),
+            np.bincount(exact.gaps, minlength=len(gaps) + 2).astype(np.uint32),
+            exact.level_count + 2,
+        )
+
+    @staticmethod
+    def size_of(corpus: Corpus, exact: ExactRows) -> int:
+        """Return the bytes of memory that it takes in addition."""
+        places = len(exact.symbols) - int(exact.offsets[exact.rule_count])
+        entries = exact.vocabulary_size + places // literals.ROW_PLACES + 2 * len(corpus.grammar.gaps)
+        return 4 * entries + 1024
+
+    def search(self, literal: str) -> UInt64 | None:
+        """Return a bitmap of the rows that contain a literal; None if another way is faster.
+
+        Parameters
+        ----------
+        literal
+            At least one character.
+
+        """
+        cut = PhraseWords.cut((literal,), named_tokenizer(self.corpus.grammar))
+        rows = np.zeros(-(-self.corpus.document_count // 64), np.uint64)
+        if len(cut.spans) == 0:
+            self._mark_gaps(cut.data, rows)
+        elif cut.spans.tolist() == [0, len(cut.data)]:
+            self._mark_words(cut.data, rows)
+        elif self._mark_sequence(cut, rows) == literal_rows.COSTLY:
+            return None
+        return rows
+
+    def _mark_gaps(self, part: UInt8, rows: UInt64) -> None:
+        """Mark the rows of which a gap contains some bytes."""
+        found = _with_part(part, self.corpus.grammar.gaps)
+        wanted = np.zeros(len(self.gap_counts), np.uint8)
+        wanted[0] = part.tobytes() == b" "
+        wanted[found + np.uint32(1)] = 1
+        if int(self.gap_counts[wanted != 0].sum()) * SPARSE > len(self.exact.symbols):
+            self._read_all(found[:0], wanted, rows)
+        elif wanted.any():
+            literal_rows.mark_gaps(self.exact, self.links, wanted, self._pending(), rows)
+
+    def _mark_words(self, part: UInt8, rows: UInt64) -> None:
+        """Mark the rows of which a word contains some bytes."""
+        words, places = _with_part(part, self.corpus.grammar.words), 0
+        for offsets in (self.links.rule_offsets, self.links.place_offsets):
+            places += int((offsets[words + np.uint32(1)] - offsets[words]).sum())
+        if places * SPARSE > len(self.exact.symbols):
+            self._read_all(words, np.zeros(len(self.gap_counts), np.uint8), rows)
+        elif places:
+            literal_rows.mark_words(self.exact, self.links, words, self._pending(), rows)
+
+    def _mark_sequence(self, cut: PhraseWords, rows: UInt64) -> int:
+        """Mark the rows that contain words and gaps one after another; return the kernel's code."""
+        exact, text, count = self.exact, self.text, len(cut.spans) // 2
+        ids, codes, ranges = np.empty(count, np.uint32), np.zeros(count, np.uint32), np.empty(2 * count + 1, np.int64)
+        orders = self.corpus.grammar.words.by_rank, self.by_ending, self.gap_order
+        rarest = literals.read_literal(cut.data, cut.spans, text, *orders, self.links, ids, codes, ranges)
+        if rarest == literals.NOWHERE:
+            return OK
+        is_end = rarest == 0 and cut.spans[0] == 0
+        words = orders[int(is_end)][ranges[2 * rarest] : ranges[2 * rarest + 1]]
+        own, anchor, wanted = literals.Literal(cut.data, cut.spans, ids, codes), 2 * rarest + 1, _NOTHING
+        costs, places = int(ranges[2 * count]) * SOUGHT, len(exact.symbols)
+        if costs > places:
+            flags = np.empty(len(self.gap_counts), np.uint8)
+            gap, found = literals.find_rarest_gap(own, text, self.gap_counts, flags)
+            if found * SOUGHT + places < costs:
+                words, wanted, anchor = words[:0], flags, 2 * gap
+        most = READS * places + (1 << 16)
+        work = np.empty(self.levels, np.int64), np.empty(self.levels, np.int64), np.empty(3 * MAX_CUT, np.int64)
+        search = own, anchor, words, wanted, most
+        return int(literal_rows.mark_literal(exact, text, self.links, *search, *work, self._pending(), rows))
+
+    def _read_all(self, words: UInt32, wanted: UInt8, rows: UInt64) -> None:
+        flags = np.zeros(self.exact.vocabulary_size + self.exact.rule_count + 1, np.uint8)
+        flags[words] = 1
+        literal_rows.read_all(self.exact, flags, wanted, rows)
+
+    def _pending(self) -> UInt64:
+        return np.zeros(-(-self.exact.rule_count // 64), np.uint64)

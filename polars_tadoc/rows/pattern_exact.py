@@ -75,6 +75,12 @@ class ExactRows:
     level_count: int
     no_gap_is_empty: bool
 
+    @property
+    def bodies(self) -> kernels_rows.Exact:
+        """Rules and rows as kernels take them."""
+        size, rules = self.vocabulary_size, self.rule_count
+        return kernels_rows.Exact(size, rules, self.offsets, self.symbols, self.gaps, self.short_lengths)
+
     def occurrences(self, words: UInt32) -> int:
         """Count the places of some words in rules and rows."""
         counted = 0
@@ -96,7 +102,7 @@ class ExactRows:
 
         """
         size, steps = self.vocabulary_size, own.steps
-        exact = kernels_rows.Exact(size, self.rule_count, self.offsets, self.symbols, self.gaps, self.short_lengths)
+        exact = self.bodies
         quiet = kernels_rows.Quiet(
             np.zeros(size + self.rule_count, np.uint8), np.zeros(size + self.rule_count, np.uint16)
         )
@@ -210,12 +216,15 @@ class ExactRows:
         begins = np.concatenate([[0], np.cumsum(lengths)])
         inner = int(begins[-1])
         predicted = np.concatenate([grammar.predicted_gaps[size:], made.gaps[:filled]])
+        codes = np.concatenate([predicted[inside], np.insert(gaps, stops, ends)])
+        for code in grammar.gaps.series.is_in([" "]).arg_true().to_list():
+            codes[codes == code + 1] = 0  # as where a space is predicted
         return cls(
             size,
             int(rules),
             np.concatenate([begins, inner + stops + np.arange(1, len(stops) + 1)]),
             renumbered,
-            np.concatenate([predicted[inside], np.insert(gaps, stops, ends)]),
+            codes,
             len(stops),
             shorts,
             _owners(size + rules, begins, renumbered[:inner]),

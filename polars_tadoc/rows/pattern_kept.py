@@ -1,14 +1,15 @@
 """Columns that patterns or phrases were searched in, kept by the identity of their memory.
 
 The first call on a column keeps its corpora. A second call with a pattern also spells out their gaps
-(:mod:`polars_tadoc.rows.pattern_exact`). A kept column holds its Arrow arrays: their memory is neither freed nor
+(:mod:`polars_tadoc.rows.pattern_exact`), and one with a literal links them (:mod:`polars_tadoc.rows.pattern_anchor`),
+which takes a tenth of that time. A kept column holds its Arrow arrays: their memory is neither freed nor
 changed, so equal addresses mean equal rows.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -18,12 +19,13 @@ import polars as pl
 
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.model.column import split
+from polars_tadoc.model.column import scatter_to_rows, split
 from polars_tadoc.model.corpus import Corpus, require_countable
 from polars_tadoc.model.kept_columns import place
-from polars_tadoc.model.text_type import storage
+from polars_tadoc.rows.pattern_anchor import LiteralRows
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.traversal.text_corpus import require_tokenizer
 
 MAX_COLUMNS = 4
@@ -42,22 +44,43 @@ class KeptRows:
 
     corpora: Sequence[Corpus]
     held: list[Any]
-    is_one: bool = False
-    """Whether one corpus has all rows in order, without nulls."""
     calls: int = 0
     exact: list[ExactRows | None] = field(default_factory=list)
+    _literals: list[LiteralRows | None] = field(default_factory=list)
 
     @property
     def pairs(self) -> Iterator[tuple[Corpus, ExactRows | None]]:
         """Each corpus, and its spelled out rows, if any."""
         return zip_longest(self.corpora, self.exact)
 
+    @cached_property
+    def _row_count(self) -> int:
+        """Number of rows if none is null and the corpora have them in order; -1 if not."""
+        rows = np.concatenate([np.zeros(0, np.int64), *(corpus.rows for corpus in self.corpora)])
+        return len(rows) if (rows == np.arange(len(rows))).all() else -1
+
+    def scatter(self, found: list[pl.Series], rows: int) -> pl.Series:
+        """Return values by row of those by corpus and document; null in other rows."""
+        values = found[0] if len(found) == 1 else pl.concat(found)
+        return values if rows == self._row_count else scatter_to_rows(values, [own.rows for own in self.corpora], rows)
+
+    @property
+    def literals(self) -> list[LiteralRows | None]:
+        """Each corpus' rows for literals; None if they are not spelled out, or words may touch each other."""
+        if not self.exact:
+            return [None] * len(self.corpora)
+        if not self._literals:  # threads make equal ones
+            self._literals = [None if own is None else LiteralRows.of(corpus, own) for corpus, own in self.pairs]
+        return self._literals
+
     @property
     def nbytes(self) -> int:
         """Bytes of memory that would be free without it."""
         arrays: int = sum(array.nbytes for array in self.held) + sum(one.rows.nbytes for one in self.corpora)
         grammars = sum(one.grammar.nbytes for one in self.corpora)
-        return arrays + grammars + sum(one.nbytes for one in self.exact if one is not None) + 1024
+        pairs = self.pairs
+        exact = sum(one.nbytes + LiteralRows.size_of(own, one) for own, one in pairs if one is not None)
+        return arrays + grammars + exact + 1024
 
 
 def _budget() -> int:
@@ -68,24 +91,47 @@ _columns: ByteLRU[KeptRows] = ByteLRU(_budget, lambda kept: max(kept.nbytes, _bu
 """Kept columns, by the addresses of their buffers."""
 
 
-_named: dict[int, tuple[Callable[[], pl.Series | None], str, str]] = {}
-"""Series that calls were given, by their ids: a weak reference, the name of their gaps' memory, the column's key."""
+@dataclass(frozen=True)
+class _Seen:
+    """A series that a call was made on: all that could change in it."""
 
-_UNNAMED = (lambda: None), "", ""
+    series: weakref.ref[pl.Series]
+    memory: object
+    """Polars' own object; the methods that change it change its length, too."""
+    length: int
+    key: str
+    """Key in ``_columns``."""
 
 
-def kept_again(given: pl.Series) -> KeptRows | None:
-    """Return the kept rows of a series that :func:`kept_rows` was given; None if there are none, or it has changed.
+_seen: dict[int, _Seen] = {}
+"""Compressed series by their ids, while they live: to look at their buffers takes longer than most searches."""
 
-    What changes a series gives it new gaps: the old ones' memory is held. To look at types, grammars and symbols too
-    would take most of a fast call's time.
-    """
-    reference, name, key = _named.get(id(given), _UNNAMED)
-    if reference() is not given:
+
+def seen_rows(column: pl.Series) -> KeptRows | None:
+    """Return the kept rows of a series whose rows are spelled out; None if it is another, or was changed."""
+    seen = _seen.get(id(column))
+    if seen is None or seen.series() is not column:
         return None
-    gaps = storage(given).struct.unnest().to_series(2)
-    kept = _columns.get(key) if name == _name(_memory(gaps)) else None
-    return None if kept is None else _again(kept, key, spells=True)
+    if seen.memory is not getattr(column, "_s", None) or seen.length != len(column):
+        return None
+    kept = _columns.get(seen.key)
+    if kept is not None:
+        for corpus in kept.corpora:
+            corpus.grammar.require_within_limit()
+        kept.calls += 1
+    return kept
+
+
+def _see(column: pl.Series, key: str) -> None:
+    number, memory = id(column), getattr(column, "_s", None)
+
+    def forget(series: object) -> None:
+        seen = _seen.get(number)
+        if seen is not None and seen.series is series:
+            del _seen[number]
+
+    if memory is not None:
+        _seen[number] = _Seen(weakref.ref(column, forget), memory, len(column), key)
 
 
 def kept_rows(column: pl.Series, spells: bool = True, given: pl.Series | None = None) -> KeptRows:
@@ -94,11 +140,11 @@ def kept_rows(column: pl.Series, spells: bool = True, given: pl.Series | None = 
     Parameters
     ----------
     column
-        Compressed column.
+        Storage of a compressed column.
     spells
         Whether the call reads gaps, so that a second one spells them out.
     given
-        The series that the call was given, for :func:`kept_again`; ``column`` is its storage.
+        The column as the caller has it, for :func:`seen_rows`.
 
     Raises
     ------
@@ -107,41 +153,26 @@ def kept_rows(column: pl.Series, spells: bool = True, given: pl.Series | None = 
 
     """
     grammar, symbols, gaps = column.struct.unnest()
-    held = _memory(gaps)
-    name = _name(held)
-    held += _memory(grammar.to_physical(), symbols)
-    key = _name(held)
+    newest = pl.CompatLevel.newest()
+    parts = [*grammar.to_physical().get_chunks(), *symbols.get_chunks(), *gaps.get_chunks()]
+    held: list[Any] = [part.to_arrow(compat_level=newest) for part in parts]
+    key = " ".join(place(array) for array in held)
     kept = _columns.get(key)
-    if given is not None:
-        number = id(given)
-        _named[number] = weakref.ref(given, lambda _: _named.pop(number, None)), name, key
     if kept is None:
-        corpora = split(column)
-        is_one = len(corpora) == 1 and np.array_equal(corpora[0].rows, np.arange(len(column)))
-        kept = _columns.put(key, KeptRows(corpora, held, is_one))
-    return _again(kept, key, spells)
-
-
-def _again(kept: KeptRows, key: str, spells: bool) -> KeptRows:
-    """Spell out a kept column's gaps if it is time."""
-    for corpus in kept.corpora:
-        corpus.grammar.require_within_limit()
+        kept = KeptRows(split(column), held)
+        _columns.put(key, kept)
+    else:
+        for corpus in kept.corpora:
+            corpus.grammar.require_within_limit()
     kept.calls += spells
     if spells and kept.calls >= SPELLED_FROM and not kept.exact:
         kept.exact = [ExactRows.of(corpus, _budget() // 2) for corpus in kept.corpora]
         if kept.nbytes > _budget():  # then it would not be kept at all
             kept.exact = [None] * len(kept.corpora)
         _columns.put(key, kept)
+    if given is not None and kept.exact and isinstance(given.dtype, pl.BaseExtension):
+        _see(given, key)
     return kept
-
-
-def _memory(*columns: pl.Series) -> list[Any]:
-    newest = pl.CompatLevel.newest()
-    return [part.to_arrow(compat_level=newest) for column in columns for part in column.get_chunks()]
-
-
-def _name(held: Iterable[Any]) -> str:
-    return " ".join(map(place, held))
 
 
 def kept_corpora(column: pl.Series, call: str, tokenizer: Tokenizer | None) -> Sequence[Corpus]:

@@ -13,7 +13,6 @@ import numpy as np
 
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.host.patterns import triples as kernels
-from polars_tadoc.kernels.host.patterns.exact_rows import Exact
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.rows.pattern_words import WordAutomaton
 from polars_tadoc.runtime.array_types import UInt8, UInt32, array_dataclass
@@ -95,7 +94,7 @@ class RowTriples:
         slots = np.zeros(1 << (2 * places).bit_length(), np.uint32)
         room = [np.empty(places + 1, np.uint32) for _ in range(3)]
         numbers = np.empty(places, np.uint32)
-        distinct = kernels.number_triples(_exact(exact), codes, slots, kernels.Triples(*room), numbers)
+        distinct = kernels.number_triples(exact.bodies, codes, slots, kernels.Triples(*room), numbers)
         starts, rows = np.zeros(distinct + 1, np.uint32), np.empty(places, np.uint32)
         kernels.list_rows(exact.offsets[exact.rule_count :], numbers, np.zeros(distinct, np.uint32), starts, rows)
         triples = kernels.Triples(*(own[:distinct].copy() for own in room))
@@ -106,7 +105,7 @@ class RowTriples:
         key = f"{self.number} {key}"
         judged = _judged.get(key) or _judged.put(key, self._judge(exact, own))
         found = np.zeros(exact.row_count, np.uint8)
-        rows, starts = _exact(exact), self.starts
+        rows, starts = exact.bodies, self.starts
         opens, matches = judged.open_places, judged.match_places
         is_dense = opens * DENSE > len(self.numbers)
         if not is_dense or matches * DENSE <= len(self.numbers):
@@ -123,7 +122,7 @@ class RowTriples:
         return found
 
     def _judge(self, exact: ExactRows, own: WordAutomaton) -> Judged:
-        rows, steps = _exact(exact), own.steps
+        rows, steps = exact.bodies, own.steps
         lengths = np.diff(exact.offsets[: exact.rule_count + 1])
         table = np.empty(steps.width * exact.rule_count, np.uint8)
         still = np.zeros(exact.vocabulary_size + exact.rule_count, np.uint8)
@@ -151,7 +150,3 @@ _judged: ByteLRU[Judged] = ByteLRU(_budget, lambda own: own.nbytes)
 """Cache of what triples do, by their number and the pattern."""
 
 _numbers = count()
-
-
-def _exact(exact: ExactRows) -> Exact:
-    return Exact(exact.vocabulary_size, exact.rule_count, exact.offsets, exact.symbols, exact.gaps, exact.short_lengths)

@@ -6,25 +6,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
 from polars_tadoc.compress.decompress import decompress, write_texts
 from polars_tadoc.errors import LimitExceededError
 from polars_tadoc.kernels.host.patterns import match as kernels
-from polars_tadoc.model.column import scatter_to_rows
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.payload import short_name
 from polars_tadoc.rows.pattern_automaton import PatternAutomaton, literal_automaton, regex_automaton
 from polars_tadoc.rows.pattern_exact import ExactRows
-from polars_tadoc.rows.pattern_kept import kept_again, kept_rows
+from polars_tadoc.rows.pattern_kept import KeptRows, kept_rows, seen_rows
 from polars_tadoc.rows.pattern_search import Characters, Search
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.arguments import require_text as require_utf8
-from polars_tadoc.runtime.array_types import Int64
+from polars_tadoc.runtime.array_types import Int64, UInt64
+from polars_tadoc.runtime.arrow_memory import owned
 from polars_tadoc.runtime.documented import documented_by
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import map_parallel
@@ -207,24 +208,27 @@ class PatternRequest:
     @ends_on_interrupt
     def run(self, column: pl.Series) -> pl.Series:
         """Search each row."""
-        kept = kept_again(column)
+        kept = seen_rows(column)
         if kept is None:
-            given, column = column, require_text(column, self.call)
-            if column.dtype == pl.String:
-                return self.in_polars(column)
-            kept = kept_rows(column, given=given) if self._is_valid() else None
+            bare = require_text(column, self.call)
+            if bare.dtype == pl.String:
+                return self.in_polars(bare)
+            kept = kept_rows(bare, given=column) if self._is_valid() else None
         elif not self._is_valid():
             kept = None
         if kept is None or not kept.corpora:
             return pl.Series(column.name, [None], self.dtype).new_from_index(0, len(column))
         corpora = kept.corpora
-        automaton = self._automaton(corpora)
-        pairs = list(kept.pairs)
-        known = _searched(pairs, automaton)
-        found = [self._search(corpus, automaton, own) for (corpus, _), own in zip(pairs, known, strict=True)]
-        if kept.is_one:
-            return found[0].alias(column.name)
-        return scatter_to_rows(pl.concat(found).alias(column.name), [own.rows for own in corpora], len(column))
+        rows = self._rows_of_literal(kept)
+        known = [own for own in rows if own is not None]
+        if self.call == "contains" and len(known) == len(rows):
+            found = [_from_bits(own, corpus.document_count) for own, corpus in zip(known, corpora, strict=True)]
+        else:
+            automaton = self._automaton(corpora)
+            pairs = list(kept.pairs)
+            searched = _searched(pairs, automaton, rows)
+            found = [self._search(corpus, automaton, own) for (corpus, _), own in zip(pairs, searched, strict=True)]
+        return kept.scatter(found, len(column)).alias(column.name)
 
     def _is_valid(self) -> bool:
         """Whether Polars can read the pattern; it raises if ``strict``."""
@@ -242,7 +246,7 @@ class PatternRequest:
         kept = kept_rows(column)
         automaton = self._automaton(kept.corpora) if kept.corpora else None
         lines, pairs = [], list(kept.pairs)
-        for (corpus, _), own in zip(pairs, _searched(pairs, automaton), strict=True):
+        for (corpus, _), own in zip(pairs, _searched(pairs, automaton, self._rows_of_literal(kept)), strict=True):
             rows, how = corpus.document_count, "all, no automaton holds the pattern"
             decompressed = rows
             if automaton is not None:
@@ -277,6 +281,12 @@ class PatternRequest:
         again = self.in_polars(_texts(corpus, matching, self.call))
         return again.append(missing).gather(pl.Series(places))
 
+    def _rows_of_literal(self, kept: KeptRows) -> list[UInt64 | None]:
+        """Return each corpus' rows that contain the literal, as a bitmap; None if an automaton is to search them."""
+        if not (self._is_plain and self.pattern) or self.call == "count_matches":
+            return [None] * len(kept.corpora)
+        return map_parallel(lambda own: None if own is None else own.search(self.pattern), kept.literals)
+
     def _automaton(self, corpora: Sequence[Corpus]) -> PatternAutomaton | None:
         """Build the automaton for some corpora; None if there can be none."""
         counts = self.call == "count_matches"
@@ -291,8 +301,16 @@ class PatternRequest:
         return self.literal or not any(sign in self.pattern for sign in SIGNS)
 
 
+def _from_bits(bits: UInt64, rows: int) -> pl.Series:
+    """Return the first bits of a bitmap as Booleans."""
+    values: Any = pl.from_arrow(pa.BooleanArray.from_buffers(pa.bool_(), rows, [None, owned(bits)]))
+    return cast(pl.Series, values)
+
+
 def _searched(
-    pairs: Sequence[tuple[Corpus, ExactRows | None]], automaton: PatternAutomaton | None
+    pairs: Sequence[tuple[Corpus, ExactRows | None]],
+    automaton: PatternAutomaton | None,
+    bitmaps: Sequence[UInt64 | None],
 ) -> list[npt.NDArray[Any] | None]:
     """Return each corpus' matches by document, by its spelled out rows, side by side; None if that is not possible.
 
@@ -300,7 +318,13 @@ def _searched(
     """
     if automaton is None or automaton.start == kernels.FOUND:
         return [None] * len(pairs)
-    searches = [None if exact is None else Search(corpus, automaton).of_exact(exact) for corpus, exact in pairs]
+
+    def search_of(corpus: Corpus, exact: ExactRows | None, bits: UInt64 | None) -> Callable[[], Any] | None:
+        if bits is not None:
+            return lambda: np.unpackbits(bits.view(np.uint8), count=corpus.document_count, bitorder="little")
+        return None if exact is None else Search(corpus, automaton).of_exact(exact)
+
+    searches = [search_of(*pair, bits) for pair, bits in zip(pairs, bitmaps, strict=True)]
     return map_parallel(lambda search: None if search is None else search(), searches)
 
 

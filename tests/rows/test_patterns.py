@@ -22,10 +22,10 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotComp
 from polars_tadoc.model.column import split
 from polars_tadoc.model.kept_columns import place
 from polars_tadoc.model.text_type import storage
-from polars_tadoc.rows import pattern_exact, pattern_kept, pattern_search, pattern_triples
+from polars_tadoc.rows import pattern_anchor, pattern_exact, pattern_kept, pattern_search, pattern_triples
 from polars_tadoc.rows.pattern_automaton import regex_automaton
 from polars_tadoc.rows.pattern_exact import ExactRows
-from polars_tadoc.rows.pattern_kept import KeptRows, kept_rows
+from polars_tadoc.rows.pattern_kept import KeptRows, kept_rows, seen_rows
 from polars_tadoc.runtime.cache import ByteLRU
 from tests import handmade
 from tests.rows import pattern_draws
@@ -82,6 +82,49 @@ def test_literals(rows: list[str | None], tokenizer: str, data: Any) -> None:
         for literal in literals:
             for call in CALLS:
                 check(text, column, call, literal, literal=True)
+
+
+APART = st.sampled_from(["a", "b", "ab", "ba", "a b a", "abababababab", " ", "  ", ", ", "\n", "é", "-", "A, b-a\n"])
+REPEATED = st.lists(st.lists(APART, max_size=12).map("".join), min_size=1, max_size=5).flatmap(
+    lambda own: st.lists(st.lists(st.sampled_from(own), max_size=6).map("".join) | st.none(), max_size=24)
+)
+"""Rows without words that touch, and with parts that repeat: rules are inside rules."""
+
+
+@given(rows=REPEATED, tokenizer=st.sampled_from(["words", "whitespace"]), data=st.data())
+def test_literals_from_their_rarest_word_upwards(rows: list[str | None], tokenizer: str, data: Any) -> None:
+    text, column = compressed(rows, tokenizer)
+    own = "".join(row for row in rows if row)
+    literals = [data.draw(st.lists(APART, min_size=1, max_size=6).map("".join))]
+    for _ in range(6):
+        start = data.draw(st.integers(0, max(0, len(own) - 1)))
+        literals.append(own[start : start + data.draw(st.integers(1, 40))] or " ")
+    limits = {"SPARSE": [0, 8, 1 << 40], "SOUGHT": [0, 32, 1 << 40], "MAX_CUT": [1, 1 << 12], "READS": [-(1 << 20), 16]}
+    drawn = {name: data.draw(st.sampled_from(values)) for name, values in limits.items()}
+    with patch.object(pattern_kept, "SPELLED_FROM", 1), patch.multiple(pattern_anchor, **drawn):
+        for literal in literals:
+            for call in ("contains", "find"):
+                check(text, column, call, literal, literal=True)
+        assert all(linked is not None for linked in kept_rows(storage(column)).literals)
+
+
+def test_a_series_that_changes_in_place_is_read_again() -> None:
+    text, column = compressed(["to be", "or not", "to be"], "words")
+    more_text, more = compressed(["not to be", None], "words")
+    for _ in range(3):
+        check(text, column, "contains", "not", literal=True)
+    assert seen_rows(column) is not None
+    text.append(more_text)
+    column.append(more)
+    assert seen_rows(column) is None
+    for _ in range(3):
+        check(text, column, "contains", "not", literal=True)
+        check(text, column, "contains", r"^not")
+    with pytest.raises(ComputeError):
+        tadoc.contains(column, "(")
+    number = id(column)
+    del column
+    assert number not in pattern_kept._seen
 
 
 SETS = [

@@ -181,7 +181,9 @@ def find_in_words(data: UInt8, size: int, offsets: Int64, part: UInt8, words: UI
                 here = begin + nb.uint64(i)
                 some |= nb.uint8((data[here] == first) & (data[here + ahead] == last))
         if some:
-            for i in range(at, stop):
+            while at < stop:
+                i = at
+                at += 1
                 if data[i] != first or data[i + length - 1] != last:
                     continue
                 same = True
@@ -191,7 +193,11 @@ def find_in_words(data: UInt8, size: int, offsets: Int64, part: UInt8, words: UI
                         break
                 if not same:
                     continue
-                low, high = word, len(offsets) - 1  # the word that byte i is of
+                low, step, end = word, 1, len(offsets) - 1  # the word that byte i is of
+                while low + step < end and offsets[low + step] <= i:
+                    low += step
+                    step *= 2
+                high = min(low + step, end)
                 while high - low > 1:
                     middle = (low + high) >> 1
                     if offsets[middle] <= i:
@@ -199,9 +205,10 @@ def find_in_words(data: UInt8, size: int, offsets: Int64, part: UInt8, words: UI
                     else:
                         high = middle
                 word = low
-                if i + length <= offsets[word + 1] and (found == 0 or words[found - 1] != nb.uint32(word)):
+                if i + length <= offsets[word + 1]:
                     words[found] = word
                     found += 1
+                    at = stop = nb.int64(offsets[word + 1])
         at = stop
     return found
 
