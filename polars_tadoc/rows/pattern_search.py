@@ -167,7 +167,7 @@ class Search:
                 if made is None:
                     return None
                 _automata.put(key, made)
-            triples = None if own.counts else RowTriples.of(exact, made.steps.codes)
+            triples = None if own.counts else RowTriples.of(exact, made.steps)
             return partial(exact.search, made) if triples is None else partial(triples.search, exact, made, own.key)
         if words.is_nowhere:
             return partial(np.zeros, exact.row_count, np.uint8)

@@ -13,6 +13,7 @@ import numpy as np
 
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.host.patterns import triples as kernels
+from polars_tadoc.kernels.host.patterns.exact_rows import WordSteps
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.rows.pattern_words import WordAutomaton
 from polars_tadoc.runtime.array_types import UInt8, UInt32, array_dataclass
@@ -77,15 +78,17 @@ class RowTriples:
         return own + sum(array.nbytes for array in self.triples)
 
     @classmethod
-    def of(cls, exact: ExactRows, codes: int) -> RowTriples | None:
-        """Return the triples of rows, from the cache if possible; None if rows are long."""
+    def of(cls, exact: ExactRows, steps: WordSteps) -> RowTriples | None:
+        """Return the triples of rows, from the cache if possible; None if rows are long, or a pattern's table large."""
+        if 4 * steps.width * exact.rule_count > _budget():
+            return None
         key = str(id(exact))
         made = _triples.get(key)
         if made is None:
             places = len(exact.symbols) - int(exact.offsets[exact.rule_count])
-            if places > LONG * exact.row_count or 24 * places > _budget():
+            if places > LONG * exact.row_count or 24 * places > _budget():  # the bytes if all triples are distinct
                 return None
-            made = _triples.put(key, cls._number(exact, codes, places))
+            made = _triples.put(key, cls._number(exact, steps.codes, places))
             finalize(exact, _triples.discard, key).atexit = False
         return made
 
@@ -143,7 +146,7 @@ def _budget() -> int:
     return settings().host_cache_bytes // 16
 
 
-_triples: ByteLRU[RowTriples] = ByteLRU(_budget, lambda own: own.nbytes)
+_triples: ByteLRU[RowTriples] = ByteLRU(lambda: 2 * _budget(), lambda own: own.nbytes)
 """Cache of rows' triples, by the identity of the rows."""
 
 _judged: ByteLRU[Judged] = ByteLRU(_budget, lambda own: own.nbytes)

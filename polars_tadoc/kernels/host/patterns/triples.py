@@ -59,11 +59,11 @@ def number_triples(exact: Exact, codes: int, slots: UInt32, triples: Triples, nu
     begin = exact.offsets[rules]
     triples.symbols[0] = triples.before[0] = triples.after[0] = nb.uint32(0xFFFFFFFF)
     for row in range(rules, len(exact.offsets) - 1):
-        if row & 0xFF == 0 and interrupts() != began:
-            return 0
         first, stop = exact.offsets[row], exact.offsets[row + 1] - 1
         numbers[stop - begin] = 0
         for i in range(first, max(stop, first + 1)):
+            if i & 0xFFFF == 0 and interrupts() != began:
+                return 0
             symbol, before = exact.symbols[i], exact.gaps[i]
             if i == first:
                 before += nb.uint32(codes)
@@ -112,9 +112,9 @@ def list_rows(offsets: Int64, numbers: UInt32, last: UInt32, starts: UInt32, row
     begin, count = offsets[0], len(starts) - 1
     for is_filled in range(2):
         for row in range(len(offsets) - 1):
-            if row & 0xFF == 0 and interrupts() != began:
-                return
             for i in range(offsets[row] - begin, offsets[row + 1] - begin):
+                if i & 0xFFFF == 0 and interrupts() != began:
+                    return
                 triple = numbers[i]
                 if triple == 0 or last[triple] == nb.uint32(row + 1):
                     continue
@@ -175,6 +175,8 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, still: UInt8, table
                 state = _after(nb.int64(exact.symbols[first]), entry, exact, steps, table)
             i = first
             while True:
+                if i & 0xFFFF == 0 and interrupts() != began:
+                    return
                 if entry == 0:
                     path[i - first] = state
                 elif path[i - first] == state:
