@@ -71,11 +71,24 @@ class WordAutomaton:
     """A pattern over words and gaps."""
 
     steps: WordSteps
-    masks: UInt8
-    outs: UInt16
-    """``masks``, ``outs``: By word, as in :class:`polars_tadoc.kernels.host.patterns.exact_rows.Quiet`."""
-    loud: UInt32
-    """The words that are not quiet between all gaps, ascending."""
+    class_masks: UInt8
+    class_outs: UInt16
+    """``class_masks``, ``class_outs``: by class of words, as ``masks`` and ``outs`` by word."""
+
+    @cached_property
+    def masks(self) -> UInt8:
+        """By word, as in :class:`polars_tadoc.kernels.host.patterns.exact_rows.Quiet`."""
+        return self.class_masks[self.steps.classes]
+
+    @cached_property
+    def outs(self) -> UInt16:
+        """By word, likewise."""
+        return self.class_outs[self.steps.classes]
+
+    @cached_property
+    def loud(self) -> UInt32:
+        """The words that are not quiet between all gaps, ascending."""
+        return np.flatnonzero(self.steps.classes).astype(np.uint32)
 
     @cached_property
     def has_ends(self) -> bool:
@@ -92,7 +105,8 @@ class WordAutomaton:
     def nbytes(self) -> int:
         """Bytes of memory."""
         arrays = (one for one in self.steps if isinstance(one, np.ndarray))
-        return sum(one.nbytes for one in (*arrays, self.masks, self.outs, self.loud)) + 512
+        of_words = 7 * len(self.steps.classes)
+        return sum(one.nbytes for one in (*arrays, self.class_masks, self.class_outs)) + of_words + 512
 
     @classmethod
     def of(
@@ -282,10 +296,7 @@ class _Builder:
             gap_bits,
             alive,
         )
-        loud = self._words[own != 0]
-        of_words = [np.full(len(classes), one[0], one.dtype) for one in (masks, outs)]  # most words are of class 0
-        of_words[0][self._words], of_words[1][self._words] = masks[own], outs[own]
-        return WordAutomaton(steps, of_words[0], of_words[1], loud)
+        return WordAutomaton(steps, masks, outs)
 
 
 def _bits_after(states: Int64) -> UInt16:
