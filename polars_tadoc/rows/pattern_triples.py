@@ -6,7 +6,7 @@ triples that may begin a match, and those of triples that hold one are known to 
 
 from __future__ import annotations
 
-from itertools import count
+import itertools
 from weakref import finalize
 
 import numpy as np
@@ -29,8 +29,8 @@ DENSE = 4
 CHUNK = 1 << 16
 """Minimum places per thread if all rows are read."""
 
-MARKED = 1 << 14
-"""Minimum places per thread that may begin a match, otherwise."""
+MARKED = 1 << 12
+"""Minimum rows per thread, otherwise."""
 
 JUDGED = 1 << 15
 """Minimum triples per thread, the first time."""
@@ -109,19 +109,21 @@ class RowTriples:
         judged = _judged.get(key) or _judged.put(key, self._judge(exact, own))
         found = np.zeros(exact.row_count, np.uint8)
         rows, starts = exact.bodies, self.starts
-        opens, matches = judged.open_places, judged.match_places
-        is_dense = opens * DENSE > len(self.numbers)
-        if not is_dense or matches * DENSE <= len(self.numbers):
-            kernels.mark_rows(starts, self.rows, judged.matches, kernels.MATCH, found)
-        if not opens:
-            return found
-        offsets = exact.offsets[exact.rule_count :]
-        least = CHUNK
-        if not is_dense:
-            kernels.mark_rows(starts, self.rows, judged.opens, kernels.OPEN, found)
-            least = MARKED * len(self.numbers) // opens
-        read = rows, own.steps, judged.table, self.numbers, judged.verdicts, not is_dense
-        map_parallel(lambda some: kernels.read_rows(*read, *some, found), weighted_chunks(offsets, least))
+        opens, matches, places = judged.open_places, judged.match_places, len(self.numbers)
+        some = np.empty(0, np.uint32)
+        is_dense = opens * DENSE > places
+        if not is_dense or matches * DENSE <= places:
+            kernels.mark_rows(starts, self.rows, judged.matches, kernels.MATCH, found, some)
+        if is_dense:
+            chunks = weighted_chunks(exact.offsets[exact.rule_count :], CHUNK)
+        else:
+            some = np.empty(min(opens, exact.row_count), np.uint32)
+            count = kernels.mark_rows(starts, self.rows, judged.opens, kernels.OPEN, found, some)
+            some, chunks = some[:count], even_chunks(count, MARKED)
+            if not count:
+                return found
+        read = rows, own.steps, judged.table, self.numbers, judged.verdicts, some
+        map_parallel(lambda own: kernels.read_rows(*read, *own, found), chunks)
         return found
 
     def _judge(self, exact: ExactRows, own: WordAutomaton) -> Judged:
@@ -152,4 +154,4 @@ _triples: ByteLRU[RowTriples] = ByteLRU(lambda: 2 * _budget(), lambda own: own.n
 _judged: ByteLRU[Judged] = ByteLRU(_budget, lambda own: own.nbytes)
 """Cache of what triples do, by their number and the pattern."""
 
-_numbers = count()
+_numbers = itertools.count()

@@ -293,14 +293,34 @@ def judge_triples(
 
 
 @polled_kernel
-def mark_rows(starts: UInt32, rows: UInt32, triples: UInt32, mark: int, found: UInt8) -> None:
-    """Set a bit of each row that has one of some triples."""
+def mark_rows(starts: UInt32, rows: UInt32, triples: UInt32, mark: int, found: UInt8, marked: UInt32) -> int:
+    """Mark rows that have one of some triples, if they have no mark; return their number.
+
+    Parameters
+    ----------
+    starts, rows, triples
+        Rows by triple, and the triples.
+    mark
+        The mark.
+    found
+        Marks by row.
+    marked
+        Output: the rows, if there is room for one.
+
+    """
     began = interrupts()
+    count = 0
     for k in range(len(triples)):
         if k & 0xFFF == 0 and interrupts() != began:
-            return
+            return 0
         for i in range(starts[triples[k]], starts[triples[k] + nb.uint32(1)]):
-            found[rows[i]] |= nb.uint8(mark)
+            row = rows[i]
+            if found[row] == 0:
+                found[row] = mark
+                if len(marked):
+                    marked[count] = row
+                count += 1
+    return count
 
 
 @polled_kernel
@@ -310,9 +330,9 @@ def read_rows(
     table: UInt8,
     numbers: UInt32,
     verdicts: UInt8,
-    only_marked: bool,
-    first_row: int,
-    stop_row: int,
+    some: UInt32,
+    first: int,
+    stop: int,
     found: UInt8,
 ) -> int:
     """Tell which rows match.
@@ -323,10 +343,10 @@ def read_rows(
         Rules and rows, the pattern, and the states after rules.
     numbers, verdicts
         Triple by place, and what it does.
-    only_marked
-        Whether to read only rows that are marked ``OPEN`` in ``found``.
-    first_row, stop_row
-        The rows to read.
+    some
+        The rows to read; empty: all.
+    first, stop
+        Places in ``some`` to read, or rows.
     found
         Output by row: 1 if it matches, else 0; ``MATCH`` beforehand if that is known, and it remains.
 
@@ -334,13 +354,14 @@ def read_rows(
     began = interrupts()
     rules, codes = exact.rule_count, steps.codes
     begin = exact.offsets[rules]
-    for row in range(first_row, stop_row):
-        if row & 0xFF == 0 and interrupts() != began:
+    for k in range(first, stop):
+        if k & 0xFF == 0 and interrupts() != began:
             return STOPPED
-        if found[row] & MATCH or (only_marked and found[row] == 0):
+        row = nb.int64(some[k]) if len(some) else k
+        if found[row] == MATCH:
             continue
-        first, last = exact.offsets[rules + row], exact.offsets[rules + row + 1] - 1
-        i, matches = first, False
+        start, last = exact.offsets[rules + row], exact.offsets[rules + row + 1] - 1
+        i, matches = start, False
         while i <= last and not matches:
             own = verdicts[numbers[i - begin]]
             if own == QUIET:
@@ -349,7 +370,7 @@ def read_rows(
             if own == MATCH:
                 matches = True
                 break
-            base = steps.start * codes if i == first else 0
+            base = steps.start * codes if i == start else 0
             entry = nb.int64(steps.entries[base + nb.int64(exact.gaps[i])])
             while entry != FOUND_BEFORE:
                 if i & 0xFFFF == 0 and interrupts() != began:
