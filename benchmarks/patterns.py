@@ -9,7 +9,8 @@ printed first: the time of a column's first, second and third call with a patter
 regular expressions then (and the ratio to Polars' calls with them, which are new to it, too), and the time to spell out
 rows and their size beside that of the split column in memory. ``--regexes`` leaves out the literals.
 ``--calls`` prints only that. ``--threads`` prints instead how many times faster calls are with 2, 4 and 16 threads
-than with one, on columns of one grammar and of four, with equal results.
+than with one, on columns of one grammar and of four, with equal results. ``--classes`` also prints literals by length
+and by the share of rows that match; ``--rows-per-grammar`` cuts the column into several grammars.
 
 The default corpora are the versions of a manual (the largest corpus here), all logs, and prose.
 """
@@ -138,16 +139,34 @@ def measure(text: pl.Series, column: pl.Series, patterns: list[str], literal: bo
     )
 
 
+def by_class(text: pl.Series, column: pl.Series, patterns: list[str], rounds: int) -> None:
+    """Print literals by length, and by the share of rows that match."""
+    shares = {own: float(text.str.contains(own, literal=True).mean() or 0) for own in patterns}
+    classes: dict[str, Callable[[str], bool]] = {
+        "to 8 characters": lambda own: len(own) <= 8,
+        "9 to 20": lambda own: 8 < len(own) <= 20,
+        "21 and more": lambda own: len(own) > 20,
+        "in no row": lambda own: shares[own] == 0,
+        "to 1 % of rows": lambda own: 0 < shares[own] <= 0.01,
+        "more rows": lambda own: shares[own] > 0.01,
+    }
+    for name, belongs in classes.items():
+        some = [own for own in patterns if belongs(own)]
+        if some:
+            print(f"    {name:15} {len(some):3} {measure(text, column, some, True, rounds, False)}")
+
+
 def first_calls(text: pl.Series, column: pl.Series) -> str:
     """Time the first calls on a column, and with new patterns; return a line."""
 
-    def call(pattern: str) -> float:
-        return fastest([lambda: tadoc.contains(column, pattern)], 1)[0]
+    def call(pattern: str, literal: bool = False) -> float:
+        return fastest([lambda: tadoc.contains(column, pattern, literal=literal)], 1)[0]
 
     some = column.head(50).tadoc.decompress().tadoc.compress()
     for _ in range(3):  # kernels are loaded
         for own in REGEXES[:10]:
             tadoc.contains(some, own)
+        tadoc.contains(some, "o be", literal=True)
     tracemalloc.start()
     first = call(REGEXES[0])
     split = tracemalloc.get_traced_memory()[0]
@@ -160,11 +179,13 @@ def first_calls(text: pl.Series, column: pl.Series) -> str:
     )
     slower = math.exp(statistics.fmean(math.log(other / own) for own, other in zip(new, theirs, strict=True)))
     again = [call(own) for own in REGEXES[1:]]
+    linked, literal = call("o be", True), call("o be", True)
     return (
         f"first call {first:.1f} ms, second {second:.1f}, third {third:.1f}; new regex {statistics.median(new):.1f} "
         f"({slower:.2f} x by the geometric mean), again {statistics.median(again):.1f} (medians); "
-        f"rows spelled out: {second - third:.0f} ms, "
-        f"{size / 1e6:.1f} MB; column {storage(column).estimated_size() / 1e6:.1f} MB"
+        f"first literal {linked:.1f}, again {literal:.2f}; "
+        f"rows spelled out: {second - third:.0f} ms, {size / 1e6:.1f} MB; "
+        f"column {storage(column).estimated_size() / 1e6:.1f} MB"
     )
 
 
@@ -196,12 +217,14 @@ def main() -> None:
     parser.add_argument("--calls", action="store_true", help="print the time of first calls only")
     parser.add_argument("--regexes", action="store_true", help="no literals")
     parser.add_argument("--threads", action="store_true", help="compare numbers of threads only")
+    parser.add_argument("--classes", action="store_true", help="print literals by class, too")
+    parser.add_argument("--rows-per-grammar", type=int, help="rows that share a grammar")
     parser.add_argument("--each", action="store_true", help="print each pattern")
     args = parser.parse_args()
     print(f"machine: {corpora.machine()}")
     for given in args.corpora or CORPORA:
         name, text = corpora.load(given)
-        column = tadoc.compress(text)
+        column = tadoc.compress(text, rows_per_grammar=args.rows_per_grammar)
         text = text.fill_null("")
         print(f"{name}: {len(text):,} rows, {text.str.len_bytes().sum() / 1e6:.1f} MB")
         if args.threads:
@@ -213,6 +236,8 @@ def main() -> None:
             continue
         if not args.regexes:
             print(f"  {LITERALS} literals {measure(text, column, literals(text), True, args.repeat, args.each)}")
+        if args.classes:
+            by_class(text, column, literals(text), args.repeat)
         print(f"  {len(REGEXES)} regexes  {measure(text, column, REGEXES, False, args.repeat, args.each)}")
         told = [tadoc.explain(column, "contains", pattern=own) for own in REGEXES]
         apart = [own for own, line in zip(REGEXES, told, strict=True) if not line.endswith("for Polars: 0")]

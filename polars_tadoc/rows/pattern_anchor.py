@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import islice, product
 
 import numpy as np
@@ -14,9 +16,10 @@ from polars_tadoc.kernels.host.patterns import literal_rows, literals
 from polars_tadoc.kernels.host.patterns.exact_rows import Exact, find_in_words
 from polars_tadoc.kernels.host.patterns.match import Text
 from polars_tadoc.kernels.host.patterns.windows import find_partial_words
-from polars_tadoc.kernels.host.rows.expand import OK
 from polars_tadoc.kernels.host.rows.phrase_words import UNKNOWN
-from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN
+from polars_tadoc.kernels.tokenize import characters
+from polars_tadoc.kernels.tokenize.tokenize_cpu import MARK
+from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN, Tokenizer
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.grammar import Grammar
@@ -45,8 +48,9 @@ MAX_CUT = 1 << 16
 SPARSE = 8
 """All is read for words or gaps without more text if they have more than one place in this many."""
 
-SOUGHT = 32
-"""Places that are read one after another in the time in which one of a word is looked up."""
+SOUGHT, COMPARED = 128, 32
+"""Places that are read one after another in the time in which one of a word is looked up, with the rules that begin or
+end with it; and in which one of a gap is compared."""
 
 _NOTHING = np.zeros(0, np.uint8)
 
@@ -70,6 +74,8 @@ class LiteralWords:
         """
         tokenizer = named_tokenizer(grammar)
         if tokenizer.name not in BUILT_IN or not tokenizer.has_classes:
+            return None
+        if not apart and _begins_with_mark(literal, tokenizer):
             return None
         cut = PhraseWords.cut((literal,), tokenizer)
         size, spans = len(literal.encode()), cut.spans.reshape(-1, 2).tolist()
@@ -125,11 +131,34 @@ class LiteralWords:
         return found
 
 
+def _begins_with_mark(literal: str, tokenizer: Tokenizer) -> bool:
+    """Tell whether a literal's first word depends on the text before: marks end an ideograph's word, or begin one."""
+    classes, first = characters.classes(tokenizer.name), ord(literal[0])
+    return bool(classes.pages[(int(classes.page_of[first >> 8]) << 8) + (first & 0xFF)] == MARK)
+
+
 def _with_part(part: UInt8, words: Vocabulary) -> UInt32:
     """Return the words that contain some bytes."""
     found = np.empty(len(words), np.uint32)
     number = find_in_words(words.data, int(words.offsets[-1]), words.offsets, part, found)
     return found[:number]
+
+
+@array_dataclass
+class LiteralPlan:
+    """A search for a literal."""
+
+    rows: UInt64
+    """Bitmap of rows."""
+    cost: int
+    """Estimate in places that are read one after another, about nanoseconds."""
+    search: Callable[[], int | None] | None
+    """Fills ``rows``; None: no row matches."""
+
+    def run(self) -> UInt64 | None:
+        """Return a bitmap of the rows that contain the literal; None if another way is faster."""
+        is_costly = self.search is not None and self.search() == literal_rows.COSTLY
+        return None if is_costly else self.rows
 
 
 @array_dataclass
@@ -147,14 +176,15 @@ class LiteralRows:
     """Gap codes from 1 on, in the order of their bytes."""
     gap_counts: UInt32
     """Places of each gap in rules and rows; the last one: no gap."""
+    words_touch: bool
     levels: int
 
     @classmethod
     def of(cls, corpus: Corpus, exact: ExactRows) -> LiteralRows | None:
-        """Link a corpus' rows; None if its words depend on the text around them, or may touch each other."""
+        """Link a corpus' rows; None if its words depend on the text around them."""
         grammar = corpus.grammar
         tokenizer, gaps = named_tokenizer(grammar), grammar.gaps.series
-        if tokenizer.name not in BUILT_IN or not tokenizer.has_classes or not exact.no_gap_is_empty:
+        if tokenizer.name not in BUILT_IN or not tokenizer.has_classes:
             return None
         if gaps.n_unique() != len(gaps):  # then a gap would have several codes
             return None
@@ -171,6 +201,7 @@ class LiteralRows:
             np.argsort(keys, kind="stable").astype(np.uint32),
             gaps.arg_sort().to_numpy().astype(np.uint32) + np.uint32(1),
             np.bincount(exact.gaps, minlength=len(gaps) + 2).astype(np.uint32),
+            not exact.no_gap_is_empty,
             exact.level_count + 2,
         )
 
@@ -181,24 +212,19 @@ class LiteralRows:
         entries = exact.vocabulary_size + places // literals.ROW_PLACES + 2 * len(corpus.grammar.gaps)
         return 4 * entries + 1024
 
-    def search(self, literal: str) -> UInt64 | None:
-        """Return a bitmap of the rows that contain a literal; None if another way is faster.
-
-        Parameters
-        ----------
-        literal
-            At least one character.
-
-        """
-        cut = PhraseWords.cut((literal,), named_tokenizer(self.corpus.grammar))
+    def plan(self, literal: str) -> LiteralPlan | None:
+        """Look a literal of at least one character up; None if its first word depends on the text before it."""
+        tokenizer = named_tokenizer(self.corpus.grammar)
+        if self.words_touch and _begins_with_mark(literal, tokenizer):
+            return None
+        cut = PhraseWords.cut((literal,), tokenizer)
         rows = np.zeros(-(-self.corpus.document_count // 64), np.uint64)
         if len(cut.spans) == 0:
-            self._mark_gaps(cut.data, rows)
-        elif cut.spans.tolist() == [0, len(cut.data)]:
-            self._mark_words(cut.data, rows)
-        elif self._mark_sequence(cut, rows) == literal_rows.COSTLY:
-            return None
-        return rows
+            return LiteralPlan(rows, len(self.exact.symbols), partial(self._mark_gaps, cut.data, rows))
+        if cut.spans.tolist() == [0, len(cut.data)]:
+            bytes_of_words = len(self.corpus.grammar.words.data)
+            return LiteralPlan(rows, bytes_of_words // 8, partial(self._mark_words, cut.data, rows))
+        return self._plan_sequence(cut, rows)
 
     def _mark_gaps(self, part: UInt8, rows: UInt64) -> None:
         """Mark the rows of which a gap contains some bytes."""
@@ -221,14 +247,14 @@ class LiteralRows:
         elif places:
             literal_rows.mark_words(self.exact, self.links, words, self._pending(), rows)
 
-    def _mark_sequence(self, cut: PhraseWords, rows: UInt64) -> int:
-        """Mark the rows that contain words and gaps one after another; return the kernel's code."""
+    def _plan_sequence(self, cut: PhraseWords, rows: UInt64) -> LiteralPlan:
+        """Look up words and gaps that follow each other."""
         exact, text, count = self.exact, self.text, len(cut.spans) // 2
         ids, codes, ranges = np.empty(count, np.uint32), np.zeros(count, np.uint32), np.empty(2 * count + 1, np.int64)
         orders = self.corpus.grammar.words.by_rank, self.by_ending, self.gap_order
         rarest = literals.read_literal(cut.data, cut.spans, text, *orders, self.links, ids, codes, ranges)
         if rarest == literals.NOWHERE:
-            return OK
+            return LiteralPlan(rows, 0, None)
         is_end = rarest == 0 and cut.spans[0] == 0
         words = orders[int(is_end)][ranges[2 * rarest] : ranges[2 * rarest + 1]]
         own, anchor, wanted = literals.Literal(cut.data, cut.spans, ids, codes), 2 * rarest + 1, _NOTHING
@@ -236,12 +262,16 @@ class LiteralRows:
         if costs > places:
             flags = np.empty(len(self.gap_counts), np.uint8)
             gap, found = literals.find_rarest_gap(own, text, self.gap_counts, flags)
-            if found * SOUGHT + places < costs:
-                words, wanted, anchor = words[:0], flags, 2 * gap
+            if found * COMPARED + places < costs:
+                words, wanted, anchor, costs = words[:0], flags, 2 * gap, found * COMPARED + places
         most = READS * places + (1 << 16)
-        work = np.empty(self.levels, np.int64), np.empty(self.levels, np.int64), np.empty(3 * MAX_CUT, np.int64)
-        search = own, anchor, words, wanted, most
-        return int(literal_rows.mark_literal(exact, text, self.links, *search, *work, self._pending(), rows))
+
+        def search() -> int:
+            work = np.empty(self.levels, np.int64), np.empty(self.levels, np.int64), np.empty(3 * MAX_CUT, np.int64)
+            sought = own, anchor, words, wanted, most
+            return int(literal_rows.mark_literal(exact, text, self.links, *sought, *work, self._pending(), rows))
+
+        return LiteralPlan(rows, costs, search)
 
     def _read_all(self, words: UInt32, wanted: UInt8, rows: UInt64) -> None:
         flags = np.zeros(self.exact.vocabulary_size + self.exact.rule_count + 1, np.uint8)

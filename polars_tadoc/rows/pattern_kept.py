@@ -26,7 +26,7 @@ from polars_tadoc.rows.pattern_anchor import LiteralRows
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.cached_property import cached_property
-from polars_tadoc.traversal.text_corpus import require_tokenizer
+from polars_tadoc.traversal.text_corpus import require_text, require_tokenizer
 
 MAX_COLUMNS = 4
 """Maximum columns to keep."""
@@ -66,7 +66,7 @@ class KeptRows:
 
     @property
     def literals(self) -> list[LiteralRows | None]:
-        """Each corpus' rows for literals; None if they are not spelled out, or words may touch each other."""
+        """Each corpus' rows for literals; None if they are not spelled out, or words depend on the text around them."""
         if not self.exact:
             return [None] * len(self.corpora)
         if not self._literals:  # threads make equal ones
@@ -107,18 +107,34 @@ _seen: dict[int, _Seen] = {}
 """Compressed series by their ids, while they live: to look at their buffers takes longer than most searches."""
 
 
-def seen_rows(column: pl.Series) -> KeptRows | None:
-    """Return the kept rows of a series whose rows are spelled out; None if it is another, or was changed."""
+def seen_rows(column: object, spells: bool = True) -> KeptRows | None:
+    """Return the kept rows of a compressed series; None if no call was made on it before, or it was changed since.
+
+    Parameters
+    ----------
+    column
+        Any object.
+    spells
+        Whether the call reads gaps; rows whose gaps are not spelled out are none, then.
+
+    Raises
+    ------
+    LimitExceededError
+        A rule exceeds the current limit.
+
+    """
     seen = _seen.get(id(column))
     if seen is None or seen.series() is not column:
         return None
-    if seen.memory is not getattr(column, "_s", None) or seen.length != len(column):
+    if seen.memory is not getattr(column, "_s", None) or seen.length != len(column):  # type: ignore[arg-type]
+        _seen.pop(id(column), None)  # it would hold the memory from before the change
         return None
     kept = _columns.get(seen.key)
-    if kept is not None:
-        for corpus in kept.corpora:
-            corpus.grammar.require_within_limit()
-        kept.calls += 1
+    if kept is None or (spells and not kept.exact):
+        return None
+    for corpus in kept.corpora:
+        corpus.grammar.require_within_limit()
+    kept.calls += spells
     return kept
 
 
@@ -170,24 +186,36 @@ def kept_rows(column: pl.Series, spells: bool = True, given: pl.Series | None = 
         if kept.nbytes > _budget():  # then it would not be kept at all
             kept.exact = [None] * len(kept.corpora)
         _columns.put(key, kept)
-    if given is not None and kept.exact and isinstance(given.dtype, pl.BaseExtension):
+    if given is not None and isinstance(given.dtype, pl.BaseExtension):
         _see(given, key)
     return kept
 
 
-def kept_corpora(column: pl.Series, call: str, tokenizer: Tokenizer | None) -> Sequence[Corpus]:
-    """Split a compressed column for a call that counts words, or return its kept corpora.
+def text_or_kept(column: pl.Series, call: str) -> tuple[pl.Series, KeptRows | None]:
+    """Return a String column or the storage of a compressed one; of a series that was seen, itself and its rows.
+
+    Raises
+    ------
+    NotCompressedError
+        The column is of another type.
+
+    """
+    kept = seen_rows(column, spells=False)
+    return (require_text(column, call), None) if kept is None else (column, kept)
+
+
+def kept_corpora(kept: KeptRows, call: str, tokenizer: Tokenizer | None) -> Sequence[Corpus]:
+    """Return the kept corpora of a column for a call that counts words.
 
     Raises
     ------
     TypeError
         The column was cut by another tokenizer than the named one.
-    InvalidGrammarError, LimitExceededError
-        As for :func:`kept_rows`; or counts may exceed 64 bits.
+    LimitExceededError
+        Counts may exceed 64 bits.
 
     """
-    corpora = kept_rows(column, spells=False).corpora
-    for corpus in corpora:
+    for corpus in kept.corpora:
         require_tokenizer(corpus, tokenizer, call)
-    require_countable(corpora)
-    return corpora
+    require_countable(kept.corpora)
+    return kept.corpora

@@ -38,7 +38,7 @@ JUDGED = 1 << 15
 
 @array_dataclass
 class Judged:
-    """What a pattern's triples do."""
+    """Verdicts on triples, for a pattern."""
 
     table: UInt8
     """1 plus the state after each rule, by rule and state before it."""

@@ -31,6 +31,9 @@ from polars_tadoc.runtime.interrupts import ends_on_interrupt
 from polars_tadoc.runtime.parallel import map_parallel
 from polars_tadoc.traversal.text_corpus import require_text
 
+TOGETHER = 200_000
+"""Nanoseconds, estimated, from which on grammars are searched for literals side by side."""
+
 SIGNS = "\\.+*?()|[]{}^$"
 """Characters that mean something in regular expressions."""
 
@@ -285,7 +288,10 @@ class PatternRequest:
         """Return each corpus' rows that contain the literal, as a bitmap; None if an automaton is to search them."""
         if not (self._is_plain and self.pattern) or self.call == "count_matches":
             return [None] * len(kept.corpora)
-        return map_parallel(lambda own: None if own is None else own.search(self.pattern), kept.literals)
+        plans = [None if own is None else own.plan(self.pattern) for own in kept.literals]
+        if sum(plan.cost for plan in plans if plan is not None) < TOGETHER:
+            return [None if plan is None else plan.run() for plan in plans]
+        return map_parallel(lambda plan: None if plan is None else plan.run(), plans)
 
     def _automaton(self, corpora: Sequence[Corpus]) -> PatternAutomaton | None:
         """Build the automaton for some corpora; None if there can be none."""

@@ -14,7 +14,7 @@ from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.kernels.traverse.results_cpu import load_rules
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism, encode, naming_normalize
-from polars_tadoc.rows.pattern_kept import kept_corpora
+from polars_tadoc.rows.pattern_kept import kept_corpora, kept_rows
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.runtime.array_types import Int64, UInt64
 from polars_tadoc.runtime.interrupts import ends_on_interrupt
@@ -55,7 +55,7 @@ def count_phrase_by_row(
     if column.dtype == pl.String:
         corpora = text_corpora(column, tokenizer or WORDS)
     else:
-        corpora = kept_corpora(column, call, tokenizer)
+        corpora = kept_corpora(kept_rows(column, spells=False), call, tokenizer)
     for corpus in corpora:
         own = phrases.gather(pl.Series(corpus.rows))
         with naming_normalize(call, column.name):

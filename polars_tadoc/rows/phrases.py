@@ -19,7 +19,7 @@ from polars_tadoc.model.column import scatter_to_rows
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.model.word_map import Morphism, MorphismOptions, encode, naming_normalize
 from polars_tadoc.rows.matching import Target
-from polars_tadoc.rows.pattern_kept import kept_corpora
+from polars_tadoc.rows.pattern_kept import KeptRows, kept_corpora, kept_rows, text_or_kept
 from polars_tadoc.rows.phrase_by_row import count_phrase_by_row
 from polars_tadoc.rows.phrase_words import PhraseWords
 from polars_tadoc.rows.token_count import token_count
@@ -85,10 +85,11 @@ def count_phrase(column: pl.Series, phrase: str | pl.Series, **options: Unpack[P
     [2, 0, None]
 
     """
-    column = require_text(column, "count_phrase")  # before the arguments, which the caller may have swapped
     if isinstance(phrase, pl.Series):
+        column = require_text(column, "count_phrase")
         return count_phrase_by_row("count_phrase", column, phrase, Morphism.of(options), tokenizer_of(options))
-    return PhraseRequest.of_phrase("count_phrase", phrase, options).run_checked(column)
+    own = text_or_kept(column, "count_phrase")  # before the arguments, which the caller may have swapped
+    return PhraseRequest.of_phrase("count_phrase", phrase, options).run_checked(*own, column)
 
 
 BY_ROW = """Boolean series
@@ -109,11 +110,11 @@ def contains_phrase(column: pl.Series, phrase: str | pl.Series, **options: Unpac
     [True, False, None]
 
     """
-    column = require_text(column, "contains_phrase")  # before the arguments, which the caller may have swapped
     if isinstance(phrase, pl.Series):
-        morphism = Morphism.of(options)
+        column, morphism = require_text(column, "contains_phrase"), Morphism.of(options)
         return count_phrase_by_row("contains_phrase", column, phrase, morphism, tokenizer_of(options)) > 0
-    return PhraseRequest.of_phrase("contains_phrase", phrase, options).run_checked(column)
+    own = text_or_kept(column, "contains_phrase")  # before the arguments, which the caller may have swapped
+    return PhraseRequest.of_phrase("contains_phrase", phrase, options).run_checked(*own, column)
 
 
 @documented_by(contains_phrase)
@@ -141,8 +142,8 @@ def contains_any(column: pl.Series, phrases: Iterable[str], **options: Unpack[Ph
     [True, False, None]
 
     """
-    column = require_text(column, "contains_any")
-    return PhraseRequest.of_phrases(phrases, options).run_checked(column)
+    own = text_or_kept(column, "contains_any")
+    return PhraseRequest.of_phrases(phrases, options).run_checked(*own, column)
 
 
 def _require_phrase(phrase: object, call: str, what: str) -> str:
@@ -195,17 +196,21 @@ class PhraseRequest:
 
     def run(self, column: pl.Series) -> pl.Series:
         """Match the phrases in each row."""
-        return self.run_checked(require_text(column, self.call))
+        return self.run_checked(*text_or_kept(column, self.call), column)
 
     @ends_on_interrupt
     @by_steps
-    def run_checked(self, column: pl.Series) -> pl.Series:
-        """Match the phrases in each row of a String column, or of a compressed column's storage."""
+    def run_checked(self, column: pl.Series, kept: KeptRows | None, given: pl.Series) -> pl.Series:
+        """Match the phrases in each row of a String column, or of a compressed column: its storage, or its kept rows.
+
+        ``given`` is the column as the caller has it.
+        """
         corpora: Iterable[Corpus]
-        if column.dtype == pl.String:  # block by block: the words of earlier ones are not held
+        if kept is None and column.dtype == pl.String:  # block by block: the words of earlier ones are not held
             corpora, documents = text_corpora(column, self.tokenizer or WORDS), len(column) - column.null_count()
         else:
-            corpora = list(kept_corpora(column, self.call, self.tokenizer))
+            kept = kept or kept_rows(column, spells=False, given=given)
+            corpora = list(kept_corpora(kept, self.call, self.tokenizer))
             documents = sum(corpus.document_count for corpus in corpora)
         texts: dict[str, PhraseWords] = {}
         rows: list[Int64] = []
@@ -241,7 +246,7 @@ class PhraseRequest:
         else:
             array = pa.UInt64Array.from_buffers(pa.uint64(), len(counts), [None, buffer])
             values = cast(pl.Series, pl.from_arrow(array)).alias(column.name)
-        return scatter_to_rows(values, rows, len(column))
+        return scatter_to_rows(values, rows, len(column)) if kept is None else kept.scatter([values], len(column))
 
     def _require_words(self, offsets: Int64) -> None:
         """Raise ``ValueError`` for a phrase without a word; one of several, unless blank, just matches nothing."""

@@ -85,27 +85,43 @@ def test_literals(rows: list[str | None], tokenizer: str, data: Any) -> None:
 
 
 APART = st.sampled_from(["a", "b", "ab", "ba", "a b a", "abababababab", " ", "  ", ", ", "\n", "é", "-", "A, b-a\n"])
-REPEATED = st.lists(st.lists(APART, max_size=12).map("".join), min_size=1, max_size=5).flatmap(
-    lambda own: st.lists(st.lists(st.sampled_from(own), max_size=6).map("".join) | st.none(), max_size=24)
+TOUCHING = APART | st.sampled_from(["明", "月", "か\u3099", "\u0301", "a\u0301", "明\u0301b"])
+REPEATED = st.sampled_from([APART, TOUCHING]).flatmap(
+    lambda piece: st.lists(st.lists(piece, max_size=12).map("".join), min_size=1, max_size=5).flatmap(
+        lambda own: st.lists(st.lists(st.sampled_from(own), max_size=6).map("".join) | st.none(), max_size=24)
+    )
 )
-"""Rows without words that touch, and with parts that repeat: rules are inside rules."""
+"""Rows with parts that repeat, so that rules are inside rules; in some, words touch."""
 
 
 @given(rows=REPEATED, tokenizer=st.sampled_from(["words", "whitespace"]), data=st.data())
 def test_literals_from_their_rarest_word_upwards(rows: list[str | None], tokenizer: str, data: Any) -> None:
     text, column = compressed(rows, tokenizer)
     own = "".join(row for row in rows if row)
-    literals = [data.draw(st.lists(APART, min_size=1, max_size=6).map("".join))]
+    literals = [data.draw(st.lists(TOUCHING, min_size=1, max_size=6).map("".join))]
     for _ in range(6):
         start = data.draw(st.integers(0, max(0, len(own) - 1)))
         literals.append(own[start : start + data.draw(st.integers(1, 40))] or " ")
-    limits = {"SPARSE": [0, 8, 1 << 40], "SOUGHT": [0, 32, 1 << 40], "MAX_CUT": [1, 1 << 12], "READS": [-(1 << 20), 16]}
+    limits = {
+        "SPARSE": [0, 8, 1 << 40],
+        "SOUGHT": [0, 128, 1 << 40],
+        "MAX_CUT": [1, 1 << 12],
+        "READS": [-(1 << 20), 16],
+    }
     drawn = {name: data.draw(st.sampled_from(values)) for name, values in limits.items()}
     with patch.object(pattern_kept, "SPELLED_FROM", 1), patch.multiple(pattern_anchor, **drawn):
         for literal in literals:
             for call in ("contains", "find"):
                 check(text, column, call, literal, literal=True)
         assert all(linked is not None for linked in kept_rows(storage(column)).literals)
+
+
+@pytest.mark.parametrize("literal", ["\u0301b, a", "\u0301b", "\u0301", "\u0301 x", "明\u0301b", "b, a"])
+def test_a_literal_that_begins_with_a_mark(literal: str) -> None:
+    text, column = compressed(["明\u0301b, a", "c\u0301b, a", "明\u0301 x", None, "b, a"], "words")
+    for _ in range(3):
+        for call in CALLS:
+            check(text, column, call, literal, literal=True)
 
 
 def test_a_series_that_changes_in_place_is_read_again() -> None:

@@ -1,7 +1,7 @@
 """Finds the rows that contain a literal, from the places of its rarest word upwards through the rules around them.
 
-A rule in which the literal lies whole makes all rows match that contain it. A rule at whose edges the literal is cut is
-looked up where it occurs, in rules and rows, with what is left of the literal on either side (Claude and Navarro, 2012:
+A rule that contains the whole literal makes all rows match that contain the rule. A rule at whose edges it is cut is
+looked up where it occurs, in rules and rows, with the rest of the literal on either side (Claude and Navarro, 2012:
 each occurrence crosses a boundary in one body only). No other rule or row is read.
 """
 
@@ -39,7 +39,7 @@ def _left(
     own, lowest
         Elements.
     exact, text, literal
-        Bodies, words, and what is searched.
+        Bodies, words, and the literal.
     at, edges
         Work space by level.
 
@@ -167,21 +167,55 @@ def mark_words(exact: Exact, links: Links, words: UInt32, pending: UInt64, rows:
     _mark_owners(exact, links, pending, rows)
 
 
+@inner
+def _next_wanted(i: int, gaps: UInt32, wanted: UInt8) -> Any:
+    """Return the first place from ``i`` on whose gap is flagged, or the number of places."""
+    while i + 8 <= len(gaps):
+        some = wanted[gaps[i]] | wanted[gaps[i + 1]] | wanted[gaps[i + 2]] | wanted[gaps[i + 3]]
+        some |= wanted[gaps[i + 4]] | wanted[gaps[i + 5]] | wanted[gaps[i + 6]] | wanted[gaps[i + 7]]
+        if some:  # one branch for eight places
+            break
+        i += 8
+    while i < len(gaps) and wanted[gaps[i]] == 0:
+        i += 1
+    return i
+
+
+@inner
+def _body(i: int, body: int, offsets: Int64) -> Any:
+    """Return the body of a place, from some earlier body on."""
+    step, end = 1, len(offsets) - 1
+    while body + step < end and offsets[body + step] <= i:
+        body += step
+        step *= 2
+    above = min(body + step, end)
+    while above - body > 1:
+        middle = (body + above) >> 1
+        if offsets[middle] <= i:
+            body = middle
+        else:
+            above = middle
+    return body
+
+
 @polled_kernel
 def mark_gaps(exact: Exact, links: Links, wanted: UInt8, pending: UInt64, rows: UInt64) -> None:
     """Mark the rows that contain any of some gaps; ``wanted``: by gap code."""
-    began, one = interrupts(), nb.uint64(1)
-    for body in range(len(exact.offsets) - 1):
-        if body & 0xFFF == 0 and interrupts() != began:
+    began, one, body = interrupts(), nb.uint64(1), nb.int64(0)
+    i = _next_wanted(nb.int64(0), exact.gaps, wanted)
+    while i < len(exact.gaps):
+        if interrupts() != began:
             return
+        body = _body(i, body, exact.offsets)
         row = body - exact.rule_count
-        for i in range(exact.offsets[body] + (row < 0), exact.offsets[body + 1]):
-            if wanted[exact.gaps[i]]:
-                if row < 0:
-                    pending[body >> 6] |= one << nb.uint64(body & 63)
-                else:
-                    rows[row >> 6] |= one << nb.uint64(row & 63)
-                break
+        if row >= 0:
+            rows[row >> 6] |= one << nb.uint64(row & 63)
+        elif i > exact.offsets[body]:
+            pending[body >> 6] |= one << nb.uint64(body & 63)
+        else:  # the gap before a rule is its owner's
+            i = _next_wanted(i + 1, exact.gaps, wanted)
+            continue
+        i = _next_wanted(exact.offsets[body + 1], exact.gaps, wanted)
     _mark_owners(exact, links, pending, rows)
 
 
@@ -255,7 +289,7 @@ def mark_literal(
     wanted
         If it is a gap: flags by gap code; all places are compared with it. Otherwise empty.
     most
-        Maximum places of bodies to compare.
+        Maximum places to compare, by words of the literal, and to look through.
     at, edges
         Work space by level.
     cut
@@ -275,13 +309,15 @@ def mark_literal(
     begin, count = exact.offsets[exact.rule_count], len(literal.words)
     lowest = nb.int64(literal.spans[0] == 0)
     highest = 2 * count - nb.int64(literal.spans[2 * count - 1] == len(literal.data))
-    bodies = nb.int64(len(exact.offsets) - 1) if len(wanted) else nb.int64(0)
+    places = nb.int64(len(exact.gaps)) if len(wanted) else nb.int64(0)
     left_rows = nb.int64(len(exact.offsets) - 1 - exact.rule_count)
     few = left_rows * 256 < len(links.places)  # then most rows are found soon
     reads, top, k, body, i = nb.int64(0), 0, 0, nb.int64(0), nb.int64(0)
     while left_rows > 0:
         if interrupts() != began:
             return OK
+        if reads > most:
+            return COSTLY
         if top > 0:
             top -= 1
             symbol, low, high = cut[3 * top], cut[3 * top + 1], cut[3 * top + 2]
@@ -292,30 +328,34 @@ def mark_literal(
             k += 1
             if not is_word(symbol, anchor >> 1, literal, text):
                 continue
-        elif body < bodies:
+        elif i < places:
+            i = _next_wanted(i, exact.gaps, wanted)
+            if i == places:
+                break
+            body = _body(i, body, exact.offsets)
             first, stop, row = exact.offsets[body], exact.offsets[body + 1], body - exact.rule_count
-            i = max(i, first + (row < 0))
-            while i < stop and wanted[exact.gaps[i]] == 0:
-                i += 1
-            body += 1
-            if i < stop:
-                left = _left(i, first if row < 0 else -1, anchor, lowest, exact, text, literal, at, edges)
-                right = nb.int64(-1)
-                if left >= 0:
-                    last = stop - 1 if row < 0 else -1
-                    right = _right(i - 1, last, anchor, highest, exact, text, literal, at, edges)
-                i += 1
-                if left != lowest or right != highest:
-                    body -= 1
-                    if left >= 0 and right >= 0:
-                        if 3 * top + 3 > len(cut):
-                            return COSTLY
-                        cut[3 * top], cut[3 * top + 1], cut[3 * top + 2] = size + body, left, right
-                        top += 1
-                elif row < 0:
-                    pending[(body - 1) >> 6] |= one << nb.uint64((body - 1) & 63)
-                else:
-                    rows[row >> 6] |= one << nb.uint64(row & 63)
+            i += 1
+            if row < 0 and i == first + 1:  # the gap before a rule is its owner's
+                continue
+            reads += count
+            left = _left(i - 1, first if row < 0 else -1, anchor, lowest, exact, text, literal, at, edges)
+            if left < 0:
+                continue
+            last = stop - 1 if row < 0 else -1
+            right = _right(i - 2, last, anchor, highest, exact, text, literal, at, edges)
+            if right < 0:
+                continue
+            if left != lowest or right != highest:
+                if 3 * top + 3 > len(cut):
+                    return COSTLY
+                cut[3 * top], cut[3 * top + 1], cut[3 * top + 2] = size + body, left, right
+                top += 1
+                continue
+            if row < 0:
+                pending[body >> 6] |= one << nb.uint64(body & 63)
+            else:
+                rows[row >> 6] |= one << nb.uint64(row & 63)
+            i = stop
             continue
         else:
             break
@@ -330,6 +370,7 @@ def mark_literal(
             for place in range(first, stop):
                 if exact.symbols[place] != nb.uint32(symbol):
                     continue
+                reads += count
                 left = _left(place, first, low, lowest, exact, text, literal, at, edges)
                 if left < 0:
                     continue
@@ -343,20 +384,20 @@ def mark_literal(
                     return COSTLY
                 cut[3 * top], cut[3 * top + 1], cut[3 * top + 2] = size + rule, left, right
                 top += 1
-                reads += right - left
         for j in range(links.place_offsets[symbol], links.place_offsets[symbol + 1]):
             place = nb.int64(links.places[j])
             if few:
                 row = _row(place, exact, links)
                 if rows[row >> 6] >> nb.uint64(row & 63) & one:
                     continue
+            reads += count
+            if reads > most:
+                break
             left = _left(begin + place, -1, low, lowest, exact, text, literal, at, edges)
             if left >= 0 and _right(begin + place, -1, high, highest, exact, text, literal, at, edges) >= 0:
                 row = _row(place, exact, links)
                 left_rows -= nb.int64(rows[row >> 6] >> nb.uint64(row & 63) & one == 0)
                 rows[row >> 6] |= one << nb.uint64(row & 63)
-        if reads > most:
-            return COSTLY
     if left_rows > 0:
         _mark_owners(exact, links, pending, rows)
     return OK

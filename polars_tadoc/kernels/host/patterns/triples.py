@@ -19,7 +19,7 @@ from polars_tadoc.runtime.interrupts import interrupts
 from polars_tadoc.runtime.jit import inner, kernel, polled_kernel, polled_njit
 
 QUIET, OPEN, MATCH = 0, 1, 2
-"""What a triple does: nothing; its row must be read; its row matches, whatever state the triple is entered in."""
+"""Verdicts on a triple: it does nothing; its row must be read; its row matches, whatever state it is entered in."""
 
 _FOUND_BIT = 63
 
