@@ -153,6 +153,23 @@ def run_gaps_apart(
     return found
 
 
+@inner
+def span_of(i: int, first: int, offsets: Int64) -> Any:
+    """Return the number of the span that a place is in: of the spans between offsets, from some earlier one on."""
+    step, end = 1, len(offsets) - 1
+    while first + step < end and offsets[first + step] <= i:
+        first += step
+        step *= 2
+    above = min(first + step, end)
+    while above - first > 1:
+        middle = (first + above) >> 1
+        if offsets[middle] <= i:
+            first = middle
+        else:
+            above = middle
+    return first
+
+
 @kernel
 def find_in_words(data: UInt8, size: int, offsets: Int64, part: UInt8, words: UInt32) -> int:
     """List the words that contain some bytes; return their number.
@@ -193,18 +210,7 @@ def find_in_words(data: UInt8, size: int, offsets: Int64, part: UInt8, words: UI
                         break
                 if not same:
                     continue
-                low, step, end = word, 1, len(offsets) - 1  # the word that byte i is of
-                while low + step < end and offsets[low + step] <= i:
-                    low += step
-                    step *= 2
-                high = min(low + step, end)
-                while high - low > 1:
-                    middle = (low + high) >> 1
-                    if offsets[middle] <= i:
-                        low = middle
-                    else:
-                        high = middle
-                word = low
+                word = span_of(i, word, offsets)
                 if i + length <= offsets[word + 1]:
                     words[found] = word
                     found += 1

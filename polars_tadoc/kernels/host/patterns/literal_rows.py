@@ -11,7 +11,7 @@ from typing import Any
 
 import numba as nb
 
-from polars_tadoc.kernels.host.patterns.exact_rows import Exact
+from polars_tadoc.kernels.host.patterns.exact_rows import Exact, span_of
 from polars_tadoc.kernels.host.patterns.literals import ROW_PLACES, Links, Literal, is_gap, is_word
 from polars_tadoc.kernels.host.patterns.match import Text
 from polars_tadoc.kernels.host.rows.expand import OK
@@ -181,23 +181,6 @@ def _next_wanted(i: int, gaps: UInt32, wanted: UInt8) -> Any:
     return i
 
 
-@inner
-def _body(i: int, body: int, offsets: Int64) -> Any:
-    """Return the body of a place, from some earlier body on."""
-    step, end = 1, len(offsets) - 1
-    while body + step < end and offsets[body + step] <= i:
-        body += step
-        step *= 2
-    above = min(body + step, end)
-    while above - body > 1:
-        middle = (body + above) >> 1
-        if offsets[middle] <= i:
-            body = middle
-        else:
-            above = middle
-    return body
-
-
 @polled_kernel
 def mark_gaps(exact: Exact, links: Links, wanted: UInt8, pending: UInt64, rows: UInt64) -> None:
     """Mark the rows that contain any of some gaps; ``wanted``: by gap code."""
@@ -206,7 +189,7 @@ def mark_gaps(exact: Exact, links: Links, wanted: UInt8, pending: UInt64, rows: 
     while i < len(exact.gaps):
         if interrupts() != began:
             return
-        body = _body(i, body, exact.offsets)
+        body = span_of(i, body, exact.offsets)
         row = body - exact.rule_count
         if row >= 0:
             rows[row >> 6] |= one << nb.uint64(row & 63)
@@ -332,7 +315,7 @@ def mark_literal(
             i = _next_wanted(i, exact.gaps, wanted)
             if i == places:
                 break
-            body = _body(i, body, exact.offsets)
+            body = span_of(i, body, exact.offsets)
             first, stop, row = exact.offsets[body], exact.offsets[body + 1], body - exact.rule_count
             i += 1
             if row < 0 and i == first + 1:  # the gap before a rule is its owner's
