@@ -175,8 +175,9 @@ class _Determinised:
                 self._kinds.append(_LINE)
         characters = pl.Series([chr(code) for code in alphabet.tolist()], dtype=pl.String)
         inside = np.zeros((len(sets) + 1, len(alphabet)), np.bool_)
-        for row, own in zip(inside, sets, strict=False):
-            row[:] = characters.str.contains(rf"\A(?:{own})\z").to_numpy()
+        named = (pl.first().str.contains(rf"\A(?:{own})\z").alias(str(row)) for row, own in enumerate(sets))
+        for row, own in zip(inside, characters.to_frame().select(named), strict=False):
+            row[:] = own.to_numpy()
         distinct, numbers = np.unique(inside, axis=1, return_inverse=True)
         self.width = distinct.shape[1]
         if self.width > 255:

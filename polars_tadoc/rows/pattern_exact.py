@@ -20,7 +20,7 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64, array
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 
-SPARSE = 8
+SPARSE = 32
 """Symbols that are not quiet are looked up by their words, not by reading all, if fewer than one in this many is."""
 
 CHUNK = 1 << 16

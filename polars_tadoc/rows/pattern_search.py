@@ -24,6 +24,7 @@ from polars_tadoc.rows.pattern_anchor import FREQUENT, RARE, LiteralWords
 from polars_tadoc.rows.pattern_automaton import PatternAutomaton
 from polars_tadoc.rows.pattern_exact import ExactRows, text_of
 from polars_tadoc.rows.pattern_sequences import NO_SEQUENCES, WordSequences
+from polars_tadoc.rows.pattern_triples import RowTriples
 from polars_tadoc.rows.pattern_words import GapOrder, WordAutomaton
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
@@ -166,7 +167,8 @@ class Search:
                 if made is None:
                     return None
                 _automata.put(key, made)
-            return partial(exact.search, made)
+            triples = None if own.counts else RowTriples.of(exact, made.steps)
+            return partial(exact.search, made) if triples is None else partial(triples.search, exact, made, own.key)
         if words.is_nowhere:
             return partial(np.zeros, exact.row_count, np.uint8)
         made = WordAutomaton.of(self._text, gaps, self._known, own, np.unique(np.concatenate(words.places)))

@@ -14,16 +14,16 @@ from polars_tadoc.kernels.host.patterns.exact_rows import (
     MATCHES,
     UNKNOWN,
     WordSteps,
-    classify,
     find_common,
     run_gaps_apart,
-    run_some,
 )
 from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Text, run_gaps
+from polars_tadoc.kernels.host.patterns.words import classify_words, run_some
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.rows.pattern_automaton import PatternAutomaton
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, array_dataclass
 from polars_tadoc.runtime.cached_property import cached_property
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
 MAX_BEFORE = 48
 """Maximum states before words: all words are run from each."""
@@ -33,6 +33,9 @@ MAX_AFTER = 200
 
 MAX_CLASSES = 254
 """Maximum classes of words that are not quiet."""
+
+CHUNK = 1 << 14
+"""Minimum words per thread."""
 
 _LAST_BIT = 7
 
@@ -68,11 +71,24 @@ class WordAutomaton:
     """A pattern over words and gaps."""
 
     steps: WordSteps
-    masks: UInt8
-    outs: UInt16
-    """``masks``, ``outs``: By word, as in :class:`polars_tadoc.kernels.host.patterns.exact_rows.Quiet`."""
-    loud: UInt32
-    """The words that are not quiet between all gaps, ascending."""
+    class_masks: UInt8
+    class_outs: UInt16
+    """``class_masks``, ``class_outs``: by class of words, as ``masks`` and ``outs`` by word."""
+
+    @cached_property
+    def masks(self) -> UInt8:
+        """By word, as in :class:`polars_tadoc.kernels.host.patterns.exact_rows.Quiet`."""
+        return self.class_masks[self.steps.classes]
+
+    @cached_property
+    def outs(self) -> UInt16:
+        """By word, likewise."""
+        return self.class_outs[self.steps.classes]
+
+    @cached_property
+    def loud(self) -> UInt32:
+        """The words that are not quiet between all gaps, ascending."""
+        return np.flatnonzero(self.steps.classes).astype(np.uint32)
 
     @cached_property
     def has_ends(self) -> bool:
@@ -89,7 +105,8 @@ class WordAutomaton:
     def nbytes(self) -> int:
         """Bytes of memory."""
         arrays = (one for one in self.steps if isinstance(one, np.ndarray))
-        return sum(one.nbytes for one in (*arrays, self.masks, self.outs, self.loud)) + 512
+        of_words = 7 * len(self.steps.classes)
+        return sum(one.nbytes for one in (*arrays, self.class_masks, self.class_outs)) + of_words + 512
 
     @classmethod
     def of(
@@ -129,8 +146,12 @@ class _Builder:
         self._gaps: list[tuple[UInt32, UInt16, UInt32]] = []
         """Gaps that differ from those, by state after a word: code, state after it, matches."""
         self._ends: list[int] = []
-        self._before: dict[int, tuple[UInt16, UInt32]] = {}
-        """States after each word, and the matches, by state before it."""
+        self._before: list[int] = []
+        """States before words, from which all were run."""
+        counted = MAX_BEFORE if own.counts else 0  # memory that is not written takes no room
+        self._exits = np.empty((MAX_BEFORE, len(words)), np.uint16)
+        self._matches = np.empty((counted, len(words) if counted else 0), np.uint32)
+        """``_exits``, ``_matches``: state after each word, and matches, by number of the state before it."""
 
     def build(self) -> WordAutomaton | None:
         start = self._own.start
@@ -149,15 +170,25 @@ class _Builder:
                 continue
             if len(self._before) == MAX_BEFORE or len(self._gaps) > MAX_AFTER:
                 return None
-            exits, counts = np.empty(len(self._words), np.uint16), np.empty(len(self._words), np.uint32)
-            run_some(self._text, self._automaton, self._words, state, exits, counts)
-            self._before[state] = exits, counts
-            for after in _distinct(exits):
+            for after in self._run_words(state):
                 if not self._is_found(after):
                     self._add_after(after)
         if len(self._gaps) > MAX_AFTER:
             return None
         return self._tables(first)
+
+    def _run_words(self, state: int) -> list[int]:
+        """Run all words from a state; return the states after them."""
+        row, reached = len(self._before), np.zeros(max(len(self._own.steps), FOUND + 1), np.uint8)
+        self._before.append(state)
+        none = np.empty(0, np.uint32)
+        matches = list(self._matches) or [none] * MAX_BEFORE
+        read = self._text, self._automaton, self._words, state, self._before[0], self._exits[0], matches[0]
+        map_parallel(
+            lambda some: run_some(*read, *some, reached, self._exits[row], matches[row]),
+            even_chunks(len(self._words), CHUNK),
+        )
+        return np.flatnonzero(reached).tolist()
 
     def _is_found(self, state: int) -> bool:
         return state == FOUND and not self._counts
@@ -193,40 +224,39 @@ class _Builder:
             after[state] = number
         if not self._counts:
             after[FOUND] = FOUND_AFTER
+        rows = len(self._before)
+        exits, matches = self._exits[:rows], self._matches[:rows]
+        firsts, own = np.zeros(MAX_CLASSES, np.uint32), np.zeros(len(self._words), np.uint8)
+        found = classify_words(exits, matches, after, np.zeros(1024, np.uint32), firsts, own)
+        if found < 0:
+            return None
+        table = np.zeros((rows, 1 + found), np.uint64)
+        table[:, 1:] = after[exits[:, firsts[:found]]]
+        if self._counts:
+            table[:, 1:] |= matches[:, firsts[:found]].astype(np.uint64) << np.uint64(8)
         columns: list[Any] = []
         numbers: dict[bytes, int] = {}
         before = np.zeros(width, np.uint8)
         ends: list[int] = []
         usual = int(self._usual[0][0])  # after a space
-        for state in sorted(self._before, key=lambda one: one != usual):
-            exits, counts = self._before[state]
-            column = counts.astype(np.uint64) << np.uint64(8) | after[exits]
+        for row in sorted(range(rows), key=lambda one: (self._before[one] != usual, one)):
+            state = self._before[row]
             end = int(self._own.at_end[state])
-            key = column.tobytes() + bytes([end])
+            key = table[row].tobytes() + bytes([end])
             if key not in numbers:
                 numbers[key] = len(columns)
-                columns.append(column)
+                columns.append(table[row])
                 ends.append(end)
             before[state] = numbers[key]
         if not self._counts:
             before[FOUND] = FOUND_BEFORE
-        table = np.stack(columns)
-        keys = np.zeros(len(self._words), np.uint64)
-        for column in columns:
-            keys = (keys * np.uint64(0x9E3779B97F4A7C15)) ^ column ^ (keys >> np.uint64(29))
-        keys |= (table != 0).any(axis=0)  # not 0
-        keys[(table == 0).all(axis=0)] = 0
-        firsts, own = np.zeros(MAX_CLASSES, np.uint32), np.zeros(len(self._words), np.uint8)
-        found = classify(keys, table, np.zeros(1024, np.uint32), firsts, own)
-        if found < 0:
-            return None
         classes = np.zeros(self._text.vocabulary_size, np.uint8)
         classes[self._words] = own
-        exits = np.concatenate([np.zeros((len(table), 1), np.uint64), table[:, firsts[:found]]], axis=1).T
-        bits = np.left_shift(1, np.minimum(np.arange(len(table)), _LAST_BIT)).astype(np.uint8)
-        masks = np.bitwise_or.reduce(np.where(exits != exits[:, :1], bits, 0), axis=1).astype(np.uint8)
-        outs = _bits_after((exits[:, 0] & np.uint64(0xFF)).astype(np.int64))
-        outs[exits[:, 0] > np.uint64(0xFF)] |= np.uint16(1 << MATCHES)
+        values = np.stack(columns).T
+        bits = np.left_shift(1, np.minimum(np.arange(len(columns)), _LAST_BIT)).astype(np.uint8)
+        masks = np.bitwise_or.reduce(np.where(values != values[:, :1], bits, 0), axis=1).astype(np.uint8)
+        outs = _bits_after((values[:, 0] & np.uint64(0xFF)).astype(np.int64))
+        outs[values[:, 0] > np.uint64(0xFF)] |= np.uint16(1 << MATCHES)
         entries = np.zeros((len(self._gaps), self._codes + 1), np.uint8)
         entry_counts = np.zeros(entries.shape if self._counts else (0, 0), np.uint32)
         entries[:, :-1] = before[self._usual[0]]
@@ -254,8 +284,8 @@ class _Builder:
         dtype = np.uint64 if self._counts else np.uint8
         steps = WordSteps(
             classes,
-            (exits + np.uint64(1)).astype(dtype).reshape(-1),
-            len(table),
+            (values + np.uint64(1)).astype(dtype).reshape(-1),
+            len(columns),
             entries.reshape(-1),
             entry_counts.reshape(-1),
             self._codes + 1,
@@ -266,12 +296,7 @@ class _Builder:
             gap_bits,
             alive,
         )
-        loud = self._words[own != 0]
-        of_words = [
-            np.full(len(classes), values[0], values.dtype) for values in (masks, outs)
-        ]  # most words are of class 0
-        of_words[0][self._words], of_words[1][self._words] = masks[own], outs[own]
-        return WordAutomaton(steps, of_words[0], of_words[1], loud)
+        return WordAutomaton(steps, masks, outs)
 
 
 def _bits_after(states: Int64) -> UInt16:

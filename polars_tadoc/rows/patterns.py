@@ -237,10 +237,7 @@ class PatternRequest:
         """Whether Polars can read the pattern; it raises if ``strict``."""
         if self._is_plain:
             return True
-        probe = pl.Series(["a"])
-        if self.strict:
-            self.in_polars(probe)
-        return self.strict or _polars_contains(probe, self).null_count() == 0
+        return _is_valid(self)
 
     def explain(self, column: pl.Series) -> str:
         """Describe how the call searches each grammar's rows: by which automaton, and how many rows it decompresses."""
@@ -371,7 +368,16 @@ def _texts(corpus: Corpus, documents: Int64 | None, call: str) -> pl.Series:
     return write_texts([own], "text", len(documents), call)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=256)
+def _is_valid(own: PatternRequest) -> bool:
+    """Whether Polars can read a regular expression; it raises if ``strict``."""
+    probe = pl.Series(["a"])
+    if own.strict:
+        own.in_polars(probe)
+    return own.strict or _polars_contains(probe, own).null_count() == 0
+
+
+@lru_cache(maxsize=256)
 def _regex_automaton(pattern: str, alphabet: bytes, counts: bool) -> PatternAutomaton | None:
     made = regex_automaton(pattern, np.frombuffer(alphabet, np.uint32), counts)
     return made and replace(made, key=f"{blake2b(alphabet).hexdigest()} {counts} {pattern}")

@@ -50,9 +50,10 @@ def require_text(column: pl.Series, call: str) -> pl.Series:
 
     """
     require_series(column, call)
-    if not is_text(column.dtype):
+    dtype = column.dtype
+    if not is_text(dtype):
         return require_tadoc(column, call)
-    return column if column.dtype == pl.String else column.cast(pl.String)
+    return column if dtype == pl.String else column.cast(pl.String)
 
 
 def corpora_of(

@@ -25,7 +25,7 @@ from polars.exceptions import ComputeError
 
 import polars_tadoc as tadoc
 from benchmarks.corpora import SAMPLES, SHARED
-from polars_tadoc.rows import pattern_exact, pattern_kept, pattern_search, pattern_words
+from polars_tadoc.rows import pattern_exact, pattern_kept, pattern_search, pattern_triples, pattern_words
 from tests import ROOT
 
 CALLS = ("contains", "count_matches", "find", "extract_all")
@@ -35,6 +35,10 @@ WAYS: dict[str, tuple[Any, str, list[int]]] = {
     "sparse": (pattern_exact, "SPARSE", [0, 8, 8, NEVER]),
     "chunk": (pattern_exact, "CHUNK", [1, 1 << 17]),
     "marked": (pattern_exact, "MARKED", [1, 1 << 15]),
+    "long": (pattern_triples, "LONG", [0, NEVER, NEVER]),
+    "dense": (pattern_triples, "DENSE", [0, 4, NEVER]),
+    "dense_chunk": (pattern_triples, "CHUNK", [1, 1 << 16]),
+    "open": (pattern_triples, "MARKED", [1, 1 << 14]),
     "flags": (pattern_search, "SPARSE", [0, 16, NEVER]),
     "dropped": (pattern_search, "DROPPED", [0, 200_000, NEVER]),
     "tried": (pattern_search, "TRIED", [0, 200_000]),

@@ -22,7 +22,7 @@ from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotComp
 from polars_tadoc.model.column import split
 from polars_tadoc.model.kept_columns import place
 from polars_tadoc.model.text_type import storage
-from polars_tadoc.rows import pattern_anchor, pattern_exact, pattern_kept, pattern_search
+from polars_tadoc.rows import pattern_anchor, pattern_exact, pattern_kept, pattern_search, pattern_triples
 from polars_tadoc.rows.pattern_automaton import regex_automaton
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.rows.pattern_kept import KeptRows, kept_rows, seen_rows
@@ -60,7 +60,9 @@ def kept_in_ways(data: Any) -> Iterator[None]:
     first, sparse = data.draw(st.sampled_from([(1, 0), (1, 1 << 40), (1 << 40, 8)]))
     threads, smallest = data.draw(st.sampled_from([(1, 1), (2, 1), (16, 1), (2, 1 << 40)]))
     limits = patch.multiple(pattern_exact, SPARSE=sparse, CHUNK=smallest, MARKED=smallest)
-    with patch.object(pattern_kept, "SPELLED_FROM", first), limits, tadoc.Config(threads=threads):
+    longest, dense = data.draw(st.sampled_from([(0, 0), (1 << 40, 0), (1 << 40, 4), (1 << 40, 1 << 40)]))
+    triples = patch.multiple(pattern_triples, LONG=longest, DENSE=dense, CHUNK=smallest, MARKED=smallest)
+    with patch.object(pattern_kept, "SPELLED_FROM", first), limits, triples, tadoc.Config(threads=threads):
         yield
 
 
@@ -345,6 +347,16 @@ def test_memory_of_freed_columns_is_not_used_again_while_it_is_kept(monkeypatch:
         del text, column
     places = [one for kept in held for array in kept.held for one in map(place, [array]) if len(array)]
     assert len(set(places)) == len(places)
+
+
+def test_a_column_that_grows_in_place() -> None:
+    text, column = compressed([f"row {k} of" for k in range(30)], "words")
+    more_text, more = compressed([f"line {k} of" for k in range(30)], "words")
+    for _ in range(3):
+        for _ in range(3):
+            check(text, column, "contains", r"(row|line) \d of")
+        text.append(more_text)
+        column.append(more)
 
 
 @pytest.mark.slow

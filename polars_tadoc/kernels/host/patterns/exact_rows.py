@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Text, run_gap, run_word
+from polars_tadoc.kernels.host.patterns.match import FOUND, REST, Automaton, Text, run_gap, step
 from polars_tadoc.kernels.host.rows.expand import OK
 from polars_tadoc.runtime.addresses import load_u8, trailing_zeros
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt16, UInt32, UInt64
@@ -83,17 +83,6 @@ class Quiet(NamedTuple):
     """By symbol: bit of the state after it, from the first one before it; 0 if it is the first one."""
 
 
-@polled_njit
-def run_some(text: Text, automaton: Automaton, words: UInt32, state: int, exits: UInt16, counts: UInt32) -> None:
-    """Fill the state after each of some words, and the matches, from one state."""
-    began = interrupts()
-    for k in range(len(words)):
-        if k & 0xFFF == 0 and interrupts() != began:
-            return
-        after, count = run_word(words[k], state, text, automaton)
-        exits[k], counts[k] = after, count
-
-
 @kernel
 def find_common(gaps_at: int, gap_offsets: Int64, order: UInt32, common: UInt32) -> None:
     """Fill the bytes that each gap, in some order of codes, has in common with the one before it."""
@@ -104,23 +93,6 @@ def find_common(gaps_at: int, gap_offsets: Int64, order: UInt32, common: UInt32)
         while same < length and load_u8(nb.uint64(gaps_at + one + same)) == load_u8(nb.uint64(gaps_at + other + same)):
             same += 1
         common[k] = same
-
-
-@inner
-def _step(at: int, state: int, automaton: Automaton) -> Any:
-    """Read the character at an address; return the next state and address, and the matches."""
-    code = nb.uint64(load_u8(nb.uint64(at)))
-    after = nb.uint64(at) + nb.uint64(1)
-    if code >= 0x80:
-        more = nb.uint64(1) if code < 0xE0 else nb.uint64(2) if code < 0xF0 else nb.uint64(3)
-        code &= nb.uint64(0x3F) >> more
-        for _ in range(more):
-            code = code << nb.uint64(6) | nb.uint64(load_u8(after)) & nb.uint64(0x3F)
-            after += nb.uint64(1)
-    place = nb.uint64(state) * nb.uint64(automaton.width)
-    if code < nb.uint64(len(automaton.classes)):
-        place += nb.uint64(automaton.classes[code])
-    return nb.uint64(automaton.steps[place]), after, nb.uint64(automaton.hits[place])
 
 
 @kernel
@@ -168,9 +140,9 @@ def run_gaps_apart(
         own, other, at = nb.uint64(state), nb.uint64(REST), first
         count, less = nb.uint64(0), nb.uint64(0)
         while at < stop and own != FOUND:
-            other, _, more = _step(at, other, automaton)
+            other, _, more = step(at, other, automaton)
             less += more
-            own, at, more = _step(at, own, automaton)
+            own, at, more = step(at, own, automaton)
             count += more
             if own == other and count == less:
                 equal_from = nb.int64(at - first)
@@ -179,47 +151,6 @@ def run_gaps_apart(
             codes[found], exits[found], counts[found] = code, own, count
             found += 1
     return found
-
-
-@kernel
-def classify(keys: UInt64, columns: UInt64, slots: UInt32, firsts: UInt32, classes: UInt8) -> int:
-    """Number equal columns from 1 on; return the number of classes, -1 if they are more than ``firsts`` has room for.
-
-    Parameters
-    ----------
-    keys
-        Hash by column; 0: class 0.
-    columns
-        uint64 (rows, columns).
-    slots
-        Hash table: number of class; initially zero.
-    firsts
-        Output: a column of each class.
-    classes
-        Output by column.
-
-    """
-    count, mask = 0, nb.uint64(len(slots) - 1)
-    for k in range(len(keys)):
-        classes[k] = 0
-        if keys[k] == 0:
-            continue
-        at = (keys[k] * nb.uint64(0x9E3779B97F4A7C15)) >> nb.uint64(40) & mask
-        while slots[at] != 0:
-            first, same = firsts[slots[at] - nb.uint32(1)], True
-            for row in range(columns.shape[0]):
-                same = same and columns[row, first] == columns[row, k]
-            if same:
-                break
-            at = (at + nb.uint64(1)) & mask
-        if slots[at] == 0:
-            if count == len(firsts):
-                return -1
-            firsts[count] = k
-            count += 1
-            slots[at] = count
-        classes[k] = slots[at]
-    return count
 
 
 @inner

@@ -71,10 +71,26 @@ class Text(NamedTuple):
 
 
 @inner
+def step(at: int, state: int, automaton: Automaton) -> Any:
+    """Read the character at an address; return the next state and address, and the matches."""
+    code = nb.uint64(load_u8(nb.uint64(at)))
+    after = nb.uint64(at) + nb.uint64(1)
+    if code >= 0x80:
+        more = nb.uint64(1) if code < 0xE0 else nb.uint64(2) if code < 0xF0 else nb.uint64(3)
+        code &= nb.uint64(0x3F) >> more
+        for _ in range(more):
+            code = code << nb.uint64(6) | nb.uint64(load_u8(after)) & nb.uint64(0x3F)
+            after += nb.uint64(1)
+    place = nb.uint64(state) * nb.uint64(automaton.width)
+    if code < nb.uint64(len(automaton.classes)):
+        place += nb.uint64(automaton.classes[code])
+    return nb.uint64(automaton.steps[place]), after, nb.uint64(automaton.hits[place])
+
+
+@inner
 def _run(address: int, length: int, state: int, automaton: Automaton) -> Any:
     """Return the state after a string, and the matches that it completes; ends at ``FOUND``."""
     at, end = nb.uint64(address), nb.uint64(address) + nb.uint64(length)
-    width, known = nb.uint64(automaton.width), nb.uint64(len(automaton.classes))
     own, count = nb.uint64(state), nb.uint64(0)
     while at < end:
         if own == REST:
@@ -82,19 +98,8 @@ def _run(address: int, length: int, state: int, automaton: Automaton) -> Any:
                 at += nb.uint64(1)
             if at == end:
                 break
-        code = nb.uint64(load_u8(at))
-        at += nb.uint64(1)
-        if code >= 0x80:
-            more = nb.uint64(1) if code < 0xE0 else nb.uint64(2) if code < 0xF0 else nb.uint64(3)
-            code &= nb.uint64(0x3F) >> more
-            for _ in range(more):
-                code = code << nb.uint64(6) | nb.uint64(load_u8(at)) & nb.uint64(0x3F)
-                at += nb.uint64(1)
-        place = own * width
-        if code < known:
-            place += nb.uint64(automaton.classes[code])
-        own = nb.uint64(automaton.steps[place])
-        count += nb.uint64(automaton.hits[place])
+        own, at, more = step(at, own, automaton)
+        count += more
         if own == FOUND:
             break
     return own, count

@@ -1,0 +1,157 @@
+"""Searches spelled out rows by their triples: a symbol with the gaps before and after it.
+
+A pattern's first call on a column finds what each distinct triple does, and keeps it. Calls then read the rows of
+triples that may begin a match, and those of triples that hold one are known to match.
+"""
+
+from __future__ import annotations
+
+import itertools
+from weakref import finalize
+
+import numpy as np
+
+from polars_tadoc.config import settings
+from polars_tadoc.kernels.host.patterns import triples as kernels
+from polars_tadoc.kernels.host.patterns.exact_rows import WordSteps
+from polars_tadoc.rows.pattern_exact import ExactRows
+from polars_tadoc.rows.pattern_words import WordAutomaton
+from polars_tadoc.runtime.array_types import UInt8, UInt32, array_dataclass
+from polars_tadoc.runtime.cache import ByteLRU
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+
+LONG = 256
+"""Rows with more symbols than this, on average, are not searched by triples: most would be read."""
+
+DENSE = 4
+"""All rows are read if triples that may begin a match are in more than one place in this many."""
+
+CHUNK = 1 << 16
+"""Minimum places per thread if all rows are read."""
+
+MARKED = 1 << 12
+"""Minimum rows per thread, otherwise."""
+
+JUDGED = 1 << 15
+"""Minimum triples per thread, the first time."""
+
+
+@array_dataclass
+class Judged:
+    """Verdicts on triples, for a pattern."""
+
+    table: UInt8
+    """1 plus the state after each rule, by rule and state before it."""
+    verdicts: UInt8
+    """By triple."""
+    opens: UInt32
+    """Triples that may begin a match, ascending."""
+    matches: UInt32
+    """Triples that hold one, ascending."""
+    open_places: int
+    match_places: int
+    """Places in rows of either."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.table.nbytes + self.verdicts.nbytes + self.opens.nbytes + self.matches.nbytes + 256
+
+
+@array_dataclass
+class RowTriples:
+    """The distinct triples of some rows."""
+
+    triples: kernels.Triples
+    numbers: UInt32
+    """By place in rows: its triple."""
+    starts: UInt32
+    rows: UInt32
+    """``starts``, ``rows``: by triple, the rows that have it."""
+    number: int
+    """Of these rows' triples; no others have it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, without those of patterns."""
+        own = self.numbers.nbytes + self.starts.nbytes + self.rows.nbytes
+        return own + sum(array.nbytes for array in self.triples)
+
+    @classmethod
+    def of(cls, exact: ExactRows, steps: WordSteps) -> RowTriples | None:
+        """Return the triples of rows, from the cache if possible; None if rows are long, or a pattern's table large."""
+        if 4 * steps.width * exact.rule_count > _budget():
+            return None
+        key = str(id(exact))
+        made = _triples.get(key)
+        if made is None:
+            places = len(exact.symbols) - int(exact.offsets[exact.rule_count])
+            if places > LONG * exact.row_count or 24 * places > _budget():  # the bytes if all triples are distinct
+                return None
+            made = _triples.put(key, cls._number(exact, steps.codes, places))
+            finalize(exact, _triples.discard, key).atexit = False
+        return made
+
+    @classmethod
+    def _number(cls, exact: ExactRows, codes: int, places: int) -> RowTriples:
+        slots = np.zeros(1 << (2 * places).bit_length(), np.uint32)
+        room = [np.empty(places + 1, np.uint32) for _ in range(3)]
+        numbers = np.empty(places, np.uint32)
+        distinct = kernels.number_triples(exact.bodies, codes, slots, kernels.Triples(*room), numbers)
+        starts, rows = np.zeros(distinct + 1, np.uint32), np.empty(places, np.uint32)
+        kernels.list_rows(exact.offsets[exact.rule_count :], numbers, np.zeros(distinct, np.uint32), starts, rows)
+        triples = kernels.Triples(*(own[:distinct].copy() for own in room))
+        return cls(triples, numbers, starts, rows[: starts[-1]].copy(), next(_numbers))
+
+    def search(self, exact: ExactRows, own: WordAutomaton, key: str) -> UInt8:
+        """Tell by row whether it matches a pattern, which has a key in the cache: not 0 if it does."""
+        key = f"{self.number} {key}"
+        judged = _judged.get(key) or _judged.put(key, self._judge(exact, own))
+        found = np.zeros(exact.row_count, np.uint8)
+        rows, starts = exact.bodies, self.starts
+        opens, matches, places = judged.open_places, judged.match_places, len(self.numbers)
+        some = np.empty(0, np.uint32)
+        is_dense = opens * DENSE > places
+        if not is_dense or matches * DENSE <= places:
+            kernels.mark_rows(starts, self.rows, judged.matches, kernels.MATCH, found, some)
+        if is_dense:
+            chunks = weighted_chunks(exact.offsets[exact.rule_count :], CHUNK)
+        else:
+            some = np.empty(min(opens, exact.row_count), np.uint32)
+            count = kernels.mark_rows(starts, self.rows, judged.opens, kernels.OPEN, found, some)
+            some, chunks = some[:count], even_chunks(count, MARKED)
+            if not count:
+                return found
+        read = rows, own.steps, judged.table, self.numbers, judged.verdicts, some
+        map_parallel(lambda own: kernels.read_rows(*read, *own, found), chunks)
+        return found
+
+    def _judge(self, exact: ExactRows, own: WordAutomaton) -> Judged:
+        rows, steps = exact.bodies, own.steps
+        lengths = np.diff(exact.offsets[: exact.rule_count + 1])
+        table = np.empty(steps.width * exact.rule_count, np.uint8)
+        still = np.zeros(exact.vocabulary_size + exact.rule_count, np.uint8)
+        still[: exact.vocabulary_size] = steps.classes == 0
+        kernels.fill_rules(rows, steps, int(lengths.max(initial=0)), still, table)
+        reached = np.zeros(steps.codes, np.uint64)
+        kernels.find_entries(steps, reached)
+        verdicts = np.zeros(len(self.triples.symbols), np.uint8)
+        read = rows, steps, table, still, reached, self.triples
+        chunks = even_chunks(len(verdicts) - 1, JUDGED)
+        map_parallel(lambda some: kernels.judge_triples(*read, 1 + some[0], 1 + some[1], verdicts), chunks)
+        opens, matches = (np.flatnonzero(verdicts == one).astype(np.uint32) for one in (kernels.OPEN, kernels.MATCH))
+        sizes = np.diff(self.starts)
+        return Judged(table, verdicts, opens, matches, int(sizes[opens].sum()), int(sizes[matches].sum()))
+
+
+def _budget() -> int:
+    return settings().host_cache_bytes // 16
+
+
+_triples: ByteLRU[RowTriples] = ByteLRU(lambda: 2 * _budget(), lambda own: own.nbytes)
+"""Cache of rows' triples, by the identity of the rows."""
+
+_judged: ByteLRU[Judged] = ByteLRU(_budget, lambda own: own.nbytes)
+"""Cache of what triples do, by their number and the pattern."""
+
+_numbers = itertools.count()
