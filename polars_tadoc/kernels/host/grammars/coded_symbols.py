@@ -103,6 +103,24 @@ def shapes_of(offsets: Int64, data: UInt8, shapes: UInt8) -> None:
         shapes[word] = 0 if digits == 0 else min(length, 16) + (0 if digits == length else 16)
 
 
+@njit
+def split_lines(data: UInt8, end: int, lengths: Int64, out: UInt8) -> bool:
+    """Copy lines without their ends, and fill their lengths; return whether there are ``len(lengths)``.
+
+    ``out`` has room for ``data``.
+    """
+    lines, start, last = nb.uint64(0), nb.uint64(0), nb.uint64(end)
+    for i in range(nb.uint64(len(data))):
+        out[i - lines] = data[i]
+        if data[i] == last:
+            if lines == nb.uint64(len(lengths)):
+                return False
+            lengths[lines] = i - start
+            lines += nb.uint64(1)
+            start = i + nb.uint64(1)
+    return bool(start == nb.uint64(len(data)) and lines == nb.uint64(len(lengths)))
+
+
 @polled
 @njit
 def order_of_first_use(
