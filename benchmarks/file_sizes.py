@@ -1,9 +1,9 @@
 """Packed files by field beside Parquet of the text: ``python -m benchmarks.file_sizes``.
 
 By corpus: Parquet files as Polars writes them, relative to the text at zstd 9: all texts under ``zstd -19 --long=27``
-(with ``--long``; joined by line ends), the column row by row at zstd 9, the packed file, and the packed file with
-``effort="small"``. Then speeds in MB of text a second of this process' processor time (with ``--by-the-clock``: of the
-clock), the best of the rounds: writing either file, reading either (Parquet to arrays, checked, without cached
+(with ``--long``; joined by line ends), the column row by row at zstd 9 and 19, the packed file, and the packed file
+with ``effort="small"``. Then speeds in MB of text a second of this process' processor time (with ``--by-the-clock``: of
+the clock), the best of the rounds: writing either file, reading either (Parquet to arrays, checked, without cached
 grammars), the part of the latter that decodes symbols, and ``decompress`` of either file as a plan.
 With ``--fields``, bytes of each field in both files, as a share of the text's Parquet; for symbols, words and gaps of
 rows the zero-order entropy beside the bits that they take; and the packed rows by version.
@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from benchmarks.size import FAMILIES, parquet
+from benchmarks.size import FAMILIES, LEVEL, parquet
 from polars_tadoc.packed import coded
 from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import NAMES, partition_at
@@ -126,7 +126,7 @@ def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool, clock
     require_equal(rows["text"], made)
     decodable = [one for one in cells(made) if one["version"] == coded.VERSION]
     long = long_zstd(text) if with_long else None
-    sizes = [long, parquet(frame)[0], *map(len, either)]
+    sizes = [long, *(parquet(frame, level)[0] for level in (LEVEL, 19)), *map(len, either)]
     line = [f"{megabytes:.1f}", f"{plain:,}", *("-" if size is None else f"{size / plain:.3f}" for size in sizes)]
     calls: list[Callable[[], object]] = [partial(file_of, rows, effort) for effort in EFFORTS]
     calls += [partial(read, file) for file in either]
@@ -166,7 +166,8 @@ def main() -> None:
     clock = time.perf_counter if given.by_the_clock else time.process_time
     print(f"machine: {corpora.machine()}, PyArrow {pa.__version__}")
     print(
-        "corpus | text MB | Parquet zstd 9, bytes | relative to it: zstd -19 --long | rows | packed | small | "
+        "corpus | text MB | Parquet zstd 9, bytes | relative to it: zstd -19 --long | rows | rows at zstd 19 | "
+        "packed | small | "
         "MB/s: write packed | write small | read packed | read small | decode symbols of small | "
         "decompress packed | decompress small"
     )
