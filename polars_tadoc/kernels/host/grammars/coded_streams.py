@@ -70,7 +70,7 @@ def write_codes(codes: UInt32, starts: UInt32, frequencies: UInt32, out: UInt32)
 
 @inner
 def store_states(states: UInt64, out: UInt32, at: int) -> int:
-    """Write states before what is written; return the place of the first."""
+    """Write states in front of a stream; return the place of the first."""
     for i in range(len(states) - 1, -1, -1):
         out[at - 1] = nb.uint32(states[i] & nb.uint64(0xFFFFFFFF))
         out[at - 2] = nb.uint32(states[i] >> nb.uint64(32))
