@@ -1,10 +1,10 @@
 """Packed files by field beside Parquet of the text: ``python -m benchmarks.file_sizes``.
 
 By corpus: Parquet files as Polars writes them, relative to the text at zstd 9: all texts under ``zstd -19 --long=27``
-(with ``--long``; joined by line ends), the column row by row at zstd 9, the packed file, and the packed file with
-``effort="small"``. Then speeds in MB of text a second of this process' processor time, the best of the rounds: writing
-either file, reading either (Parquet to arrays, checked, without cached grammars), and the part of the latter that
-decodes symbols.
+(with ``--long``; joined by line ends), the column row by row at zstd 9 and 19, the packed file, and the packed file
+with ``effort="small"``. Then speeds in MB of text a second of this process' processor time (with ``--by-the-clock``: of
+the clock), the best of the rounds: writing either file, reading either (Parquet to arrays, checked, without cached
+grammars), the part of the latter that decodes symbols, and ``decompress`` of either file as a plan.
 With ``--fields``, bytes of each field in both files, as a share of the text's Parquet; for symbols, words and gaps of
 rows the zero-order entropy beside the bits that they take; and the packed rows by version.
 """
@@ -17,6 +17,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ import pyarrow.parquet as pq
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from benchmarks.size import FAMILIES, parquet
+from benchmarks.size import FAMILIES, LEVEL, parquet
 from polars_tadoc.packed import coded
 from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import NAMES, partition_at
@@ -57,7 +58,7 @@ def cells(packed: pl.Series) -> list[dict[str, Any]]:
 def require_equal(rows: pl.Series, made: pl.Series) -> None:
     """Compare the fields of packed rows with those that coded rows decode to."""
     for plain, one in zip(cells(rows), cells(made), strict=True):
-        back = coded.decoded(one) if one["version"] in coded.VERSIONS else one
+        back = coded.decoded(one) if one["version"] == coded.VERSION else one
         if not all(back[name].equals(plain[name]) for name in coded.CODED):
             raise SystemExit("coded rows differ from packed ones")
 
@@ -98,17 +99,23 @@ def long_zstd(text: pl.Series) -> int | None:
     return len(subprocess.run(command, input="\n".join(text).encode(), capture_output=True, check=True).stdout)
 
 
-def speed(megabytes: float, repeat: int, call: Callable[[], object]) -> float:
-    """Megabytes a second of processor time."""
-    taken = []
+def speeds(megabytes: float, repeat: int, clock: Callable[[], float], calls: list[Callable[[], object]]) -> list[str]:
+    """Megabytes a second by call, which take turns."""
+    taken: list[list[float]] = [[] for _ in calls]
     for _ in range(repeat):
-        start = time.process_time()
-        call()
-        taken.append(time.process_time() - start)
-    return megabytes / min(taken)
+        for call, own in zip(calls, taken, strict=True):
+            start = clock()
+            call()
+            own.append(clock() - start)
+    return [f"{megabytes / min(own):.0f}" for own in taken]
 
 
-def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool) -> list[str]:
+def text_of(data: bytes) -> pl.DataFrame:
+    """Decompress a packed file."""
+    return tadoc.scan_packed(io.BytesIO(data)).tadoc.decompress("text").collect()
+
+
+def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool, clock: Callable[[], float]) -> list[str]:
     """Cells of one corpus' line, then lines of its fields."""
     plain, _ = parquet(text.to_frame("text"))
     megabytes = int(text.str.len_bytes().sum()) / 1e6
@@ -117,14 +124,15 @@ def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool) -> li
     either = [file_of(rows, effort) for effort in EFFORTS]
     made = coded.coded(rows["text"])
     require_equal(rows["text"], made)
-    decodable = [one for one in cells(made) if one["version"] in coded.VERSIONS]
+    decodable = [one for one in cells(made) if one["version"] == coded.VERSION]
     long = long_zstd(text) if with_long else None
-    sizes = [long, parquet(frame)[0], *map(len, either)]
+    sizes = [long, *(parquet(frame, level)[0] for level in (LEVEL, 19)), *map(len, either)]
     line = [f"{megabytes:.1f}", f"{plain:,}", *("-" if size is None else f"{size / plain:.3f}" for size in sizes)]
-    speeds = [speed(megabytes, repeat, lambda effort=effort: file_of(rows, effort)) for effort in EFFORTS]
-    speeds += [speed(megabytes, repeat, lambda file=file: read(file)) for file in either]
-    speeds.append(speed(megabytes, repeat, lambda: [coded.decoded(one) for one in decodable]))
-    line += [f"{one:.0f}" for one in speeds]
+    calls: list[Callable[[], object]] = [partial(file_of, rows, effort) for effort in EFFORTS]
+    calls += [partial(read, file) for file in either]
+    calls.append(lambda: [coded.decoded(one) for one in decodable])
+    calls += [partial(text_of, file) for file in either]
+    line += speeds(megabytes, repeat, clock, calls)
     lines = [" | ".join(line)]
     if by_field:
         before, after = map(fields, either)
@@ -153,18 +161,22 @@ def main() -> None:
     parser = corpora.arguments("packed files by field")
     parser.add_argument("--fields", action="store_true", help="bytes by field")
     parser.add_argument("--long", action="store_true", help="also zstd -19 --long=27, which takes minutes")
+    parser.add_argument("--by-the-clock", action="store_true", help="speeds by the clock, on all threads")
     given = parser.parse_args()
+    clock = time.perf_counter if given.by_the_clock else time.process_time
     print(f"machine: {corpora.machine()}, PyArrow {pa.__version__}")
     print(
-        "corpus | text MB | Parquet zstd 9, bytes | relative to it: zstd -19 --long | rows | packed | small | "
-        "MB/s: write packed | write small | read packed | read small | decode symbols of small"
+        "corpus | text MB | Parquet zstd 9, bytes | relative to it: zstd -19 --long | rows | rows at zstd 19 | "
+        "packed | small | "
+        "MB/s: write packed | write small | read packed | read small | decode symbols of small | "
+        "decompress packed | decompress small"
     )
     names = given.corpora
     if not names and corpora.SHARED.is_dir():
         names = [str(path) for family in FAMILIES for path in sorted(Path(corpora.SHARED).glob(f"{family}_*.parquet"))]
     for one in corpora.names(names):
         name, text = corpora.load(one)
-        first, *others = measure(text, given.repeat, given.fields, given.long)
+        first, *others = measure(text, given.repeat, given.fields, given.long, clock)
         print("\n".join([f"{name} | {first}", *others]), flush=True)
 
 

@@ -30,10 +30,10 @@ PARTS = {
 }
 
 
-def parquet(frame: pl.DataFrame) -> tuple[int, Counter[str]]:
+def parquet(frame: pl.DataFrame, level: int = LEVEL) -> tuple[int, Counter[str]]:
     """Bytes of a frame's file, and of each column of it."""
     file = io.BytesIO()
-    frame.write_parquet(file, compression_level=LEVEL)
+    frame.write_parquet(file, compression_level=level)
     columns: Counter[str] = Counter()
     metadata = pq.ParquetFile(file).metadata
     for group in range(metadata.num_row_groups):

@@ -6,40 +6,61 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 EXACT, END, LONG, WORD, OLD, SCALE = 7, 0, 19, 20, 53, 12
-WORD_CLASS, RULE_CLASS, STEP, GAP, LONG_GAP = 4, 5, 6, 7, 232
+WORD_CLASS, RULE_CLASS, STEP, LONG_GAP = 4, 5, 6, 232
 
 
 class Stream:
-    """A stream of rANS: numbers of 32 bits after a state of 64."""
+    """A stream of rANS: numbers of 32 bits after states of 64, which codes use in turn."""
 
-    def __init__(self, numbers: list[int]) -> None:
-        self.state, self.rest = numbers[0] << 32 | numbers[1], numbers[2:]
+    def __init__(self, numbers: list[int], states: int = 4) -> None:
+        self.states = [numbers[at] << 32 | numbers[at + 1] for at in range(0, 2 * states, 2)]
+        self.rest, self.turn = numbers[2 * states :], 0
+
+    def take(self, start: int, frequency: int, scale: int) -> None:
+        """Remove a code from the state whose turn it is."""
+        state = self.states[self.turn]
+        self.states[self.turn] = frequency * (state >> scale) + state % (1 << scale) - start
 
     def refill(self) -> None:
-        if self.state < 1 << 31:
-            self.state = self.state << 32 | self.rest.pop(0)
+        if self.states[self.turn] < 1 << 31:
+            self.states[self.turn] = self.states[self.turn] << 32 | self.rest.pop(0)
+        self.turn = (self.turn + 1) % len(self.states)
 
     def code(self, frequencies: list[int]) -> int:
-        slot = self.state % (1 << SCALE)
+        slot = self.states[self.turn] % (1 << SCALE)
         ends = list(accumulate(frequencies))
         code = next(code for code, end in enumerate(ends) if slot < end)
-        frequency = frequencies[code]
-        start = ends[code] - frequency
-        self.state = frequency * (self.state >> SCALE) + slot - start
+        self.take(ends[code] - frequencies[code], frequencies[code], SCALE)
         self.refill()
         return code
+
+    def codes(self, count: int, frequencies: list[int]) -> list[int]:
+        """Return codes of one table, from the first state on."""
+        self.turn = 0
+        found = [self.code(frequencies) for _ in range(count)]
+        self.turn = 0
+        return found
+
+    def bits(self, count: int) -> int:
+        value = self.states[self.turn] % (1 << SCALE) >> SCALE - count
+        self.take(value << SCALE - count, 1 << SCALE - count, SCALE)
+        self.refill()
+        return value
 
     def place(self, length: int) -> int:
         bits = max((length - 1).bit_length() - 8, 0)
         count = ((length - 1) >> bits) + 1
-        slot = self.state & 0xFFFF
-        high = slot * count >> 16
+        high = (self.states[self.turn] & 0xFFFF) * count >> 16
         start, end = -(-(high << 16) // count), -(-(high + 1 << 16) // count)
-        self.state = (end - start) * (self.state >> 16) + slot - start
-        low = self.state % (1 << bits)
-        self.state >>= bits
+        self.take(start, end - start, 16)
+        low = self.states[self.turn] % (1 << bits)
+        self.states[self.turn] >>= bits
         self.refill()
         return high << bits | low
+
+    def require_end(self) -> None:
+        assert self.rest == []
+        assert set(self.states) == {1 << 31}
 
 
 def step_of(bits: int, places: Stream) -> int:
@@ -52,27 +73,37 @@ def step_of(bits: int, places: Stream) -> int:
     return step >> 1 ^ -(step & 1)
 
 
-def gaps_of(codes: list[int], word_gaps: list[int], bodies: list[list[int]], bits: int) -> list[list[int]]:
+def gaps_of(
+    stream: list[int], tables: list[int], word_gaps: list[int], bodies: list[list[int]], bits: int
+) -> list[list[int]]:
     """Return the gaps within bodies, whose symbols are words or earlier bodies."""
-    words, rest = len(word_gaps), iter(codes)
+    words, codes = len(word_gaps), Stream(stream)
     after: dict[int, int] = {}
     before = dict(enumerate(word_gaps))
     between: dict[int, int] = {}
     ends = [(word, word) for word in range(words)]
-    found = []
+    found, history = [], 0
     for body in bodies:
         found.append([0])
         for left, right in pairwise(body):
             key = (ends[left][1], ends[right][0])
             place = (key[0] * 0x9E3779B97F4A7C15 + key[1] * 0xC2B2AE3D27D4EB4F) % (1 << 64) >> 64 - bits
-            known = [between.get(place), after.get(key[0]), before.get(key[1])]
-            guesses = list(dict.fromkeys(one for one in known if one is not None))
-            code = next(rest)
-            gap = guesses[code] if code < len(guesses) else code - 3
+            first, second, third = guesses = [between.get(place), after.get(key[0]), before[key[1]]]
+            flags = [first is not None, second is not None, first == second, first == third, second == third]
+            context = 4 * sum(flag << i for i, flag in enumerate(flags)) + history
+            choice = codes.code(tables[256 + 4 * context :][:4])
+            if choice < 3:
+                gap = guesses[choice]
+                assert gap is not None
+            elif (gap := codes.code(tables[:256])) >= LONG_GAP:
+                size = gap - LONG_GAP
+                high = codes.bits(max(size - 12, 0))
+                gap = LONG_GAP - 1 + (1 << size | high << min(size, 12) | codes.bits(min(size, 12)))
+            history = (2 * history + (choice != 0)) & 3
             between[place] = after[key[0]] = before[key[1]] = gap
             found[-1].append(gap)
         ends.append((ends[body[0]][0], ends[body[-1]][1]))
-    assert next(rest, None) is None
+    codes.require_end()
     return found
 
 
@@ -86,11 +117,31 @@ def slot_of(before: int, last: int, mask: int) -> int:
     return (key % (1 << 64) >> 40) & mask
 
 
+def context_of(kind: int) -> int:
+    """Return the table of the next kind."""
+    return 3 if kind >= OLD else 1 if kind >= WORD else 2 if kind else 0
+
+
+def runs(events: int, kinds: Stream, tables: Any) -> list[int]:
+    """Decode kinds in four runs side by side, each with a state of its own."""
+    run = max(-(-events // 4), 1)
+    found: list[list[int]] = [[], [], [], []]
+    for i in range(run):
+        for number, own in enumerate(found):
+            if number * run + i < events:
+                kinds.turn = number
+                own.append(kinds.code(tables[context_of(own[-1]) if own else 0]))
+    return [kind for own in found for kind in own]
+
+
 def decode(
-    words: int, rules: int, rows: int, predicts: bool, mask: int, streams: Any, tables: Any, shapes: list[int]
+    words: int, rules: int, events: int, predicts: bool, mask: int, streams: Any, tables: Any, shapes: list[int]
 ) -> Any:
-    """Return rows and bodies, with words by shape and rules by first use, steps between rules, and codes of gaps."""
+    """Return rows and bodies, with words by shape and rules by first use, and steps between rules."""
     kinds, places = Stream(streams[0]), Stream(streams[1])
+    class_of = kinds.codes(words, tables[WORD_CLASS]) + kinds.codes(rules, tables[RULE_CLASS])
+    step_bits = kinds.codes(rules, tables[STEP])
+    side_by_side = None if predicts else iter(runs(events, kinds, tables))
     first_words = [sum(shapes[:shape]) for shape in range(len(shapes))]
     lists: dict[int, list[int]] = {}
     class_by, left = {}, {}
@@ -101,7 +152,7 @@ def decode(
     guesses = predictions(mask) if predicts else []
     chances = [2048] * 128
     before = last = context = history = 0
-    while len(found) <= rows:
+    for _ in range(events):
         code, hit = None, False
         if predicts:
             first, second = guesses[slot_of(before, last, mask)], guesses[mask + 1 + slot_of(0, last, mask)]
@@ -113,7 +164,7 @@ def decode(
                 chances[at] += (4096 - chances[at]) >> 5 if hit else -(chances[at] >> 5)
                 code = guess[0]
         if not hit:
-            code = top + kinds.code(tables[context])
+            code = top + (kinds.code(tables[context]) if side_by_side is None else next(side_by_side))
         assert code is not None
         kind = code - top if code >= top else OLD + class_by[code]
         length = 0
@@ -125,21 +176,20 @@ def decode(
             if left[symbol] == 0 and kind - OLD <= EXACT:
                 members[members.index(symbol)] = members[-1]
                 members.pop()
-            context = 3
         elif kind == END:
             found.append([])
-            context = 0
         else:
             if kind >= WORD:
-                symbol, context = first_words[kind - WORD], 1
+                symbol = first_words[kind - WORD]
                 first_words[kind - WORD] += 1
             else:
-                symbol, context = words + len(bodies), 2
+                symbol = words + len(bodies)
                 length = kind + (places.place(1 << 16) << 16 | places.place(1 << 16) if kind == LONG else 0)
-            c = kinds.code(tables[WORD_CLASS if kind >= WORD else RULE_CLASS])
+            c = class_of[symbol]
             class_by[symbol], left[symbol] = c, c if c <= EXACT else 1 << 60
             if c and not length:
                 lists.setdefault(c, []).append(symbol)
+        context = context_of(kind)
         if predicts:
             for guess in (first, second):
                 if guess[0] == code:
@@ -161,13 +211,7 @@ def decode(
             rule = open_rules.pop()[2]
             if class_by[rule]:
                 lists.setdefault(class_by[rule], []).append(rule)
-    steps = [step_of(kinds.code(tables[STEP]), places) for _ in range(rules)]
-    gaps: list[int] = []
-    for _ in range(sum(map(len, bodies)) - rules):
-        first, second = ([0, 0, *gaps])[-2:]
-        code = kinds.code(tables[GAP + 2 * (first != 0) + (second != 0)])
-        gaps.append(
-            code if code < LONG_GAP else LONG_GAP - 1 + (1 << code - LONG_GAP) + places.place(1 << code - LONG_GAP)
-        )
-    assert (kinds.state, kinds.rest, places.state, places.rest) == (1 << 31, [], 1 << 31, [])
-    return found[:rows], bodies, steps, gaps
+    steps = [step_of(bits, places) for bits in step_bits]
+    kinds.require_end()
+    places.require_end()
+    return found[:-1], bodies, steps

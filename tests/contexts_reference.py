@@ -1,4 +1,4 @@
-"""Definition of the streams of packed rows of version 4: decoders in plain Python."""
+"""Definition of the streams of packed rows that are coded in context: decoders in plain Python."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Coder(Stream):
     """A stream of codes whose chances adapt."""
 
     def __init__(self, numbers: list[int]) -> None:
-        super().__init__(numbers)
+        super().__init__(numbers, states=1)
         self.contexts: Contexts = {}
         self.chances: dict[Any, int] = {}
 
-    def take(self, start: int, frequency: int) -> None:
-        self.state = frequency * (self.state >> SCALE) + self.state % (1 << SCALE) - start
+    def adaptive(self, start: int, frequency: int) -> None:
+        self.take(start, frequency, SCALE)
         self.refill()
 
     def four_bits(self, context: Any) -> int:
         starts = self.contexts.setdefault(context, [i << SCALE - 4 for i in range(16)])
-        slot = self.state % (1 << SCALE)
+        slot = self.states[0] % (1 << SCALE)
         code = max(i for i in range(16) if starts[i] <= slot)
-        self.take(starts[code], [*starts, 1 << SCALE][code + 1] - starts[code])
+        self.adaptive(starts[code], [*starts, 1 << SCALE][code + 1] - starts[code])
         for i in range(16):
             target = i if i <= code else (1 << SCALE) - 16 + i
             starts[i] += (target - starts[i]) >> RATE
@@ -39,8 +39,8 @@ class Coder(Stream):
 
     def is_hit(self, context: Any) -> bool:
         chance = self.chances.get(context, 1 << SCALE - 1)
-        hit = self.state % (1 << SCALE) < chance
-        self.take(0 if hit else chance, chance if hit else (1 << SCALE) - chance)
+        hit = self.states[0] % (1 << SCALE) < chance
+        self.adaptive(0 if hit else chance, chance if hit else (1 << SCALE) - chance)
         self.chances[context] = chance + ((1 << SCALE) - chance >> RATE) if hit else chance - (chance >> RATE)
         return hit
 
@@ -77,7 +77,7 @@ def learn(known: dict[Any, list[int]], place: Any, found: int) -> None:
 
 
 def decode(words: int, rules: int, rows: int, mask: int, streams: Any, shapes: list[int]) -> Any:
-    """Return rows and bodies, with words by shape and rules by first use, steps between rules, and codes of gaps."""
+    """Return rows and bodies, with words by shape and rules by first use, and steps between rules."""
     kinds, places = Coder(streams[0]), Stream(streams[1])
     first_words = [sum(shapes[:shape]) for shape in range(len(shapes))]
     groups = {
@@ -166,15 +166,9 @@ def decode(words: int, rules: int, rows: int, mask: int, streams: Any, shapes: l
             if class_by[rule]:
                 lists.setdefault((groups[rule], class_by[rule]), []).append(rule)
     steps = [step_of(kinds.byte("step"), places) for _ in range(rules)]
-    gaps: list[int] = []
-    for _ in range(sum(map(len, bodies)) - rules):
-        first, second = ([0, 0, *gaps])[-2:]
-        code = kinds.byte(("gap", first != 0, second != 0))
-        if code >= LONG_GAP:
-            code = LONG_GAP - 1 + (1 << code - LONG_GAP) + places.place(1 << code - LONG_GAP)
-        gaps.append(code)
-    assert (kinds.state, kinds.rest, places.state, places.rest) == (1 << 31, [], 1 << 31, [])
-    return found[:rows], bodies, steps, gaps
+    kinds.require_end()
+    places.require_end()
+    return found[:rows], bodies, steps
 
 
 def row_gaps(
@@ -267,5 +261,5 @@ def row_gaps(
                 data.append(number)
             skipped = 0
         made.append(bytes(data))
-    assert (coder.state, coder.rest) == (1 << 31, [])
+    coder.require_end()
     return made, visits

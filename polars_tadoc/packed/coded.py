@@ -1,27 +1,29 @@
-"""Packed rows with entropy-coded symbols, in the fields of plain ones: versions 3 and 4 of the format.
+"""Packed rows with entropy-coded symbols, in the fields of plain ones: version 3 of the format.
 
 ``write_packed(effort="small")`` writes them. A grammar whose words and rules have the order that compression gives
 them, and whose rows use all of them, is coded; others (rows that were filtered, grammars of dictionaries or of
-``compress(like=)``, few symbols) stay as they are. Rows of many bytes for each symbol, as in logs and versions of a
-text, have version 4, whose differences :mod:`polars_tadoc.packed.contexts` tells: smaller, and decoding an event takes
-longer. The fields of version 3 that differ from version 2:
+``compress(like=)``, few symbols) stay as they are. Rows of many bytes for each symbol, as in logs,
+are coded in context if that is smaller: :mod:`polars_tadoc.packed.contexts` tells what differs, and decoding an event
+takes longer. The fields that differ from version 2:
 
 - ``vocabulary``: the words by shape (digits and length), then in the order of their first use. Their ids follow from
   how often each occurs in the rows, most frequent first, then code points. If no word has a line end, those of a shape
   are one string: a line each, or without separators where the shape gives their length.
-- ``predicted_gaps``: of words. Those within bodies are in the streams, as codes: see
-  :mod:`polars_tadoc.kernels.host.grammars.coded_gaps`.
-- ``rule_offsets``: the header: number of rules, of bodies' symbols (two numbers, lower 32 bits first), of rows' symbols
-  (likewise), and flags: 1 if the streams use predictions, 2 if the words of a shape are one string; then the words of
-  each shape, the symbols of each class, and the frequencies of each table. See
+- ``rule_offsets``: the header. Twelve numbers: rules, bodies' symbols (two numbers, lower 32 bits first), rows' symbols
+  (likewise), flags (1 if the streams use predictions, 2 if the words of a shape are one string, 4 if gaps of rows are
+  coded, 8 if symbols are coded in context, 16 if the gap vocabulary is one string), and three pairs for rows coded in
+  context. Then the words of each shape, the frequencies of codes of gaps, and those of symbols.
+- ``symbols``, ``roots``: the streams of kinds and of places: see
   :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`.
-- ``symbols``, ``roots``: the streams of kinds and of places.
-- ``level_offsets``: empty; levels follow from the bodies.
+- ``predicted_gaps``: of words. ``level_offsets`` is the stream of those within bodies: see
+  :mod:`polars_tadoc.kernels.host.grammars.coded_gaps`. Levels follow from the bodies.
+- ``gap_vocabulary``: one string, a NUL after each gap, unless a gap has a NUL.
 - ``document_offsets``: one number, the symbols of bodies and rows, so that statistics in a file's footer could tell it.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
@@ -32,26 +34,28 @@ import pyarrow as pa
 
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
+from polars_tadoc.kernels.host.grammars import coded_gaps, coded_streams
 from polars_tadoc.kernels.host.grammars import coded_symbols as kernels
-from polars_tadoc.kernels.host.grammars.coded_gaps import code_gaps
 from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.host.records.sort_words import code_point_order
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.packed import contexts
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import owned
+from polars_tadoc.runtime.parallel import map_parallel
 
 VERSION = 3
-VERSIONS = VERSION, contexts.VERSION
-HEADER = 6
-"""Numbers before the classes' sizes."""
 
-LENGTH = HEADER + kernels.SHAPES + kernels.CLASSES + 256 * kernels.TABLES
+HEADER = 12
+"""Numbers before the shapes' sizes."""
+
+LENGTHS = np.array([HEADER, kernels.SHAPES, coded_gaps.CODES, 256 * kernels.TABLES])
+"""Numbers in the header's parts; without the last one if symbols are coded in context."""
 
 MIN_EVENTS = 1 << 12
 """Symbols and rows from which a row is coded: the header takes up to 1 KB."""
 
-PREDICTS, JOINS, GAPS = 1, 2, 4
+PREDICTS, JOINS, GAPS, IN_CONTEXT, JOINS_GAPS = 1, 2, 4, 8, 16
 """Flags of the header."""
 
 LINES = (0, 16, 32)
@@ -65,15 +69,16 @@ PREDICTS_FROM_BYTES = 32
 
 PREDICTS_LEAST = 0.05
 
-MASK_BITS = (8, 18)
-"""Least and most bits of places in the tables of predictions."""
+MASK_BITS = (8, 15)
+"""Least and most bits of places in the tables of predictions: 18 saves 1 % of the file at most, but does not fit the
+caches, and decoding takes up to 1.4 times as long."""
 
 GAP_BITS = (8, 20)
 """Least and most bits of places in the table of gaps."""
 
 CODED = (
     *("vocabulary", "rule_offsets", "symbols", "level_offsets", "predicted_gaps", "document_offsets", "roots"),
-    *("gaps", "valid"),
+    *("gap_vocabulary", "gaps", "valid"),
 )
 
 _WRONG = {
@@ -126,7 +131,7 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
         return None
     count, rules = len(words), len(rule_offsets) - 1
     unused = gaps[count + rule_offsets[:-1].astype(np.int64)]  # not stored
-    if unused.any() or gaps.max(initial=0) >> kernels.MAX_GAP_BITS:
+    if unused.any() or gaps.max(initial=0) >> coded_gaps.MAX_GAP_BITS:
         return None
     grammar = count, rule_offsets, symbols
     shapes = np.empty(count, np.uint8)
@@ -141,42 +146,43 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
     kernels.weigh(count, np.arange(rules, dtype=np.uint32), rule_offsets, symbols, roots, weights)
     if not _are_ordered(words, weights[:count]):
         return None
-    gap_codes = np.empty(len(symbols) - rules, np.uint32)
-    code_gaps(*grammar, _bits(len(symbols), *GAP_BITS), False, gaps, gap_codes)
+    gap_stream, gap_frequencies = _coded_gaps(*grammar, gaps)
     steps = np.empty(rules, np.int64)
     kernels.steps_between_rules(count, level_offsets, order_of, steps)
     shape_sizes = np.bincount(shapes, minlength=kernels.SHAPES).astype(np.uint32)
     joins = not words.str.contains("\n", literal=True).any()
     flags, counts = JOINS * joins, [rules, *_halves(len(symbols)), *_halves(len(roots))]
-    row_gaps, version = fields["gaps"], contexts.VERSION
+    row_gaps, gap_words, tables = fields["gaps"], fields["gap_vocabulary"], np.zeros(0, np.uint32)
+    if not gap_words.str.contains("\0", literal=True).any():
+        flags, gap_words = flags | JOINS_GAPS, pl.Series([(gap_words + "\0").str.join("").item()], dtype=pl.String)
     expanded = int((weights[:count] * np.diff(vocabulary.offsets).view(np.uint64)).sum())
     order = np.empty(count, np.uint32)
     order[order_of[:count]] = np.arange(count, dtype=np.uint32)
     listed = words.gather(order)
     listed = _joined(listed, shape_sizes) if joins else listed
-    planned = _planned(rows, order_of, uses, steps, gap_codes, expanded)
-    streams = (
-        contexts.encode(*rows, order_of, uses, steps, gap_codes) if expanded >= contexts.FROM_BYTES * events else None
-    )
+    planned = _planned(rows, order_of, uses, steps, expanded)
+    in_context = expanded >= contexts.FROM_BYTES * events
+    streams = contexts.encode(*rows, order_of, uses, steps) if in_context else None
+    visits, size, turned = 0, 0, 0
     if streams is not None and contexts.are_smaller(streams, planned):
+        flags |= IN_CONTEXT
         listed, turned = contexts.turn(listed, shape_sizes, LINES) if joins else (listed, 0)
-        coded_gaps = contexts.encode_gaps(*grammar, gaps, root_offsets, roots, shapes, row_gaps, fields["valid"])
-        visits, size = 0, 0
-        if coded_gaps is not None:
-            flags, (row_gaps, visits, size) = flags | GAPS, coded_gaps
-        header = [*counts, flags, *_halves(visits), *_halves(size), *_halves(turned), *shape_sizes.tolist()]
+        found = contexts.encode_gaps(*grammar, gaps, root_offsets, roots, shapes, row_gaps, fields["valid"])
+        if found is not None:
+            flags, (row_gaps, visits, size) = flags | GAPS, found
     elif planned is None:
         return None
     else:
-        predicts, sizes, streams = planned
-        version, flags = VERSION, flags | PREDICTS * predicts
-        header = [*counts, flags, *shape_sizes.tolist(), *sizes.tolist()]
+        predicts, tables, streams = planned
+        flags |= PREDICTS * predicts
+    header = [*counts, flags, *_halves(visits), *_halves(size), *_halves(turned), *shape_sizes.tolist()]
     return {
-        "version": pl.Series("version", [version]),
+        "version": pl.Series("version", [VERSION]),
         "vocabulary": listed,
-        "rule_offsets": numbers(np.array(header, np.uint32)),
+        "rule_offsets": numbers(np.concatenate([np.array(header, np.uint32), gap_frequencies, tables])),
         "symbols": numbers(streams[0]),
-        "level_offsets": fields["level_offsets"].clear(),
+        "level_offsets": numbers(gap_stream),
+        "gap_vocabulary": gap_words,
         "predicted_gaps": fields["predicted_gaps"].head(count),
         "document_offsets": numbers(np.array([len(symbols) + len(roots)])),
         "roots": numbers(streams[1]),
@@ -184,37 +190,79 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
     }
 
 
+def _coded_gaps(count: int, rule_offsets: UInt32, symbols: UInt32, gaps: UInt32) -> tuple[UInt32, UInt32]:
+    """Code the gaps within bodies: the stream, and the frequencies of its codes."""
+    codes = np.empty(coded_gaps.MOST * (len(symbols) - len(rule_offsets) + 1), np.uint32)
+    nothing = np.zeros(0, np.uint32)
+    given = count, rule_offsets, symbols, _bits(len(symbols), *GAP_BITS)
+    _, coded_count = coded_gaps.code_gaps(*given, False, gaps, codes, nothing, nothing, nothing)
+    codes = codes[:coded_count]
+    places = codes[codes < coded_streams.EXPLICIT] & np.uint32((1 << coded_streams.STATE_SHIFT) - 1)
+    tallies = np.bincount(places, minlength=coded_gaps.CODES)
+    frequencies = np.concatenate([_frequencies(tallies[:256], 256), _frequencies(tallies[256:], 4)])
+    starts = np.concatenate([_starts(frequencies[:256], 256), _starts(frequencies[256:], 4)])
+    return _written(codes, starts, frequencies), frequencies
+
+
+def _written(codes: UInt32, starts: UInt32, frequencies: UInt32) -> UInt32:
+    out = np.empty(len(codes) + 2 * coded_streams.STATES, np.uint32)
+    return out[coded_streams.write_codes(codes, starts, frequencies, out) :]
+
+
 def _planned(
-    rows: Any, order_of: UInt32, uses: UInt32, steps: Int64, gap_codes: UInt32, expanded: int
+    rows: Any, order_of: UInt32, uses: UInt32, steps: Int64, expanded: int
 ) -> tuple[bool, UInt32, tuple[UInt32, UInt32]] | None:
-    """Code symbols by tables: whether with predictions, the classes' sizes and the tables, and both streams."""
+    """Code symbols by tables: whether with predictions, the tables, and both streams."""
     count, rule_offsets, symbols, root_offsets, roots, _ = rows
     rules, events = len(rule_offsets) - 1, len(symbols) + len(roots) + len(root_offsets) - 1
-    most = 3 * events + count + 2 * rules + len(gap_codes)
-    kinds, places = np.empty(most, np.uint32), np.empty(events + 3 * rules + len(gap_codes), np.uint64)
+    by_use, classes = np.empty(count + rules, np.uint32), np.empty(count + rules, np.uint8)
+    by_use[order_of] = uses
+    kernels.classes_of(by_use, classes)
+    sizes = np.bincount(classes, minlength=kernels.CLASSES)
+    if sizes[1:].max() > kernels.MAX_MEMBERS or count + rules + kernels.OLD >= kernels.MAX_CODES:
+        return None
+    kinds, places = np.empty(3 * events, np.uint32), np.empty(events + 4 * rules, np.uint64)
     is_fast = expanded >= PREDICTS_FROM_BYTES * events
     predicts = True
     while True:
         tallies = np.zeros(256 * kernels.TABLES, np.uint32)
-        sizes = np.zeros(kernels.CLASSES, np.uint32)
-        planned = kinds, places, tallies, sizes
+        planned = kinds, places, tallies
         coded_count, placed, hits = kernels.plan(*rows, order_of, uses, predicts, _mask(events), *planned)
         if not predicts or hits >= (PREDICTS_LEAST if is_fast else PREDICTS_FROM) * events:
             break
         predicts = False
-    if sizes[1:].max() > kernels.MAX_MEMBERS:
-        return None
-    placed += kernels.plan_steps(steps, kinds[coded_count:], places[placed:], tallies)
-    coded_count += rules
-    placed += kernels.plan_gaps(gap_codes, kinds[coded_count:], places[placed:], tallies)
-    coded_count += len(gap_codes)
-    frequencies = _frequencies(tallies)
-    starts, _ = _looked_up(frequencies)
-    kind_words = np.empty(coded_count + 2, np.uint32)
-    kind_words = kind_words[kernels.write_kinds(kinds[:coded_count], starts, frequencies, kind_words) :]
-    place_words = np.empty(2 * placed + 2, np.uint32)
-    place_words = place_words[kernels.write_places(places[:placed], place_words) :]
-    return predicts, np.concatenate([sizes, frequencies]), (kind_words, place_words)
+    kinds = kinds[:coded_count]
+    states = np.arange(coded_count, dtype=np.uint32) % coded_streams.STATES
+    if not predicts:
+        order, states = _side_by_side(events)
+        kinds = kinds[order]
+    step_bits = np.empty(rules, np.uint32)
+    placed += kernels.plan_steps(steps, step_bits, places[placed:])
+    parts = {kernels.WORD_CLASS: classes[:count], kernels.RULE_CLASS: classes[count:], kernels.STEP: step_bits}
+    frequencies, stream = _kinds_written(parts, kinds, states, tallies)
+    place_words = np.empty(2 * placed + 2 * coded_streams.STATES, np.uint32)
+    place_words = place_words[coded_streams.write_places(places[:placed], place_words) :]
+    return predicts, frequencies, (stream, place_words)
+
+
+def _side_by_side(events: int) -> tuple[Any, UInt32]:
+    """Return the order of kinds in which four runs are written side by side, and the states that code them."""
+    run = max(-(-events // coded_streams.STATES), 1)
+    order = np.arange(coded_streams.STATES * run).reshape(-1, run).T.ravel()
+    order = order[order < events]
+    return order, (order // run).astype(np.uint32)
+
+
+def _kinds_written(parts: dict[int, Any], kinds: UInt32, states: UInt32, tallies: UInt32) -> tuple[UInt32, UInt32]:
+    """Write the first stream: codes of whole tables, then kinds. Return the frequencies and the stream."""
+    codes = []
+    for table, part in parts.items():
+        tallies[256 * table : 256 * (table + 1)] = np.bincount(part, minlength=256)
+        turns = np.arange(len(part), dtype=np.uint32) % coded_streams.STATES
+        codes.append((part.astype(np.uint32) + np.uint32(256 * table), turns))
+    frequencies = _frequencies(tallies, 256)
+    together = [part | (turns << coded_streams.STATE_SHIFT) for part, turns in [*codes, (kinds, states)]]
+    return frequencies, _written(np.concatenate(together), _starts(frequencies, 256), frequencies)
 
 
 def _are_ordered(words: pl.Series, tallies: UInt64) -> bool:
@@ -242,11 +290,11 @@ def _split(joined: pl.Series, shape_sizes: UInt32, turned: int = 0) -> pl.Series
     for shape, (text, size) in enumerate(zip(joined, shape_sizes.tolist(), strict=True)):
         data = np.frombuffer(text.encode(), np.uint8)
         if shape in LINES:
-            ends = np.flatnonzero(data == ord("\n"))
-            if len(ends) != size or (size and ends[-1] != len(data) - 1) or (not size and len(data)):
+            own, rest = np.empty(min(size, len(data) + 1), np.int64), np.empty(len(data), np.uint8)
+            if not kernels.split_lines(data, ord("\n"), own, rest):
                 raise wrong
-            lengths.append(np.diff(ends, prepend=-1) - 1)
-            data = data[data != ord("\n")]
+            lengths.append(own)
+            data = rest[: len(data) - size]
         else:
             if len(data) != shape % 16 * size:
                 raise wrong
@@ -277,28 +325,37 @@ def _halves(number: int) -> tuple[int, int]:
     return number & 0xFFFFFFFF, number >> 32
 
 
-def _frequencies(tallies: UInt32) -> UInt32:
+def _frequencies(tallies: Any, width: int) -> UInt32:
     """Scale each table's tallies to the sum that rANS needs; codes that occur keep at least 1."""
-    made = np.zeros((kernels.TABLES, 256), np.int64)
-    for own, scaled in zip(tallies.reshape(kernels.TABLES, 256).astype(np.int64), made, strict=True):
-        if own.any():
-            scaled[:] = np.maximum((own << kernels.SCALE) // own.sum(), own > 0)
-            while (excess := scaled.sum() - (1 << kernels.SCALE)) > 0:
-                scaled[scaled.argmax()] -= min(excess, scaled.max() // 2)
-            scaled[scaled.argmax()] -= excess
+    own = tallies.reshape(-1, width).astype(np.int64)
+    made = np.zeros(own.shape, np.int64)
+    for table in np.flatnonzero(own.any(axis=1)).tolist():
+        scaled = np.maximum((own[table] << coded_streams.SCALE) // own[table].sum(), own[table] > 0)
+        while (excess := scaled.sum() - (1 << coded_streams.SCALE)) > 0:
+            scaled[scaled.argmax()] -= min(excess, scaled.max() // 2)
+        scaled[scaled.argmax()] -= excess
+        made[table] = scaled
     return made.ravel().astype(np.uint32)
 
 
-def _looked_up(frequencies: UInt32) -> tuple[UInt32, UInt32]:
-    starts = np.zeros(256 * kernels.TABLES, np.uint32)
-    entries = np.zeros(kernels.TABLES << kernels.SCALE, np.uint32)
-    if not kernels.look_up(frequencies, starts, entries):
+def _starts(frequencies: UInt32, width: int) -> UInt32:
+    """Return where each code starts in its table; checks the sums."""
+    tables = frequencies.reshape(-1, width).astype(np.uint64)
+    ends = tables.cumsum(axis=1)
+    if not np.isin(ends[:, -1], (0, 1 << coded_streams.SCALE)).all():
         raise InvalidGrammarError("grammar: a table of frequencies has a wrong sum")
-    return starts, entries
+    return (ends - tables).astype(np.uint32).ravel()
+
+
+def _looked_up(frequencies: UInt32) -> UInt32:
+    entries = np.zeros(len(frequencies) // 256 << coded_streams.SCALE, np.uint32)
+    if not coded_streams.look_up(frequencies, np.zeros(len(frequencies), np.uint32), entries):
+        raise InvalidGrammarError("grammar: a table of frequencies has a wrong sum")
+    return entries
 
 
 def decoded(fields: dict[str, Any]) -> dict[str, Any]:
-    """Decode the fields of a row of version 3 or 4 to those of version 2.
+    """Decode the fields of a row of version 3 to those of version 2.
 
     Raises
     ------
@@ -309,50 +366,44 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
 
     """
     header, words = fields["rule_offsets"].to_numpy(), fields["vocabulary"]
-    is_in_context = fields["version"] == contexts.VERSION
-    length = contexts.HEADER + kernels.SHAPES if is_in_context else LENGTH
-    if len(header) != length:
-        raise InvalidGrammarError(f"grammar: the header has {len(header):,} numbers, not {length:,}")
-    rules, *halves, flags = (int(count) for count in header[:HEADER])
-    size, root_count = halves[0] | halves[1] << 32, halves[2] | halves[3] << 32
-    visits, gap_bytes, turned, start = 0, 0, 0, HEADER
-    if is_in_context:
-        start = contexts.HEADER
-        lower, upper = (header[place:start:2].tolist() for place in (HEADER, HEADER + 1))
-        visits, gap_bytes, turned = (low | high << 32 for low, high in zip(lower, upper, strict=True))
-    shape_sizes, sizes, frequencies = np.split(header[start:], np.cumsum([kernels.SHAPES, kernels.CLASSES]))
-    if flags & JOINS:
-        words = _split(words, shape_sizes, turned)
-    count, rows = len(words), len(fields["valid"])
+    flags = int(header[5]) if len(header) > 5 else 0
+    is_in_context = bool(flags & IN_CONTEXT)
+    lengths = LENGTHS[: 3 if is_in_context else 4]
+    if len(header) != lengths.sum():
+        raise InvalidGrammarError(f"grammar: the header has {len(header):,} numbers, not {lengths.sum():,}")
+    counts, shape_sizes, gap_frequencies, frequencies = np.split(header, np.cumsum(LENGTHS[:3]))
+    rules = int(counts[0])
+    places = [1, 3, *range(6, HEADER, 2)]
+    size, root_count, visits, gap_bytes, turned = (int(counts[at]) | int(counts[at + 1]) << 32 for at in places)
+    count, rows = int(shape_sizes.sum(dtype=np.uint64)), len(fields["valid"])
+    gap_words = fields["gap_vocabulary"]
+    gap_count = gap_words[0].count("\0") if flags & JOINS_GAPS and len(gap_words) == 1 else 0
     limit = settings().payload_limit_bytes
     needed = _decoding_bytes(count, rules, size, root_count, rows, is_in_context) + max(2 * gap_bytes, visits)
+    needed += 24 * gap_count
     if needed > limit:
         raise LimitExceededError(
             f"grammar: claims to decode to at least {needed:,} bytes, the limit is {limit:,}; if the data is trusted, "
             "raise it: tadoc.Config(payload_limit_bytes=…)"
         )
-    known = JOINS | (GAPS if is_in_context else PREDICTS)
+    known = JOINS | JOINS_GAPS | (IN_CONTEXT | GAPS if is_in_context else PREDICTS)
     if fields["document_offsets"].to_list() != [size + root_count] or flags & ~known or 2 * rules > size:
         raise InvalidGrammarError("grammar: the header's counts contradict each other")
-    if not is_in_context and (sizes.sum(dtype=np.uint64) != count + rules or sizes[1:].max() > kernels.MAX_MEMBERS):
-        raise InvalidGrammarError("grammar: the classes' sizes do not add up to the words and rules")
-    if shape_sizes.sum(dtype=np.uint64) != count or len(fields["predicted_gaps"]) != count:
+    if len(fields["predicted_gaps"]) != count or (len(words) != count and not flags & JOINS):
         raise InvalidGrammarError("grammar: the shapes' sizes do not add up to the words")
-    rule_starts, bodies = np.zeros(rules + 1, np.uint32), np.empty(size, np.uint32)
+    if flags & JOINS_GAPS:
+        gap_words = _split_gaps(gap_words)
+    rule_starts, spelled = np.zeros(rules + 1, np.uint32), np.empty(size + root_count, np.uint32)
     heights, steps = np.zeros(rules, np.uint32), np.empty(rules, np.int64)
-    root_offsets, roots = np.empty(rows + 1, np.int64), np.empty(root_count, np.uint32)
-    gap_codes = np.empty(size - rules, np.uint32)
+    root_offsets, bodies, roots = np.empty(rows + 1, np.int64), spelled[:size], spelled[size:]
+    arrays = rule_starts, size, spelled, heights, root_offsets, steps
     streams = fields["symbols"].to_numpy(), fields["roots"].to_numpy()
-    arrays = rule_starts, bodies, heights, root_offsets, roots, steps, gap_codes
-    events = size + root_count + rows
-    if is_in_context:
-        wrong = contexts.decode(count, shape_sizes, streams, events, arrays)
-    else:
-        _, entries = _looked_up(frequencies)
-        shape_starts = np.concatenate([[0], np.cumsum(shape_sizes)]).astype(np.uint32)
-        given = count, bool(flags & PREDICTS), _mask(events), *streams, entries, shape_starts, sizes
-        wrong = kernels.read(*given, *arrays)
-    del arrays
+    makers: list[Any] = [
+        partial(_read_symbols, count, flags, shape_sizes, streams, frequencies, arrays),
+        partial(_read_words, words, shape_sizes if flags & JOINS else None, turned),
+    ]
+    wrong, (words, in_order) = map_parallel(lambda make: make(), makers)
+    del makers, arrays
     if wrong != kernels.OK:
         raise InvalidGrammarError(f"grammar: {_WRONG[wrong]}")
     level_offsets = np.cumsum(np.bincount(heights, minlength=1)).astype(np.uint32)
@@ -362,8 +413,6 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     del heights, steps
     weights = np.zeros(count + rules, np.uint64)
     kernels.weigh(count, rule_order, rule_starts, bodies, roots, weights)
-    strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    in_order = code_point_order(strings).astype(np.uint64)
     word_order = sort_with((weights.max(initial=0) - weights[:count])[in_order], in_order)[1].astype(np.uint32)
     del weights, in_order
     new = np.empty(count + rules, np.uint32)
@@ -372,14 +421,18 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     rule_offsets, symbols = np.empty(rules + 1, np.uint32), np.empty(size, np.uint32)
     kernels.renumber(rule_order, new, rule_starts, bodies, rule_offsets, symbols)
     del rule_starts, bodies, rule_order
+    roots = roots.copy() if size > root_count else roots  # lets go of the bodies
+    del spelled
     kernels.renumber_in_place(new, roots)
     del new
     gaps = np.empty(count + size, np.uint32)
     gaps[:count] = fields["predicted_gaps"].to_numpy()
-    if not code_gaps(count, rule_offsets, symbols, _bits(size, *GAP_BITS), True, gaps, gap_codes):
-        raise InvalidGrammarError("grammar: the codes of predicted gaps do not match the words and rules")
-    del gap_codes
-    made: dict[str, Any] = {}
+    starts = np.concatenate([_starts(gap_frequencies[:256], 256), _starts(gap_frequencies[256:], 4)])
+    tables = starts, gap_frequencies, _looked_up(gap_frequencies[:256])
+    given_gaps = count, rule_offsets, symbols, _bits(size, *GAP_BITS), True, gaps
+    if not coded_gaps.code_gaps(*given_gaps, fields["level_offsets"].to_numpy().copy(), *tables)[0]:
+        raise InvalidGrammarError("grammar: the stream of gaps within rules does not match the words and rules")
+    made: dict[str, Any] = {"gap_vocabulary": gap_words}
     if flags & GAPS:
         shapes = np.repeat(np.arange(kernels.SHAPES, dtype=np.uint8), shape_sizes)[word_order]
         arrays_of_rows = count, rule_offsets, symbols, gaps, root_offsets, roots, shapes
@@ -392,14 +445,47 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, **made, "vocabulary": words.gather(word_order)}
 
 
+def _read_symbols(
+    count: int, flags: int, shape_sizes: UInt32, streams: tuple[UInt32, UInt32], frequencies: UInt32, arrays: Any
+) -> int:
+    """Fill the arrays of bodies and rows; return ``OK`` or what is wrong."""
+    _, _, spelled, _, root_offsets, _ = arrays
+    events = len(spelled) + len(root_offsets) - 1
+    if flags & IN_CONTEXT:
+        return contexts.decode(count, shape_sizes, streams, events, arrays)
+    shape_starts = np.concatenate([[0], np.cumsum(shape_sizes)]).astype(np.uint32)
+    guesses = np.zeros(2 * (_mask(events) + 1), np.uint32) if flags & PREDICTS else None
+    return int(kernels.read(count, guesses, *streams, _looked_up(frequencies), shape_starts, *arrays))
+
+
+def _read_words(words: pl.Series, shape_sizes: UInt32 | None, turned: int) -> tuple[pl.Series, UInt64]:
+    """Return the words, split if there are sizes of shapes, and their numbers by code points."""
+    words = words if shape_sizes is None else _split(words, shape_sizes, turned)
+    strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    return words, code_point_order(strings).astype(np.uint64)
+
+
+def _split_gaps(joined: pl.Series) -> pl.Series:
+    """Invert joining the gaps, each with a NUL after it."""
+    if len(joined) != 1:
+        raise InvalidGrammarError("grammar: the gaps are not one string")
+    data = np.frombuffer(joined[0].encode(), np.uint8)
+    ends = np.flatnonzero(data == 0)
+    if len(data) and (not len(ends) or ends[-1] != len(data) - 1):
+        raise InvalidGrammarError("grammar: the gaps do not end with a NUL")
+    offsets = np.concatenate([np.zeros(1, np.int64), ends - np.arange(len(ends))])
+    strings = pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(data[data != 0]))
+    return cast(pl.Series, pl.from_arrow(strings))
+
+
 def _decoding_bytes(words: int, rules: int, symbols: int, roots: int, rows: int, is_in_context: bool = False) -> int:
     """Return the maximum bytes that :func:`decoded` holds at once, except text and gaps of rows.
 
     By word: 10 in lists, numbers of its own, and 48 to sort it. By rule, while streams are read: 16 for its start,
-    level and step, 12 on the stack, 10 in lists; less a gap that its body has not. By symbol of a body, once these are
-    read: itself, its gap and the code of it. By root and row: itself and its copy. The tables of predictions and gaps
-    have up to 7 MB. In context, lists take 23 and a rule's last word 4; gaps take 25 by word and rule, 1 by symbol.
+    level and step, 12 on the stack, 11 in lists; less a gap that its body has not. By symbol of a body: its kind or
+    its copy, itself, and its gap. By root and row: its kind, itself and its copy. The tables of predictions and gaps
+    have up to 5 MB. In context, lists take 23 and a rule's last word 4; gaps take 25 by word and rule, 1 by symbol.
     """
-    tables = (10 << _bits(symbols + roots + rows, *MASK_BITS)) + (4 << _bits(symbols, *GAP_BITS))
-    needed = 64 * words + 34 * rules + 12 * symbols + 8 * roots + 16 * rows + tables
+    tables = (8 << _bits(symbols + roots + rows, *MASK_BITS)) + (4 << _bits(symbols, *GAP_BITS))
+    needed = 64 * words + 35 * rules + 12 * symbols + 9 * roots + 17 * rows + tables
     return needed + (16 * words + 24 * rules + 2 * symbols + 8 * rows if is_in_context else 0)

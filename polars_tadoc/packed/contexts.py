@@ -1,12 +1,11 @@
-"""Packed rows whose symbols, and gaps that differ, are coded in the context of those before: version 4 of the format.
+"""Packed rows whose symbols, and gaps that differ, are coded in the context of those before.
 
-The fields are those of version 3 (:mod:`polars_tadoc.packed.coded`), except:
+The fields are those of :mod:`polars_tadoc.packed.coded`, except:
 
 - ``vocabulary``: the words of a shape are stored by column, if that is smaller and all are ASCII: the first characters
   of all, then the second ones. Numbers that ascend have nearly constant columns.
-- ``rule_offsets``: the header: the six numbers of version 3, the gaps visited, the bytes of rows' gaps, and a bit for
-  each shape, 1 if it is stored by column (two numbers each), then the words of each shape. There are no classes' sizes
-  and no frequencies.
+- ``rule_offsets``: three pairs of the header are the gaps visited, the bytes of rows' gaps, and a bit for each shape, 1
+  if it is stored by column. There are no frequencies of symbols.
 - ``symbols``, ``roots``: the streams of :mod:`polars_tadoc.kernels.host.grammars.coded_contexts`.
 - ``gaps``: with flag 4, one value for all rows: the stream of
   :mod:`polars_tadoc.kernels.host.grammars.coded_row_gaps`, 32-bit numbers, little-endian.
@@ -25,19 +24,15 @@ from polars_tadoc.kernels.host.grammars import coded_contexts as kernels
 from polars_tadoc.kernels.host.grammars import coded_row_gaps
 from polars_tadoc.kernels.host.grammars.adaptive_codes import write_codes
 from polars_tadoc.kernels.host.grammars.coded_row_gaps import code_row_gaps
-from polars_tadoc.kernels.host.grammars.coded_symbols import OK, SHAPES, renumber, write_places
+from polars_tadoc.kernels.host.grammars.coded_streams import STATES, write_places
+from polars_tadoc.kernels.host.grammars.coded_symbols import OK, SHAPES, renumber
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
-
-VERSION = 4
-
-HEADER = 12
-"""Numbers before the shapes' sizes."""
 
 FROM_BYTES = 14
 """Bytes of words for each event from which contexts are used: decoding an event takes up to 0.1 microseconds."""
 
 LEAST_SAVING = 0.88
-"""Share of the bytes of version 3 below which contexts are used: they take twice the time to decode."""
+"""Share of the bytes of the other form below which contexts are used: they take twice the time to decode."""
 
 _MASK_BITS = (8, 14)
 """Least and most bits of places in each table of guesses: more would not fit the caches."""
@@ -86,7 +81,6 @@ def encode(
     order_of: UInt32,
     uses: UInt32,
     steps: Int64,
-    gap_codes: UInt32,
 ) -> tuple[UInt32, UInt32] | None:
     """Code the bodies and rows; None if a list of symbols would be too long.
 
@@ -100,8 +94,8 @@ def encode(
         Each word's shape.
     order_of, uses
         Each symbol's number by first use, and its uses after the first.
-    steps, gap_codes
-        As :func:`polars_tadoc.kernels.host.grammars.coded_contexts.code_symbols` takes them.
+    steps
+        As :func:`polars_tadoc.kernels.host.grammars.coded_contexts.code_symbols` takes it.
 
     """
     rules, events = len(rule_offsets) - 1, len(symbols) + len(roots) + len(root_offsets) - 1
@@ -110,17 +104,17 @@ def encode(
     rule_starts, bodies = np.empty(rules + 1, np.uint32), np.empty(len(symbols), np.uint32)
     renumber(by_use[count:] - np.uint32(count), order_of, rule_offsets, symbols, rule_starts, bodies)
     sizes = np.bincount(shapes, minlength=SHAPES)
-    codes = np.empty(_CODES * events + 2 * (rules + len(gap_codes)), np.uint32)
-    places = np.empty(2 * (events + 4 * rules + len(gap_codes)), np.uint32)
+    codes = np.empty(_CODES * events + 2 * rules, np.uint32)
+    places = np.empty(2 * (events + 4 * rules), np.uint32)
     wrong, coded, placed = kernels.code_symbols(
         *(False, count, (1 << _bits(events)) - 1, shapes[by_use[:count]], _starts(sizes), uses[by_use], codes, places),
-        *(rule_starts, bodies, np.zeros(rules, np.uint32), root_offsets.copy(), order_of[roots], steps, gap_codes),
+        *(rule_starts, bodies, np.zeros(rules, np.uint32), root_offsets.copy(), order_of[roots], steps),
     )
     return None if wrong != OK else (_written(codes[:coded]), _places_written(places[:placed]))
 
 
 def are_smaller(streams: tuple[UInt32, UInt32], planned: Any) -> bool:
-    """Tell whether streams are so much smaller than those of version 3 that slower decoding is worth it."""
+    """Tell whether streams are so much smaller than those of the other form that slower decoding is worth it."""
     if planned is None:
         return True
     _, tables, others = planned
@@ -129,11 +123,13 @@ def are_smaller(streams: tuple[UInt32, UInt32], planned: Any) -> bool:
 
 
 def decode(words: int, shape_sizes: UInt32, streams: tuple[UInt32, UInt32], events: int, arrays: Any) -> int:
-    """Fill the arrays of bodies, rows, steps and codes of gaps; return ``OK`` or what is wrong."""
+    """Fill what :func:`polars_tadoc.kernels.host.grammars.coded_symbols.read` fills, with the same result."""
+    rule_starts, size, spelled, heights, root_offsets, steps = arrays
     shapes, mask = np.repeat(np.arange(SHAPES, dtype=np.uint8), shape_sizes), (1 << _bits(events)) - 1
     nothing = np.zeros(0, np.uint32)
     kinds, places = (stream.copy() for stream in streams)  # a kernel that may write takes them
-    given = True, words, mask, shapes, _starts(shape_sizes), nothing, kinds, places, *arrays
+    filled = rule_starts, spelled[:size], heights, root_offsets, spelled[size:], steps
+    given = True, words, mask, shapes, _starts(shape_sizes), nothing, kinds, places, *filled
     return int(kernels.code_symbols(*given)[0])
 
 
@@ -262,5 +258,5 @@ def _written(codes: UInt32) -> UInt32:
 
 
 def _places_written(places: UInt32) -> UInt32:
-    stream = np.empty(len(places) + 2, np.uint32)
+    stream = np.empty(len(places) + 2 * STATES, np.uint32)
     return stream[write_places(places.view("<u8"), stream) :]

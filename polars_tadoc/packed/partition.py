@@ -175,11 +175,11 @@ def _read(fields: dict[str, Any], cached: bool) -> Partition:
     for name, value in fields.items():
         if value is None or (name in WITHOUT_NULLS and value.null_count()):
             raise InvalidGrammarError(f"{name} is null or contains nulls")
-    if fields["version"] in coded.VERSIONS:
+    if fields["version"] == coded.VERSION:
         fields = coded.decoded(fields)
     elif fields["version"] != VERSION:
         raise InvalidGrammarError(
-            f"grammar: format version {fields['version']}, this release reads {VERSION} to {coded.VERSIONS[-1]}"
+            f"grammar: format version {fields['version']}, this release reads {VERSION} to {coded.VERSION}"
         )
     key, grammar = _grammar(fields, cached)
     offsets, valid = fields["document_offsets"].to_numpy(), fields["valid"]

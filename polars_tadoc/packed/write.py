@@ -41,7 +41,7 @@ LEVELS = {"vocabulary": 9, "gaps": 9, "predicted_gaps": 9}
 """Levels of zstd above 3: these fields gain 1 to 5 % of the file, and are read as fast."""
 
 EFFORTS = ("default", "small")
-SMALL_ENCODINGS = {**ENCODINGS, "vocabulary": "DELTA_LENGTH_BYTE_ARRAY"}
+SMALL_ENCODINGS = {**ENCODINGS, "vocabulary": "DELTA_LENGTH_BYTE_ARRAY", "level_offsets": "BYTE_STREAM_SPLIT"}
 SMALL_STRINGS = ("vocabulary", "gap_vocabulary")
 """For ``effort="small"``, these are compressed by Brotli or zstd, whichever is smaller."""
 SMALL_CODECS = {"brotli": 11, "zstd": 19}

@@ -48,6 +48,7 @@ HOST_KERNELS = {
     "grammars.coded_contexts": "test_contexts",
     "grammars.coded_gaps": "test_coded",
     "grammars.coded_row_gaps": "test_contexts",
+    "grammars.coded_streams": "test_coded",
     "grammars.coded_symbols": "test_coded",
     "grammars.event_contexts": "test_contexts",
     "grammars.checks": "test_grammar::test_says_what_is_wrong",

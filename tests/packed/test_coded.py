@@ -23,6 +23,7 @@ from polars.testing import assert_frame_equal, assert_series_equal
 import polars_tadoc as tadoc
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.grammars import coded_symbols as kernels
+from polars_tadoc.kernels.host.grammars.coded_streams import write_places
 from polars_tadoc.packed import coded, contexts
 from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import NAMES, partition_at
@@ -77,16 +78,23 @@ def require_round_trip(packed: pl.Series) -> None:
         require_the_reference(before, after)
 
 
+def parts_of(header: list[int]) -> list[list[int]]:
+    """Return the shapes' sizes, the tables of gaps, and the other tables."""
+    ends = [0, *np.cumsum(coded.LENGTHS).tolist()]
+    return [header[start:stop] for start, stop in pairwise(ends[1:])]
+
+
 def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None:
     """Compare rows and bodies with what the definition decodes."""
     header = after["rule_offsets"].to_list()
-    rules, predicts, rest = header[0], bool(header[5] & coded.PREDICTS), header[coded.HEADER :]
-    shapes, frequencies = rest[: kernels.SHAPES], rest[kernels.SHAPES + kernels.CLASSES :]
+    rules, predicts = header[0], bool(header[5] & coded.PREDICTS)
+    shapes, gap_tables, frequencies = parts_of(header)
     tables = [frequencies[at : at + 256] for at in range(0, len(frequencies), 256)]
     words, rows = len(before["vocabulary"]), len(after["valid"])
-    mask = coded._mask(len(before["symbols"]) + len(before["roots"]) + rows)
+    events = len(before["symbols"]) + len(before["roots"]) + rows
+    mask = coded._mask(events)
     streams = after["symbols"].to_list(), after["roots"].to_list()
-    roots, bodies, _, gaps = coded_reference.decode(words, rules, rows, predicts, mask, streams, tables, shapes)
+    roots, bodies, _ = coded_reference.decode(words, rules, events, predicts, mask, streams, tables, shapes)
     vocabulary = after["vocabulary"].to_list()
     if header[5] & coded.JOINS:
         pieces = []
@@ -108,7 +116,11 @@ def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None
     word_gaps, body_gaps = after["predicted_gaps"].to_list(), before["predicted_gaps"].to_list()[words:]
     plain_bodies = [symbols[start:stop] for start, stop in pairwise(ends)]
     bits = coded._bits(len(symbols), *coded.GAP_BITS)
-    assert [gap for own in coded_reference.gaps_of(gaps, word_gaps, plain_bodies, bits) for gap in own] == body_gaps
+    given = after["level_offsets"].to_list(), gap_tables, word_gaps, plain_bodies, bits
+    assert [gap for own in coded_reference.gaps_of(*given) for gap in own] == body_gaps
+    gap_words = before["gap_vocabulary"].to_list()
+    if header[5] & coded.JOINS_GAPS:
+        assert after["gap_vocabulary"].to_list() == ["".join(gap + "\0" for gap in gap_words)]
     offsets, given_roots = before["document_offsets"].to_list(), before["roots"].to_list()
     for row, found in enumerate(roots):
         assert list(map(spelled, found)) == list(map(expected, given_roots[offsets[row] : offsets[row + 1]]))
@@ -123,7 +135,9 @@ def test_round_trip(name: str, method: Any, predicts_from: float, monkeypatch: p
     packed = packed_of(TEXTS[name], method=method)
     made = coded.coded(packed)
     if fields_of(made)["version"] == coded.VERSION:
-        assert fields_of(made)["rule_offsets"][5] == coded.JOINS + coded.PREDICTS * (predicts_from == 0)
+        assert fields_of(made)["rule_offsets"][5] == coded.JOINS + coded.JOINS_GAPS + coded.PREDICTS * (
+            predicts_from == 0
+        )
         require_round_trip(packed)
     else:
         assert name == "long rules" or method == "sequitur"
@@ -162,23 +176,22 @@ def test_classes_ascend(uses: list[int], most: int) -> None:
 def test_places(pairs: list[tuple[int, int]]) -> None:
     given_places = [(place % length, length) for length, place in pairs]
     planned = np.array([place << 32 | length for place, length in given_places], np.uint64)
-    out = np.empty(2 * len(planned) + 2, np.uint32)
-    stream = coded_reference.Stream(out[kernels.write_places(planned, out) :].tolist())
+    out = np.empty(2 * len(planned) + 8, np.uint32)
+    stream = coded_reference.Stream(out[write_places(planned, out) :].tolist())
     assert [(stream.place(length), length) for _, length in given_places] == given_places
-    assert (stream.state, stream.rest) == (1 << 31, [])
+    stream.require_end()
 
 
 @given(st.lists(st.integers(-(1 << 30), 1 << 30), max_size=20))
 def test_steps(steps: list[int]) -> None:
     """Steps of any size, which only grammars of millions of rules have."""
     kinds, places = np.empty(len(steps), np.uint32), np.empty(2 * len(steps), np.uint64)
-    tallies = np.zeros(256 * kernels.TABLES, np.uint32)
-    placed = kernels.plan_steps(np.array(steps, np.int64), kinds, places, tallies)
-    out = np.empty(2 * placed + 2, np.uint32)
-    stream = coded_reference.Stream(out[kernels.write_places(places[:placed], out) :].tolist())
+    placed = kernels.plan_steps(np.array(steps, np.int64), kinds, places)
+    out = np.empty(2 * placed + 8, np.uint32)
+    stream = coded_reference.Stream(out[write_places(places[:placed], out) :].tolist())
     found = []
-    for kind in kinds.tolist():
-        bits, step = kind % 256, 0
+    for bits in kinds.tolist():
+        step = 0
         if bits > 17:
             step = stream.place(1 << bits - 17) << 16 | stream.place(1 << 16) | 1 << bits - 1
         elif bits:
@@ -243,7 +256,9 @@ def test_any_damage_is_named_or_harmless() -> None:
     for name in ("logs", "many words"):
         sound = coded.coded(packed_of(TEXTS[name]))
         for _ in range(400):
-            field = chance.choice(["rule_offsets", "symbols", "roots", "document_offsets", "predicted_gaps"])
+            field = chance.choice(
+                ["rule_offsets", "symbols", "roots", "level_offsets", "document_offsets", "predicted_gaps"]
+            )
             cell = fields_of(sound)[field].to_list()
             at = chance.randrange(min(len(cell), 60) if chance.random() < 0.5 else len(cell))
             if chance.random() < 0.2:
@@ -276,13 +291,13 @@ def test_wrong_headers_are_named() -> None:
     fields = fields_of(sound)
     header, shapes = fields["rule_offsets"].to_list(), coded.HEADER
     vocabulary = fields["vocabulary"].to_list()
-    sizes, table = shapes + kernels.SHAPES, shapes + kernels.SHAPES + kernels.CLASSES
+    gaps, table = np.cumsum(coded.LENGTHS)[1:3].tolist()
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"rule_offsets": header[1:]}, "the header has [0-9],[0-9]+ numbers, not"),
         ({"document_offsets": [3]}, "counts contradict each other"),
         ({"rule_offsets": [*header[:5], 4, *header[6:]]}, "counts contradict each other"),
-        ({"rule_offsets": [*header[:shapes], 9999, *header[shapes + 1 :]]}, "words of a shape do not match"),
-        ({"rule_offsets": [*header[:sizes], 9999, *header[sizes + 1 :]]}, "the classes' sizes do not add up"),
+        ({"rule_offsets": [*header[:shapes], 9999, *header[shapes + 1 :]]}, "the shapes' sizes do not add up"),
+        ({"rule_offsets": [*header[:gaps], 9999, *header[gaps + 1 :]]}, "a table of frequencies has a wrong sum"),
         ({"rule_offsets": [*header[:table], 9999, *header[table + 1 :]]}, "a table of frequencies has a wrong sum"),
         ({"vocabulary": vocabulary[:-1]}, "words of a shape do not match their number"),
         ({"vocabulary": [vocabulary[0][:-1], *vocabulary[1:]]}, "words of a shape do not match their number"),
@@ -291,7 +306,11 @@ def test_wrong_headers_are_named() -> None:
         ({"predicted_gaps": fields["predicted_gaps"].to_list()[1:]}, "the shapes' sizes do not add up"),
         ({"symbols": []}, "a stream of symbols is truncated"),
         ({"symbols": fields["symbols"].to_list()[:-1]}, "does not end where it should|counts|class|table|rule"),
-        ({"version": 5}, "format version 5, this release reads 2 to 4"),
+        ({"level_offsets": []}, "the stream of gaps within rules does not match"),
+        ({"level_offsets": fields["level_offsets"].to_list()[:-1]}, "the stream of gaps within rules does not match"),
+        ({"gap_vocabulary": []}, "the gaps are not one string"),
+        ({"gap_vocabulary": ["a"]}, "the gaps do not end with a NUL"),
+        ({"version": 4}, "format version 4, this release reads 2 to 3"),
     ]
     for changes, message in wrong:
         with pytest.raises(InvalidGrammarError, match=message):
@@ -300,37 +319,42 @@ def test_wrong_headers_are_named() -> None:
 
 def chain(rules: int) -> dict[str, Any]:
     """Code a word in a chain of rules, each of the next and the word: a few hundred bytes."""
-    start, old, word = kernels.NEW_RULE, kernels.OLD + kernels.NEW_WORD, kernels.NEW_WORD
-    given = {0: {start: 4096}, 1: {old: 4096}, 2: {start: 4095, word: 1}, 3: {old: 4095, 0: 1}}
-    given |= {kernels.WORD_CLASS: {20: 4096}} | {
-        table: {0: 4096} for table in range(kernels.RULE_CLASS, kernels.GAP + 1)
-    }
-    frequencies = np.zeros((kernels.TABLES, 256), np.uint32)
-    for table, codes in given.items():
-        for code, frequency in codes.items():
-            frequencies[table, code] = frequency
-    ids = [(2, start), (kernels.RULE_CLASS, 0), (3, old), (kernels.STEP, 0), (kernels.GAP, 0)]
-    new, rule_class, use, step, gap = (np.uint32(256 * table + code) for table, code in ids)
-    opened = np.tile(np.array([new, rule_class], np.uint32), rules)
-    opened[0] = start
-    met = np.array([256 * 2 + word, 256 * kernels.WORD_CLASS + 20, 256 + old], np.uint32)
-    ends = [np.full(rules - 1, use), [np.uint32(256 * 3)], np.full(rules, step), np.full(rules, gap)]
-    kinds = np.concatenate([opened, met, *ends]).astype(np.uint32)
-    starts, _ = coded._looked_up(frequencies.ravel())
-    stream, places = np.empty(len(kinds) + 2, np.uint32), np.empty(2, np.uint32)
-    stream = stream[kernels.write_kinds(kinds, starts, frequencies.ravel(), stream) :]
-    kernels.write_places(np.empty(0, np.uint64), places)
-    shapes, classes = np.zeros(kernels.SHAPES, np.uint32), np.zeros(kernels.CLASSES, np.uint32)
-    shapes[0], classes[20], classes[0] = 1, 1, rules
-    header = np.array([rules, 2 * rules, 0, 1, 0, 0], np.uint32)
+    events = 2 * rules + 2
+    kinds = np.full(events, kernels.OLD + kernels.NEW_WORD, np.uint32)
+    kinds[:rules], kinds[rules], kinds[-1] = kernels.NEW_RULE, kernels.NEW_WORD, kernels.END
+    tables = np.where(kinds >= kernels.OLD, 3, np.where(kinds >= kernels.NEW_WORD, 1, 2))
+    tables = np.append(0, tables[:-1])
+    tables[:: max(-(-events // 4), 1)] = 0
+    kinds += np.uint32(256) * tables.astype(np.uint32)
+    tallies = np.bincount(kinds, minlength=256 * kernels.TABLES).astype(np.uint32)
+    order, states = coded._side_by_side(events)
+    parts = {kernels.WORD_CLASS: np.array([20]), kernels.RULE_CLASS: np.zeros(rules, np.uint8)}
+    parts[kernels.STEP] = np.zeros(rules, np.uint8)
+    frequencies, stream = coded._kinds_written(parts, kinds[order], states, tallies)
+    places = np.empty(8, np.uint32)
+    write_places(np.empty(0, np.uint64), places)
     return {
         "version": coded.VERSION,
         "vocabulary": pl.Series(["a"]),
-        "rule_offsets": pl.Series(np.concatenate([header, shapes, classes, frequencies.ravel()])),
         "symbols": pl.Series(stream.copy()),
         "roots": pl.Series(places),
+        **parts_of_a_chain(rules, 0, frequencies),
+    }
+
+
+def parts_of_a_chain(rules: int, flags: int, tables: Any) -> dict[str, Any]:
+    """Make the other fields of a chain of rules."""
+    bodies, offsets = np.zeros((rules, 2), np.uint32), np.arange(0, 2 * rules + 1, 2, dtype=np.uint32)
+    bodies[1:, 0] = np.arange(1, rules)
+    gaps, frequencies = coded._coded_gaps(1, offsets, bodies.ravel(), np.zeros(1 + 2 * rules, np.uint32))
+    header = np.array([rules, 2 * rules, 0, 1, 0, flags, 0, 0, 0, 0, 0, 0, 1, *[0] * 32], np.uint32)
+    return {
+        "rule_offsets": pl.Series(np.concatenate([header, frequencies, tables])),
+        "level_offsets": pl.Series(gaps.copy()),
+        "gap_vocabulary": pl.Series([], dtype=pl.String),
         "predicted_gaps": pl.Series([0], dtype=pl.UInt32),
         "document_offsets": pl.Series([2 * rules + 1]),
+        "gaps": pl.Series([b""]),
         "valid": pl.Series([True]),
     }
 

@@ -1,4 +1,4 @@
-"""Packed rows whose symbols and gaps are coded in context: version 4."""
+"""Packed rows whose symbols and gaps are coded in context."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from tests.packed.test_coded import (
     fields_of,
     in_another_process,
     packed_of,
+    parts_of,
+    parts_of_a_chain,
     require_an_end_on_interrupts,
 )
 from tests.strategies import columns
@@ -55,12 +57,16 @@ def _all_rows_are_coded_in_context() -> Any:
         yield
 
 
+def is_in_context(fields: dict[str, Any]) -> bool:
+    return bool(fields["version"] == coded.VERSION and fields["rule_offsets"][5] & coded.IN_CONTEXT)
+
+
 def require_round_trip(packed: pl.Series) -> None:
     made = coded.coded(packed)
     assert made.dtype == packed.dtype
     for row in range(len(packed)):
         before, after = fields_of(packed, row), fields_of(made, row)
-        assert after["version"] == contexts.VERSION
+        assert is_in_context(after)
         back = coded.decoded(after)
         for name in NAMES:
             if isinstance(before[name], pl.Series):
@@ -71,12 +77,12 @@ def require_round_trip(packed: pl.Series) -> None:
 def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None:
     """Compare rows, bodies and gaps with what the definitions decode."""
     header = after["rule_offsets"].to_list()
-    rules, shapes = header[0], header[contexts.HEADER :]
+    rules, (shapes, gap_tables, _) = header[0], parts_of(header)
     words, rows = len(before["vocabulary"]), len(after["valid"])
     symbols, given_roots = before["symbols"].to_list(), before["roots"].to_list()
     mask = (1 << contexts._bits(len(symbols) + len(given_roots) + rows)) - 1
     streams = after["symbols"].to_list(), after["roots"].to_list()
-    roots, bodies, steps, gaps = contexts_reference.decode(words, rules, rows, mask, streams, shapes)
+    roots, bodies, steps = contexts_reference.decode(words, rules, rows, mask, streams, shapes)
     assert len(steps) == rules
     numbers: dict[int, int] = {}
     ends, offsets = before["rule_offsets"].to_list(), before["document_offsets"].to_list()
@@ -92,7 +98,8 @@ def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None
     for one, other in zip(roots, plain_rows, strict=True):
         compare(one, other)
     word_gaps, bits = after["predicted_gaps"].to_list(), coded._bits(len(symbols), *coded.GAP_BITS)
-    body_gaps = coded_reference.gaps_of(gaps, word_gaps, plain_bodies, bits)
+    given = after["level_offsets"].to_list(), gap_tables, word_gaps, plain_bodies, bits
+    body_gaps = coded_reference.gaps_of(*given)
     assert [gap for own in body_gaps for gap in own] == before["predicted_gaps"].to_list()[words:]
     if header[5] & coded.GAPS:
         shape_of = [shape for shape, size in enumerate(shapes) for _ in range(size)]
@@ -102,8 +109,9 @@ def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None
                 by_id[word] = shape_of[number]
         stream = np.frombuffer(after["gaps"][0], "<u4").tolist()
         mask = (1 << contexts._pair_bits(len(given_roots) + rows + 1)) - 1
-        given = words, mask, by_id, plain_bodies, (word_gaps, body_gaps), plain_rows, stream
-        made, visits = contexts_reference.row_gaps(*given)
+        made, visits = contexts_reference.row_gaps(
+            words, mask, by_id, plain_bodies, (word_gaps, body_gaps), plain_rows, stream
+        )
         assert made == [gap or b"" for gap in before["gaps"].to_list()]
         assert visits == header[6] | header[7] << 32
 
@@ -113,8 +121,8 @@ def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None
 def test_round_trip(name: str, method: Any) -> None:
     packed = packed_of(CASES[name], method=method)
     made = coded.coded(packed)
-    if fields_of(made)["version"] == contexts.VERSION:
-        assert fields_of(made)["rule_offsets"][5] == coded.JOINS + coded.GAPS
+    if is_in_context(fields_of(made)):
+        assert fields_of(made)["rule_offsets"][5] == coded.JOINS + coded.JOINS_GAPS + coded.GAPS + coded.IN_CONTEXT
         require_round_trip(packed)
     else:
         assert name == "long rules" or method == "sequitur"
@@ -166,30 +174,30 @@ def test_gaps_that_no_tokenizer_writes_are_kept() -> None:
     for gaps in ([b"\x81\x00\x05", b""], [b"\x01\x00", b""], [b"\x7f\x01", b"\x00"], [b"\xff" * 9, b"\x00\x01"]):
         odd = changed(packed, gaps=gaps)
         made = fields_of(coded.coded(odd))
-        assert made["version"] == contexts.VERSION
+        assert is_in_context(made)
         assert coded.decoded(made)["gaps"].to_list() == gaps
 
 
 def test_only_clear_savings_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contexts, "LEAST_SAVING", 0)
-    assert fields_of(coded.coded(packed_of(LOGS)))["version"] == coded.VERSION
+    assert not is_in_context(fields_of(coded.coded(packed_of(LOGS))))
     monkeypatch.setattr(contexts, "LEAST_SAVING", 1 << 30)
     monkeypatch.setattr(contexts, "FROM_BYTES", 1 << 30)
-    assert fields_of(coded.coded(packed_of(LOGS)))["version"] == coded.VERSION
+    assert not is_in_context(fields_of(coded.coded(packed_of(LOGS))))
 
 
 def test_a_file(tmp_path: Path) -> None:
     frame = pl.DataFrame({"text": LOGS, "row": range(len(LOGS))}).tadoc.compress("text", rows_per_grammar=100)
     frame.tadoc.write_packed(tmp_path / "a.parquet", effort="small")
     stored = pl.read_parquet(tmp_path / "a.parquet")
-    assert stored["text"].struct.field("version").to_list() == [contexts.VERSION] * 4
+    assert all(is_in_context(fields_of(stored["text"], group)) for group in range(4))
     assert_frame_equal(stored.tadoc.unpack(), frame)
     assert_frame_equal(tadoc.scan_packed(tmp_path).collect(), frame)
 
 
 def test_the_sample_is_read() -> None:
     """A file that this version's first release has written."""
-    assert pq.read_table(SAMPLE)["text"].combine_chunks().field("version").to_pylist() == [contexts.VERSION]
+    assert pq.read_table(SAMPLE)["text"].combine_chunks().field("rule_offsets")[0][5].as_py() & coded.IN_CONTEXT
     assert tadoc.scan_packed(SAMPLE).tadoc.decompress("text").collect()["text"].to_list() == LOGS
 
 
@@ -200,7 +208,7 @@ def test_any_damage_is_named_or_harmless(name: str) -> None:
     refused = 0
     sound = coded.coded(packed_of(CASES[name]))
     for _ in range(300):
-        field = chance.choice(["rule_offsets", "symbols", "roots", "document_offsets", "predicted_gaps", "gaps"])
+        field = chance.choice(["rule_offsets", "symbols", "roots", "level_offsets", "document_offsets", "gaps"])
         cell = fields_of(sound)[field].to_list()
         cell = list(cell[0]) if field == "gaps" else cell
         most = 256 if field == "gaps" else 1 << 32
@@ -247,7 +255,6 @@ def test_wrong_headers_are_named() -> None:
         ({"gaps": [gaps[0][:-1]]}, "the gaps of rows are not one stream"),
         ({"gaps": [b""]}, "the stream of gaps does not match the rows"),
         ({"symbols": []}, "a stream of symbols is truncated"),
-        ({"version": 5}, "format version 5, this release reads 2 to 4"),
     ]
     for changes, message in wrong:
         with pytest.raises(InvalidGrammarError, match=message):
@@ -282,19 +289,14 @@ def chain(rules: int) -> dict[str, Any]:
     starts = np.arange(0, 2 * rules + 1, 2, dtype=np.uint32)
     order = np.arange(rules + 1, dtype=np.uint32)
     rows = starts, bodies.ravel(), np.array([0, 1]), np.ones(1, np.uint32), shapes, order, uses
-    made = contexts.encode(1, *rows, nothing, nothing.astype(np.uint32))
+    made = contexts.encode(1, *rows, nothing)
     assert made is not None
-    header = [rules, 2 * rules, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, *[0] * 32]
     return {
-        "version": contexts.VERSION,
+        "version": coded.VERSION,
         "vocabulary": pl.Series(["a"]),
-        "rule_offsets": pl.Series(header, dtype=pl.UInt32),
         "symbols": pl.Series(made[0].copy()),
         "roots": pl.Series(made[1].copy()),
-        "predicted_gaps": pl.Series([0], dtype=pl.UInt32),
-        "document_offsets": pl.Series([2 * rules + 1]),
-        "gaps": pl.Series([b""]),
-        "valid": pl.Series([True]),
+        **parts_of_a_chain(rules, coded.IN_CONTEXT, np.zeros(0, np.uint32)),
     }
 
 

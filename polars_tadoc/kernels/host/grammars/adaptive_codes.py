@@ -1,6 +1,6 @@
 """Codes numbers by probabilities that adapt, in a stream of rANS; one function encodes and decodes.
 
-A state of 64 bits, and numbers of 32, as in :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`. Codes are of 4
+A state of 64 bits, and numbers of 32, as in :mod:`polars_tadoc.kernels.host.grammars.coded_streams`. Codes are of 4
 bits, whose cumulative frequencies move towards what occurred (F. Giesen, "Interleaved entropy coders",
 arXiv:1402.3392, and his notes on adaptive models).
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.host.grammars.coded_symbols import refill
+from polars_tadoc.kernels.host.grammars.coded_streams import refill
 from polars_tadoc.runtime.array_types import UInt16, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.jit import inner, kernel
@@ -41,7 +41,7 @@ def new_contexts(count: int) -> UInt64:
     return made
 
 
-@kernel
+@kernel(forceinline=True)
 def code_4_bits(
     is_coded: bool, state: int, stream: UInt32, at: int, contexts: UInt64, context: int, code: int
 ) -> tuple[int, int, int]:
@@ -92,7 +92,7 @@ def code_byte(
     return (high << 4) | low, state, at
 
 
-@inner
+@inner(forceinline=True)
 def code_hit(
     is_coded: bool, state: int, stream: UInt32, at: int, chances: UInt16, place: int, hit: bool
 ) -> tuple[bool, int, int]:

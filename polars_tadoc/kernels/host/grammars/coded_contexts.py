@@ -29,12 +29,11 @@ from polars_tadoc.kernels.host.grammars.adaptive_codes import (
     code_hit,
     new_contexts,
 )
+from polars_tadoc.kernels.host.grammars.coded_streams import STATES, are_spent, count_of, load_states, place_of
 from polars_tadoc.kernels.host.grammars.coded_symbols import (
     END,
     EXACT,
-    LONG_GAP,
     LONG_RULE,
-    MAX_GAP_BITS,
     MAX_MEMBERS,
     NEW_RULE,
     NEW_WORD,
@@ -47,7 +46,8 @@ from polars_tadoc.kernels.host.grammars.coded_symbols import (
     WRONG_END,
     WRONG_PLACE,
     WRONG_TABLE,
-    place_of,
+    guessed,
+    learnt,
     slot_of,
 )
 from polars_tadoc.kernels.host.grammars.event_contexts import (
@@ -56,10 +56,8 @@ from polars_tadoc.kernels.host.grammars.event_contexts import (
     chance_of,
     follow_of,
     group_of,
-    guessed,
-    learnt,
 )
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
@@ -76,10 +74,9 @@ VALUES = 4 * FOLLOWS
 CLASSES_OF_OLD = VALUES + 2 * TYPE_OLD * BYTE
 NEW = CLASSES_OF_OLD + 4 * GROUPS
 STEPS = NEW + 1 + GROUPS
-GAPS = STEPS + BYTE
-CONTEXTS = GAPS + 4 * BYTE
+CONTEXTS = STEPS + BYTE
 """First contexts: of types, by the type before and what followed; of values, by type and whether in a body; of classes
-of new symbols, by group; of steps; of gaps, by which of two before are 0; and their number."""
+of new symbols, by group; of steps; and their number."""
 
 GUESSES = 4
 LISTS = 2 * GROUPS * CLASSES
@@ -101,17 +98,19 @@ def class_of(uses: int) -> int:
     return 13 + int(bits > 10) + int(bits > 13)
 
 
-@inner
+@inner(forceinline=True)
 def code_place(
-    is_coded: bool, state: int, stream: UInt32, at: int, length: int, low_bits: int, place: int
-) -> tuple[int, int, int]:
-    """Decode a place in a list, or append the list's length and the place; like :func:`code_4_bits`."""
+    is_coded: bool, states: UInt64, turn: int, stream: UInt32, at: int, length: int, low_bits: int, place: int
+) -> tuple[int, int]:
+    """Decode a place in a list, or append the list's length and the place; return it, and the place in the stream."""
     if is_coded:
-        place, state, at = place_of(state, stream, at, length, low_bits)
-        return place, state, at
+        count, reciprocal = count_of(length, low_bits)
+        number = nb.uint64(turn) & nb.uint64(STATES - 1)
+        place, states[number], at = place_of(states[number], stream, at, low_bits, count, reciprocal)
+        return place, at
     stream[at] = length
     stream[at + 1] = place
-    return place, state, at + 2
+    return place, at + 2
 
 
 @inner
@@ -159,7 +158,6 @@ def code_symbols(
     root_offsets: Int64,
     roots: UInt32,
     steps: Int64,
-    gap_codes: UInt32,
 ) -> tuple[int, int, int]:
     """Decode both streams, or list what they are to hold; return ``OK`` or what is wrong, and the lists' lengths.
 
@@ -181,18 +179,18 @@ def code_symbols(
         Rules in order of first use, their symbols, numbered in this order, and each rule's level from 1.
     root_offsets, roots
         Each row's symbols.
-    steps, gap_codes
-        By rule, numbers near 0; by place in bodies, codes of gaps.
+    steps
+        By rule, numbers near 0.
 
     """
     rules, rows = len(heights), len(root_offsets) - 1
-    x, y, kind_at, place_at = _LOW, _LOW, 0, 0
+    x, kind_at, place_at, turn = _LOW, 0, 0, 0
+    place_states = np.empty(STATES, np.uint64)
     if is_coded:
-        if len(kinds) < 2 or len(places) < 2:
+        if len(kinds) < 2 or not load_states(places, place_states):
             return TRUNCATED, 0, 0
         x = (nb.uint64(kinds[0]) << nb.uint64(32)) | nb.uint64(kinds[1])
-        y = (nb.uint64(places[0]) << nb.uint64(32)) | nb.uint64(places[1])
-        kind_at, place_at = 2, 2
+        kind_at, place_at = 2, 2 * STATES
     top = nb.int64(words + rules)
     if (top + OLD) >> 28:
         return WRONG_COUNT, 0, 0
@@ -309,9 +307,17 @@ def code_symbols(
                 which = group * CLASSES + kind - OLD
                 if lengths[which] == 0:
                     return WRONG_PLACE, 0, 0
-                place, y, place_at = code_place(
-                    is_coded, y, places, place_at, lengths[which], low_bits[which], nb.int64(stands[symbol])
+                place, place_at = code_place(
+                    is_coded,
+                    place_states,
+                    turn,
+                    places,
+                    place_at,
+                    lengths[which],
+                    low_bits[which],
+                    nb.int64(stands[symbol]),
                 )
+                turn += 1
                 if place >= lengths[which]:
                     return WRONG_PLACE, 0, 0
                 symbol = nb.int64(pool[list_starts[which] + place])
@@ -370,8 +376,10 @@ def code_symbols(
                 over = nb.int64(0)
                 if not is_coded:
                     over = nb.int64(rule_starts[found_rules + 1]) - nb.int64(rule_starts[found_rules]) - LONG_RULE
-                upper, y, place_at = code_place(is_coded, y, places, place_at, 1 << 16, 8, over >> 16)
-                lower, y, place_at = code_place(is_coded, y, places, place_at, 1 << 16, 8, over & 0xFFFF)
+                upper, place_at = code_place(is_coded, place_states, turn, places, place_at, 1 << 16, 8, over >> 16)
+                turn += 1
+                lower, place_at = code_place(is_coded, place_states, turn, places, place_at, 1 << 16, 8, over & 0xFFFF)
+                turn += 1
                 length += (upper << 16) | lower
             if length > len(bodies) - body_at:
                 return WRONG_COUNT, 0, 0
@@ -444,38 +452,22 @@ def code_symbols(
             return WRONG_TABLE, 0, 0
         if bits > 17:
             rest = step & ((1 << (bits - 1)) - 1)
-            upper, y, place_at = code_place(
-                is_coded, y, places, place_at, 1 << (bits - 17), max(bits - 25, 0), rest >> 16
+            upper, place_at = code_place(
+                is_coded, place_states, turn, places, place_at, 1 << (bits - 17), max(bits - 25, 0), rest >> 16
             )
-            lower, y, place_at = code_place(is_coded, y, places, place_at, 1 << 16, 8, rest & 0xFFFF)
+            turn += 1
+            lower, place_at = code_place(is_coded, place_states, turn, places, place_at, 1 << 16, 8, rest & 0xFFFF)
+            turn += 1
             step = (upper << 16) | lower | 1 << (bits - 1)
         elif bits > 0:
             rest = step & ((1 << (bits - 1)) - 1)
-            rest, y, place_at = code_place(is_coded, y, places, place_at, 1 << (bits - 1), max(bits - 9, 0), rest)
+            rest, place_at = code_place(
+                is_coded, place_states, turn, places, place_at, 1 << (bits - 1), max(bits - 9, 0), rest
+            )
+            turn += 1
             step = rest | 1 << (bits - 1)
         if is_coded:
             steps[rule] = (step >> 1) ^ -(step & 1)
-    history = 0
-    for i in range(len(gap_codes)):
-        if i & _POLL == 0 and interrupts() != began:
-            return WRONG_END, 0, 0
-        code, bits = nb.int64(gap_codes[i]), 0
-        over = code - LONG_GAP + 1
-        if not is_coded and code >= LONG_GAP:
-            while over >> (bits + 1):
-                bits += 1
-            code = nb.int64(LONG_GAP + bits)
-        code, x, kind_at = code_byte(is_coded, x, kinds, kind_at, contexts, GAPS + history * BYTE, code)
-        history = (2 * history + nb.int64(code != 0)) & 3
-        if code >= LONG_GAP:
-            bits = code - LONG_GAP
-            if bits > MAX_GAP_BITS:
-                return WRONG_TABLE, 0, 0
-            rest = over - (1 << bits)
-            rest, y, place_at = code_place(is_coded, y, places, place_at, 1 << bits, max(bits - 8, 0), rest)
-            code = LONG_GAP - 1 + (rest | 1 << bits)
-        if is_coded:
-            gap_codes[i] = code
-    if is_coded and (kind_at != len(kinds) or x != _LOW or place_at != len(places) or y != _LOW):
+    if is_coded and (kind_at != len(kinds) or x != _LOW or not are_spent(place_states, places, place_at)):
         return WRONG_END, 0, 0
     return OK, kind_at, place_at

@@ -20,18 +20,17 @@ from polars_tadoc.kernels.host.grammars.adaptive_codes import (
     code_hit,
     new_contexts,
 )
+from polars_tadoc.kernels.host.grammars.coded_gaps import LONG_GAP, MAX_GAP_BITS
 from polars_tadoc.kernels.host.grammars.coded_symbols import (
-    LONG_GAP,
-    MAX_GAP_BITS,
     OK,
     SHAPES,
     TRUNCATED,
     WRONG_COUNT,
     WRONG_END,
     WRONG_TABLE,
+    learnt,
     slot_of,
 )
-from polars_tadoc.kernels.host.grammars.event_contexts import learnt
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
@@ -45,7 +44,8 @@ CODES = GUESSES + 2 + (MAX_GAP_BITS + 3) // 4
 """Maximum codes of a gap that is visited."""
 
 RAW = BYTE
-"""Contexts: of a gap's number, and of the bits behind the first of a long one, four at a time."""
+_GAP_CONTEXTS = RAW + (MAX_GAP_BITS + 3) // 4
+"""Contexts: of a gap's number, and of the bits behind the first of a long one, four at a time; their number."""
 
 _LOW = np.uint64(1 << 31)
 _POLL = (1 << 12) - 1
@@ -154,7 +154,7 @@ def code_row_gaps(
         if len(codes) < 2:
             return TRUNCATED, 0, 0
         x, at = (nb.uint64(codes[0]) << nb.uint64(32)) | nb.uint64(codes[1]), 2
-    contexts = new_contexts(RAW + (MAX_GAP_BITS + 3) // 4)
+    contexts = new_contexts(_GAP_CONTEXTS)
     chances = np.full(GUESSES * 64 + 8, 1 << (SCALE - 1), np.uint16)
     lengths, firsts = np.ones(words + rules, np.int64), np.empty(words + rules, np.uint32)
     lasts, is_loud = np.empty(words + rules, np.uint32), np.zeros(rules, np.bool_)

@@ -6,17 +6,32 @@ alike, are stored together. Events are therefore: end of a row, new word, new ru
 some length, and a symbol that occurred before. Such a symbol is coded as its class, which says about how often it
 occurs, and its place in the list of the symbols of that class.
 
-Two streams of rANS (J. Duda, "Asymmetric numeral systems", arXiv:1311.2540), of 32-bit words: the first holds kinds
-and classes, and whether predictions hit; the second places, whose probabilities are equal. Each stream starts with its
-64-bit state. A decoder reads as many events as the counts allow, checks each number, and requires that both streams end
-with the state that encoders start from.
+Two streams of :mod:`polars_tadoc.kernels.host.grammars.coded_streams`. The first holds the classes of words, those of
+rules, bits of the steps between rules, and the kinds of events. With predictions, kinds follow whether these hit.
+Without, kinds are four runs of equal length, one for each state, side by side. The second stream holds places, whose
+probabilities are equal. A decoder reads as many events as the counts allow and checks each number.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 
+from polars_tadoc.kernels.host.grammars.coded_streams import (
+    SCALE,
+    STATES,
+    are_spent,
+    code_of,
+    count_of,
+    explicit,
+    load_states,
+    next_place,
+    place_of,
+    read_codes,
+    refill,
+)
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
@@ -34,24 +49,25 @@ EXACT = 7
 """Up to this number of later uses, a class holds one number only; its symbols leave their list after the last use."""
 
 CONTEXTS = 4
-WORD_CLASS, RULE_CLASS, STEP, GAP = CONTEXTS, CONTEXTS + 1, CONTEXTS + 2, CONTEXTS + 3
-TABLES = CONTEXTS + 7
+WORD_CLASS, RULE_CLASS, STEP = CONTEXTS, CONTEXTS + 1, CONTEXTS + 2
+TABLES = CONTEXTS + 3
 """Tables of frequencies: kinds after a row's end, a new word, a new rule, an old symbol; classes of new words and of
-new rules; bits of the steps between rules in the order of first use; codes of gaps, by which of two before are 0."""
+new rules; bits of the steps between rules in the order of first use."""
 
-LONG_GAP, MAX_GAP_BITS = 232, 22
-"""From this code of gaps on, ``LONG_GAP + b`` is for those whose distance plus 1 has ``b`` bits behind its first."""
-
-SCALE = 12
-"""Frequencies of a table add up to ``1 << SCALE``."""
-
-_LOW = np.uint64(1 << 31)
-_FLAG = np.uint32(1 << 31)
 _POLL = (1 << 12) - 1
 """Between looks for an interrupt, this number of events, less 1, a power of two less 1."""
 
 MAX_MEMBERS = 1 << 23
 """Maximum symbols of a class."""
+
+_LIST = 8
+"""Numbers of a list of symbols, by kind: its start, length, values of the high part of a place, their reciprocal, and
+low bits of a place."""
+
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+
+MAX_CODES = 1 << 28
+"""Codes of events and symbols are below it, so that a prediction and its confidence are one number."""
 
 _NO_SYMBOL = np.uint32(0xFFFFFFFF)
 
@@ -70,6 +86,13 @@ def class_of(uses: int) -> int:
 
 
 @njit
+def classes_of(uses: UInt32, classes: UInt8) -> None:
+    """Fill the class of each symbol."""
+    for symbol in range(len(uses)):
+        classes[symbol] = class_of(nb.int64(uses[symbol]))
+
+
+@njit
 def shapes_of(offsets: Int64, data: UInt8, shapes: UInt8) -> None:
     """Fill the shape of each word."""
     for word in range(len(shapes)):
@@ -78,6 +101,24 @@ def shapes_of(offsets: Int64, data: UInt8, shapes: UInt8) -> None:
         for at in range(offsets[word], offsets[word + 1]):
             digits += nb.int64(nb.uint8(data[at] - nb.uint8(48)) < 10)
         shapes[word] = 0 if digits == 0 else min(length, 16) + (0 if digits == length else 16)
+
+
+@njit
+def split_lines(data: UInt8, end: int, lengths: Int64, out: UInt8) -> bool:
+    """Copy lines without their ends, and fill their lengths; return whether there are ``len(lengths)``.
+
+    ``out`` has room for ``data``.
+    """
+    lines, start, last = nb.uint64(0), nb.uint64(0), nb.uint64(end)
+    for i in range(nb.uint64(len(data))):
+        out[i - lines] = data[i]
+        if data[i] == last:
+            if lines == nb.uint64(len(lengths)):
+                return False
+            lengths[lines] = i - start
+            lines += nb.uint64(1)
+            start = i + nb.uint64(1)
+    return bool(start == nb.uint64(len(data)) and lines == nb.uint64(len(lengths)))
 
 
 @polled
@@ -265,25 +306,42 @@ def slot_of(before: int, last: int, mask: int) -> int:
 
 
 @inner
-def _adapt(hits: UInt32, at: int, hit: bool) -> None:
-    """Move the probability of a hit, in 4096ths, towards what happened."""
-    if hit:
-        hits[at] += (nb.uint32(4096) - hits[at]) >> nb.uint32(5)
-    else:
-        hits[at] -= hits[at] >> nb.uint32(5)
+def adapted(chance: int, hit: bool) -> int:
+    """Return the probability of a hit, in 4096ths, moved towards what happened."""
+    return chance + ((4096 - chance) >> 5) if hit else chance - (chance >> 5)
 
 
 @inner
-def _learn(predicted: UInt32, sureness: UInt8, at: int, code: int) -> None:
-    """Note which code followed."""
-    if predicted[at] == code:
-        if sureness[at] < 15:
-            sureness[at] += nb.uint8(1)
-    elif sureness[at] > 3:
-        sureness[at] >>= nb.uint8(1)
-    else:
-        predicted[at] = code
-        sureness[at] = 1
+def guessed(known: Any) -> Any:
+    """Return the code that an entry guesses, -1 if none: entries are 16 times the code, plus their confidence."""
+    return nb.int64(known >> nb.uint32(4)) if known != 0 else nb.int64(-1)
+
+
+@inner
+def learnt(known: Any, code: int) -> Any:
+    """Return an entry after ``code`` followed."""
+    sure = known & nb.uint32(15)
+    if known >> nb.uint32(4) == nb.uint32(code) and known != 0:
+        return known + nb.uint32(sure < 15)
+    if sure > 3:
+        return known - sure + (sure >> nb.uint32(1))
+    return (nb.uint32(code) << nb.uint32(4)) | nb.uint32(1)
+
+
+@inner
+def context_of(kind: int) -> int:
+    """Return the table of the kind after this one."""
+    if kind >= OLD:
+        return 3
+    if kind >= NEW_WORD:
+        return 1
+    return 2 if kind != END else 0
+
+
+@inner
+def run_of(events: int) -> int:
+    """Return the length of the runs of kinds: the last one is shorter."""
+    return max((events + STATES - 1) // STATES, 1)
 
 
 @polled
@@ -302,19 +360,17 @@ def plan(
     kinds: UInt32,
     places: UInt64,
     tallies: UInt32,
-    class_sizes: UInt32,
 ) -> tuple[int, int, int]:
-    """Write what the streams are to hold: codes of the first to ``kinds``, place and length of list to ``places``.
+    """Write what the streams are to hold of events: codes to ``kinds``, place and length of list to ``places``.
 
-    Counts the codes of each table in ``tallies`` and the symbols of each class in ``class_sizes``. Returns the codes,
-    the places, and the hits among predictions.
+    Counts the codes of each table in ``tallies``. Returns the codes, the places, and the hits among predictions.
     """
     rules = len(rule_offsets) - 1
+    starts = np.zeros(CLASSES + 1, np.int64)
     for s in range(words + rules):
-        class_sizes[class_of(nb.int64(uses[s]))] += nb.uint32(1)
-    starts = np.zeros(CLASSES, np.int64)
-    for c in range(1, CLASSES):
-        starts[c] = starts[c - 1] + class_sizes[c - 1]
+        starts[class_of(nb.int64(uses[s])) + 1] += 1
+    for c in range(CLASSES):
+        starts[c + 1] += starts[c]
     members = np.empty(words + rules, np.uint32)
     lengths = np.zeros(CLASSES, np.int64)
     stands = np.empty(words + rules, np.int64)
@@ -323,9 +379,9 @@ def plan(
     following = np.empty(rules + 1, np.int64)
     ends = np.empty(rules + 1, np.int64)
     open_rules = np.empty(rules + 1, np.uint32)
-    predicted = np.full(2 * (mask + 1), _NO_SYMBOL, np.uint32)
-    sureness = np.zeros(2 * (mask + 1), np.uint8)
-    hits = np.full(128, 2048, np.uint32)
+    guesses = np.zeros(2 * (mask + 1), np.uint32)
+    hits = np.full(128, 2048, np.int64)
+    run = run_of(len(symbols) + len(roots) + len(root_offsets) - 1)
     coded, placed, hit_count, events, began = 0, 0, 0, 0, interrupts()
     before, last, context, history = nb.int64(0), nb.int64(0), 0, 0
     top = nb.int64(words + rules)
@@ -334,6 +390,8 @@ def plan(
         depth = 0
         while True:
             ending = False
+            if not predicts and events % run == 0:
+                context = 0
             events += 1
             if events & _POLL == 0 and interrupts() != began:
                 return coded, placed, hit_count
@@ -364,21 +422,18 @@ def plan(
             if predicts:
                 first = slot_of(before, last, mask)
                 second = mask + 1 + slot_of(0, last, mask)
-                sure = sureness[first]
-                if sure > 0:
-                    hit = predicted[first] == code
-                    where = nb.int64(sure) * 4 + history
-                    kinds[coded] = _FLAG | (hits[where] << nb.uint32(1)) | nb.uint32(hit)
+                known_0, known_1 = guesses[first], guesses[second]
+                for attempt in range(2):
+                    known = known_0 if attempt == 0 else known_1
+                    if known == 0 or hit or (attempt == 1 and guessed(known) == guessed(known_0)):
+                        continue
+                    where = attempt * 64 + nb.int64(known & nb.uint32(15)) * 4 + history
+                    hit = guessed(known) == code
+                    chance = hits[where]
+                    kinds[coded] = explicit(0, chance) if hit else explicit(chance, 4096 - chance)
                     coded += 1
-                    _adapt(hits, where, hit)
-                if not hit and sureness[second] > 0 and (sure == 0 or predicted[second] != predicted[first]):
-                    hit = predicted[second] == code
-                    where = 64 + nb.int64(sureness[second]) * 4 + history
-                    kinds[coded] = _FLAG | (hits[where] << nb.uint32(1)) | nb.uint32(hit)
-                    coded += 1
-                    _adapt(hits, where, hit)
-                _learn(predicted, sureness, first, code)
-                _learn(predicted, sureness, second, code)
+                    hits[where] = adapted(chance, hit)
+                guesses[first], guesses[second] = learnt(known_0, code), learnt(known_1, code)
                 history = (history * 2 + nb.int64(hit)) & 3
                 hit_count += nb.int64(hit)
                 before, last = last, code
@@ -398,17 +453,12 @@ def plan(
                         moved = members[starts[c] + lengths[c]]
                         members[starts[c] + stands[symbol]] = moved
                         stands[moved] = stands[symbol]
-                context = 3
             elif kind == END:
                 context = 0
                 break
             else:
                 met[symbol] = True
-                table = WORD_CLASS
-                context = 1
                 if kind < NEW_WORD:
-                    table = RULE_CLASS
-                    context = 2
                     if kind == LONG_RULE:
                         over = nb.uint64(length - LONG_RULE)
                         places[placed] = ((over >> nb.uint64(16)) << nb.uint64(32)) | nb.uint64(1 << 16)
@@ -419,13 +469,11 @@ def plan(
                     open_rules[depth] = symbol
                     depth += 1
                 c = class_of(nb.int64(uses[symbol]))
-                kinds[coded] = nb.uint32(table * 256 + c)
-                tallies[table * 256 + c] += nb.uint32(1)
-                coded += 1
                 if c > 0 and kind >= NEW_WORD:
                     stands[symbol] = lengths[c]
                     members[starts[c] + lengths[c]] = symbol
                     lengths[c] += 1
+            context = context_of(kind)
             while depth > 0 and following[depth - 1] == ends[depth - 1]:
                 depth -= 1
                 rule = nb.int64(open_rules[depth])
@@ -438,16 +486,15 @@ def plan(
 
 
 @njit
-def plan_steps(steps: Int64, kinds: UInt32, places: UInt64, tallies: UInt32) -> int:
-    """Append numbers near 0 to what the streams are to hold, one code each; return their places."""
+def plan_steps(steps: Int64, codes: UInt32, places: UInt64) -> int:
+    """Write numbers near 0: how many bits each has, and these as places; return the number of places."""
     placed = 0
     for i in range(len(steps)):
         step = (steps[i] << 1) ^ (steps[i] >> 63)
         bits = 0
         while step >> bits:
             bits += 1
-        kinds[i] = STEP * 256 + bits
-        tallies[STEP * 256 + bits] += nb.uint32(1)
+        codes[i] = bits
         if bits > 17:
             length = nb.uint64(1) << nb.uint64(bits - 17)
             places[placed] = ((nb.uint64(step) >> nb.uint64(16)) & (length - nb.uint64(1))) << nb.uint64(32) | length
@@ -460,184 +507,98 @@ def plan_steps(steps: Int64, kinds: UInt32, places: UInt64, tallies: UInt32) -> 
     return placed
 
 
-@njit
-def plan_gaps(codes: UInt32, kinds: UInt32, places: UInt64, tallies: UInt32) -> int:
-    """Append codes of gaps to what the streams are to hold; return their places."""
-    placed, history = 0, 0
-    for i in range(len(codes)):
-        code, bits = nb.int64(codes[i]), 0
-        if code >= LONG_GAP:
-            over = nb.uint64(code - LONG_GAP + 1)
-            while over >> nb.uint64(bits + 1):
-                bits += 1
-            length = nb.uint64(1) << nb.uint64(bits)
-            places[placed] = (over - length) << nb.uint64(32) | length
-            placed += 1
-            code = LONG_GAP + bits
-        kinds[i] = (GAP + history) * 256 + code
-        tallies[(GAP + history) * 256 + code] += nb.uint32(1)
-        history = (2 * history + nb.int64(code != 0)) & 3
-    return placed
-
-
 @inner
-def _low_bits(length: int) -> int:
-    """Return how many low bits of a place in a list that are stored as they are; the rest has at most 256 values."""
-    bits = 0
+def _resize(lists: Int64, base: int, length: int) -> None:
+    """Note a list's length, and what decoding a place in it takes."""
+    bits = lists[base + FOUR]
+    while bits > 0 and (length - 1) >> (bits - 1) < 256:
+        bits -= 1
     while (length - 1) >> bits >= 256:
         bits += 1
-    return bits
-
-
-@njit
-def write_kinds(kinds: UInt32, starts: UInt32, frequencies: UInt32, out: UInt32) -> int:
-    """Encode the first stream, last code first; fill ``out`` from its end and return where it starts."""
-    state = _LOW
-    at = len(out)
-    for i in range(len(kinds) - 1, -1, -1):
-        code = kinds[i]
-        if code & _FLAG:
-            chance = (code >> nb.uint32(1)) & nb.uint32(0xFFF)
-            start = nb.uint64(0) if code & nb.uint32(1) else nb.uint64(chance)
-            frequency = nb.uint64(chance) if code & nb.uint32(1) else nb.uint64(4096 - chance)
-        else:
-            start = nb.uint64(starts[code])
-            frequency = nb.uint64(frequencies[code])
-        if state >= frequency << nb.uint64(63 - SCALE):
-            at -= 1
-            out[at] = nb.uint32(state & nb.uint64(0xFFFFFFFF))
-            state >>= nb.uint64(32)
-        state = ((state // frequency) << nb.uint64(SCALE)) + state % frequency + start
-    out[at - 1] = nb.uint32(state & nb.uint64(0xFFFFFFFF))
-    out[at - 2] = nb.uint32(state >> nb.uint64(32))
-    return at - 2
-
-
-@njit
-def write_places(places: UInt64, out: UInt32) -> int:
-    """Encode the second stream, like :func:`write_kinds`."""
-    state = _LOW
-    at = len(out)
-    for i in range(len(places) - 1, -1, -1):
-        place, length = places[i] >> nb.uint64(32), places[i] & nb.uint64(0xFFFFFFFF)
-        bits = nb.uint64(_low_bits(nb.int64(length)))
-        high, count = place >> bits, ((length - nb.uint64(1)) >> bits) + nb.uint64(1)
-        start = ((high << nb.uint64(16)) + count - nb.uint64(1)) // count
-        frequency = ((high << nb.uint64(16)) + nb.uint64(0xFFFF) + count) // count - start
-        if state >= frequency << (nb.uint64(47) - bits):
-            at -= 1
-            out[at] = nb.uint32(state & nb.uint64(0xFFFFFFFF))
-            state >>= nb.uint64(32)
-        state = (state << bits) | (place & ((nb.uint64(1) << bits) - nb.uint64(1)))
-        state = ((state // frequency) << nb.uint64(16)) + state % frequency + start
-    out[at - 1] = nb.uint32(state & nb.uint64(0xFFFFFFFF))
-    out[at - 2] = nb.uint32(state >> nb.uint64(32))
-    return at - 2
-
-
-@njit
-def look_up(frequencies: UInt32, starts: UInt32, entries: UInt32) -> bool:
-    """Fill where each code starts and, by slot of each table, frequency less 1, slot in the code and the code itself.
-
-    The slots of a table without frequencies have a code that no table has. False if frequencies do not add up to all
-    slots or to none.
-    """
-    for table in range(TABLES):
-        total = nb.int64(0)
-        for code in range(256):
-            frequency = nb.int64(frequencies[table * 256 + code])
-            starts[table * 256 + code] = total
-            if total + frequency > 1 << SCALE:
-                return False
-            for slot in range(frequency):
-                entries[(table << SCALE) + total + slot] = ((frequency - 1) << 20) | (slot << 8) | code
-            total += frequency
-        if total != 0 and total != 1 << SCALE:
-            return False
-        if total == 0:
-            for slot in range(1 << SCALE):
-                entries[(table << SCALE) + slot] = 255
-    return True
+    lists[base + ONE], lists[base + FOUR] = length, bits
+    lists[base + TWO], lists[base + THREE] = count_of(length, bits)
 
 
 @inner
-def refill(x: int, stream: UInt32, at: int) -> tuple[int, int]:
-    """Take the next number of a stream if the state is low; return the state and the place in the stream.
-
-    Without a branch, which could not be foreseen: beyond the end it takes the last number again.
-    """
-    number = nb.uint64(stream[min(at, len(stream) - 1)])
-    is_low = x < _LOW
-    return (x << nb.uint64(32)) | number if is_low else x, at + nb.int64(is_low)
-
-
-@inner
-def _code(x: int, stream: UInt32, at: int, entries: UInt32, table: int) -> tuple[int, int, int]:
-    """Decode one code of the first stream; return it, the new state and place in the stream."""
-    entry = nb.uint64(entries[(table << SCALE) + nb.int64(x & nb.uint64(0xFFF))])
-    frequency = (entry >> nb.uint64(20)) + nb.uint64(1)
-    x = frequency * (x >> nb.uint64(SCALE)) + ((entry >> nb.uint64(8)) & nb.uint64(0xFFF))
-    x, at = refill(x, stream, at)
-    return nb.int64(entry & nb.uint64(0xFF)), x, at
-
-
-@inner
-def place_of(y: int, stream: UInt32, at: int, length: int, low_bits: int) -> tuple[int, int, int]:
-    """Decode one place of the second stream; return it, the new state and place in the stream."""
-    bits = nb.uint64(low_bits)
-    count = ((nb.uint64(length) - nb.uint64(1)) >> bits) + nb.uint64(1)
-    slot = y & nb.uint64(0xFFFF)
-    high = (slot * count) >> nb.uint64(16)
-    start = nb.uint64(nb.uint32((high << nb.uint64(16)) + count - nb.uint64(1)) // nb.uint32(count))
-    end = nb.uint64(nb.uint32((high << nb.uint64(16)) + nb.uint64(0xFFFF) + count) // nb.uint32(count))
-    y = (end - start) * (y >> nb.uint64(16)) + slot - start
-    place = (high << bits) | (y & ((nb.uint64(1) << bits) - nb.uint64(1)))
-    y, at = refill(y >> bits, stream, at)
-    return nb.int64(place), y, at
-
-
-@inner
-def _enter(
-    list_starts: Int64,
-    members: UInt32,
-    lengths: Int64,
-    low_bits: Int64,
-    stands: UInt32,
-    left: UInt8,
-    symbol: int,
-    c: int,
-) -> bool:
-    """Add a symbol to the list of its class; False if the list is full."""
-    if lengths[c] >= list_starts[c + 1] - list_starts[c]:
+def _enter(lists: Int64, members: UInt32, stands: UInt32, left: UInt8, symbol: int, kind: int) -> bool:
+    """Add a symbol to the list of its kind; False if the list is full."""
+    base = nb.uint64(_LIST) * nb.uint64(kind)
+    length = lists[base + ONE]
+    if length >= lists[base + nb.uint64(_LIST)] - lists[base]:
         return False
-    members[list_starts[c] + lengths[c]] = symbol
-    if lengths[c] >> low_bits[c] >= 256:
-        low_bits[c] += 1
-    if c <= EXACT:
-        left[symbol] = c
-        stands[symbol] = lengths[c]
-    lengths[c] += 1
+    members[nb.uint64(lists[base] + length)] = symbol
+    if kind <= OLD + EXACT:
+        left[nb.uint64(symbol)] = kind - OLD
+        stands[nb.uint64(symbol)] = length
+    _resize(lists, base, length + 1)
     return True
+
+
+@inner
+def _use(lists: Int64, members: UInt32, stands: UInt32, left: UInt8, symbol: int, kind: int) -> bool:
+    """Count a use of a symbol of an exact class: after the last it leaves its list. False if none is left."""
+    place = nb.uint64(symbol)
+    if left[place] == 0:
+        return False
+    left[place] -= nb.uint8(1)
+    if left[place] == 0:
+        base = nb.uint64(_LIST) * nb.uint64(kind)
+        length = lists[base + ONE] - 1
+        moved = members[nb.uint64(lists[base] + length)]
+        members[nb.uint64(lists[base] + nb.int64(stands[place]))] = moved
+        stands[nb.uint64(moved)] = stands[place]
+        _resize(lists, base, length)
+    return True
+
+
+@njit
+def _read_runs(stream: UInt32, at: int, states: UInt64, entries: UInt32, kinds: UInt8) -> int:
+    """Decode kinds in four runs side by side; return the place in the stream, -1 if interrupted."""
+    began = interrupts()
+    count = nb.uint64(len(kinds))
+    run = nb.uint64(run_of(len(kinds)))
+    x_0, x_1, x_2, x_3 = states[0], states[1], states[2], states[3]
+    table_0, table_1, table_2, table_3 = 0, 0, 0, 0
+    whole = count - nb.uint64(3) * run if count > nb.uint64(3) * run else nb.uint64(0)
+    for i in range(whole):
+        if i & nb.uint64(_POLL) == 0 and interrupts() != began:
+            return -1
+        kind_0, x_0, at = code_of(x_0, stream, at, entries, table_0)
+        kind_1, x_1, at = code_of(x_1, stream, at, entries, table_1)
+        kind_2, x_2, at = code_of(x_2, stream, at, entries, table_2)
+        kind_3, x_3, at = code_of(x_3, stream, at, entries, table_3)
+        kinds[i], kinds[i + run], kinds[i + run + run] = kind_0, kind_1, kind_2
+        kinds[i + run + run + run] = kind_3
+        table_0, table_1, table_2, table_3 = (
+            *(context_of(kind_0), context_of(kind_1), context_of(kind_2)),
+            context_of(kind_3),
+        )
+    states[0], states[1], states[2], states[3] = x_0, x_1, x_2, x_3
+    tables = np.array([table_0, table_1, table_2, table_3])
+    for i in range(whole, run):
+        for number in range(nb.uint64(STATES)):
+            if number * run + i < count:
+                kind, states[number], at = code_of(states[number], stream, at, entries, tables[number])
+                kinds[number * run + i] = kind
+                tables[number] = context_of(kind)
+    return at
 
 
 @polled
 @njit
 def read(
     words: int,
-    predicts: bool,
-    mask: int,
+    guesses: UInt32 | None,
     kinds: UInt32,
     places: UInt32,
     entries: UInt32,
     shape_starts: UInt32,
-    class_sizes: UInt32,
     rule_starts: UInt32,
-    bodies: UInt32,
+    size: int,
+    spelled: UInt32,
     heights: UInt32,
     root_offsets: Int64,
-    roots: UInt32,
     steps: Int64,
-    gap_codes: UInt32,
 ) -> int:
     """Decode both streams; return ``OK`` or what is wrong. Never accesses memory out of bounds.
 
@@ -645,214 +606,223 @@ def read(
     ----------
     words
         Number of words; rules, rows and symbols are as many as the arrays hold.
-    predicts, mask
-        Whether the encoder predicted, and the size of its table less 1, a power of two less 1.
+    guesses
+        If the encoder predicted, zeros: work space of two tables, whose sizes are powers of two. Without them, machine
+        code of its own has fewer variables, and decodes an event in two thirds of the time.
     kinds, places
         The streams.
     entries
-        By slot of each table, as filled by :func:`look_up`.
+        By slot of each table, as filled by :func:`~polars_tadoc.kernels.host.grammars.coded_streams.look_up`.
     shape_starts
         The first word of each shape, and the number of words.
-    class_sizes
-        Symbols of each class; they add up to at most words and rules.
-    rule_starts, bodies, heights
-        Filled: where each rule's body starts, in order of first use, all bodies, and each rule's level from 1.
-    root_offsets, roots
-        Filled: each row's symbols.
+    rule_starts, heights, root_offsets
+        Filled: where each rule's body starts, in order of first use, its level from 1, and where each row starts.
+    size, spelled
+        Number of symbols in bodies. Filled: the bodies' symbols, then those of rows.
     steps
         Filled: by rule, the numbers that :func:`plan_steps` took.
-    gap_codes
-        Filled: the codes that :func:`plan_gaps` took.
 
     """
     rules, rows = len(heights), len(root_offsets) - 1
-    if len(kinds) < 2 or len(places) < 2:
+    states, place_states = np.empty(STATES, np.uint64), np.empty(STATES, np.uint64)
+    if not load_states(kinds, states) or not load_states(places, place_states):
         return TRUNCATED
-    x = (nb.uint64(kinds[0]) << nb.uint64(32)) | nb.uint64(kinds[1])
-    kind_at = 2
-    y = (nb.uint64(places[0]) << nb.uint64(32)) | nb.uint64(places[1])
-    place_at = 2
+    top = nb.int64(words + rules)
+    if top + OLD >= MAX_CODES:
+        return WRONG_COUNT
+    kind_at, place_at, turn, place_turn = nb.int64(2 * STATES), nb.int64(2 * STATES), nb.uint64(0), nb.uint64(0)
+    class_by, step_bits = np.empty(words + rules, np.uint8), np.empty(rules, np.uint8)
+    for part, table in ((class_by[:words], WORD_CLASS), (class_by[words:], RULE_CLASS), (step_bits, STEP)):
+        kind_at = read_codes(kinds, kind_at, states, entries, table, part)
+        if kind_at < 0:
+            return WRONG_END
+    events = len(spelled) + rows
+    event_kinds = np.empty(events if guesses is None else 0, np.uint8)
+    if guesses is None:
+        kind_at = _read_runs(kinds, kind_at, states, entries, event_kinds)
+        if kind_at < 0:
+            return WRONG_END
+    lists = np.zeros(_LIST * 257, np.int64)
+    for symbol in range(top):
+        if class_by[symbol] >= CLASSES:
+            return WRONG_TABLE
+        lists[_LIST * (OLD + nb.int64(class_by[symbol]) + 1)] += 1
+    for kind in range(256):
+        if kind > OLD and lists[_LIST * (kind + 1)] > MAX_MEMBERS:
+            return WRONG_COUNT
+        lists[_LIST * (kind + 1)] += lists[_LIST * kind]
+    members, stands = np.empty(top, np.uint32), np.empty(top, np.uint32)
+    left = np.zeros(top, np.uint8)
     shape_ends = np.empty(SHAPES + 1, np.uint32)
     shape_ends[:] = shape_starts
-    list_starts = np.zeros(CLASSES + 1, np.int64)
-    for c in range(1, CLASSES):
-        list_starts[c + 1] = list_starts[c] + nb.int64(class_sizes[c])
-    members = np.empty(list_starts[CLASSES], np.uint32)
-    lengths = np.zeros(CLASSES, np.int64)
-    low_bits = np.zeros(CLASSES, np.int64)
-    left = np.zeros(words + rules, np.uint8)
-    stands = np.empty(words + rules, np.uint32)
-    lists = list_starts, members, lengths, low_bits, stands, left
-    class_by = np.zeros(words + rules, np.uint8)
-    stack = np.empty(rules + 1, np.uint32)
-    filled = np.empty(rules + 1, np.int64)
-    predicted = np.full(2 * (mask + 1), _NO_SYMBOL, np.uint32)
-    sureness = np.zeros(2 * (mask + 1), np.uint8)
-    hits = np.full(128, 2048, np.uint32)
-    top = nb.int64(words + rules)
-    first, second = 0, 0
-    found_words, found_rules, body_at, root_at, row, depth = 0, 0, nb.int64(0), nb.int64(0), 0, 0
+    stack, following = np.empty(rules + 1, np.uint32), np.empty(rules + 1, np.int64)
+    half = 1 if guesses is None else len(guesses) // 2
+    hits = np.full(128, 2048, np.int64)
+    found_words, found_rules, body_at, row, depth = 0, 0, nb.int64(0), 0, 0
+    position, end = nb.int64(size), nb.int64(len(spelled))  # of the innermost open rule's body, or of rows
     before, last, context, history = nb.int64(0), nb.int64(0), 0, 0
     root_offsets[0] = 0
-    began, events = interrupts(), 0
+    began, event = interrupts(), nb.int64(0)
     while row < rows:
-        events += 1
-        if events & _POLL == 0 and interrupts() != began:
+        if event & _POLL == 0 and interrupts() != began:
             return WRONG_END
-        hit = False
-        code = nb.int64(0)
-        if predicts:
-            first = slot_of(before, last, mask)
-            second = mask + 1 + slot_of(0, last, mask)
+        if event == events:
+            return WRONG_COUNT
+        hit, is_full = False, False
+        kind, code = nb.int64(0), nb.int64(0)
+        if guesses is None:
+            most = min(events, event + _POLL + 1, event + end - position)
+            while event < most:
+                kind = nb.int64(event_kinds[nb.uint64(event)])
+                if kind < OLD:
+                    break
+                base = nb.uint64(_LIST) * nb.uint64(kind)
+                number = place_turn & nb.uint64(STATES - 1)
+                place, place_states[number], place_at = place_of(
+                    place_states[number], places, place_at, lists[base + FOUR], lists[base + TWO], lists[base + THREE]
+                )
+                place_turn += nb.uint64(1)
+                if place >= lists[base + ONE]:
+                    return WRONG_PLACE
+                symbol = nb.int64(members[nb.uint64(lists[base] + place)])
+                if kind <= OLD + EXACT and not _use(lists, members, stands, left, symbol, kind):
+                    return WRONG_PLACE
+                spelled[nb.uint64(position)] = symbol
+                position += 1
+                event += 1
+            is_full = position == end and depth > 0
+            if not is_full:
+                if event & _POLL == 0 and interrupts() != began:
+                    return WRONG_END
+                if event == events:
+                    return WRONG_COUNT
+                kind = nb.int64(event_kinds[event])
+        else:
+            first, second = slot_of(before, last, half - 1), half + slot_of(0, last, half - 1)
+            known_0, known_1 = guesses[first], guesses[second]
             for attempt in range(2):
-                at = first if attempt == 0 else second
-                if sureness[at] == 0 or (attempt == 1 and sureness[first] > 0 and predicted[first] == predicted[at]):
+                known = known_0 if attempt == 0 else known_1
+                if known == 0 or (attempt == 1 and guessed(known) == guessed(known_0)):
                     continue
-                where = attempt * 64 + nb.int64(sureness[at]) * 4 + history
+                where = attempt * 64 + nb.int64(known & nb.uint32(15)) * 4 + history
                 chance = nb.uint64(hits[where])
+                number = turn & nb.uint64(STATES - 1)
+                x = states[number]
                 slot = x & nb.uint64(0xFFF)
                 hit = slot < chance
+                start = nb.uint64(0) if hit else chance
+                frequency = chance if hit else nb.uint64(4096) - chance
+                x = frequency * (x >> nb.uint64(SCALE)) + slot - start
+                states[number], kind_at = refill(x, kinds, kind_at)
+                turn += nb.uint64(1)
+                hits[where] = adapted(nb.int64(chance), hit)
                 if hit:
-                    x = chance * (x >> nb.uint64(SCALE)) + slot
-                else:
-                    x = (nb.uint64(4096) - chance) * (x >> nb.uint64(SCALE)) + slot - chance
-                x, kind_at = refill(x, kinds, kind_at)
-                _adapt(hits, where, hit)
-                if hit:
-                    code = nb.int64(predicted[at])
+                    code = guessed(known)
                     break
-        if hit:
-            kind = code - top if code >= top else OLD + nb.int64(class_by[code])
-        else:
-            kind, x, kind_at = _code(x, kinds, kind_at, entries, context)
-            code = top + kind
-        symbol = nb.int64(0)
-        if kind >= OLD:
-            c = kind - OLD
-            if c >= CLASSES:
-                return WRONG_TABLE
             if hit:
-                symbol = code
+                kind = code - top if code >= top else OLD + nb.int64(class_by[code])
             else:
-                if lengths[c] == 0:
+                number = turn & nb.uint64(STATES - 1)
+                kind, states[number], kind_at = code_of(states[number], kinds, kind_at, entries, context)
+                turn += nb.uint64(1)
+        symbol, length = nb.int64(0), nb.int64(0)
+        if not is_full:
+            event += 1
+            if not hit:
+                code = top + kind
+            if kind >= OLD:
+                symbol = code
+                if not hit:
+                    base = nb.uint64(_LIST) * nb.uint64(kind)
+                    number = place_turn & nb.uint64(STATES - 1)
+                    place, place_states[number], place_at = place_of(
+                        *(place_states[number], places, place_at, lists[base + FOUR], lists[base + TWO]),
+                        lists[base + THREE],
+                    )
+                    place_turn += nb.uint64(1)
+                    if place >= lists[base + ONE]:
+                        return WRONG_PLACE
+                    symbol = nb.int64(members[nb.uint64(lists[base] + place)])
+                    code = symbol
+                if kind <= OLD + EXACT and not _use(lists, members, stands, left, symbol, kind):
                     return WRONG_PLACE
-                chosen, y, place_at = place_of(y, places, place_at, lengths[c], low_bits[c])
-                if chosen >= lengths[c]:
-                    return WRONG_PLACE
-                symbol = nb.int64(members[list_starts[c] + chosen])
-                code = symbol
-            if c <= EXACT:
-                if left[symbol] == 0:
-                    return WRONG_PLACE
-                left[symbol] -= nb.uint8(1)
-                if left[symbol] == 0:
-                    lengths[c] -= 1
-                    if low_bits[c] > 0 and (lengths[c] - 1) >> (low_bits[c] - 1) < 256:
-                        low_bits[c] -= 1
-                    moved = members[list_starts[c] + lengths[c]]
-                    members[list_starts[c] + nb.int64(stands[symbol])] = moved
-                    stands[moved] = stands[symbol]
-            context = 3
-        elif kind == END:
-            if depth > 0:
-                return OPEN_RULE
-            row += 1
-            root_offsets[row] = root_at
-            context = 0
-        else:
-            table = WORD_CLASS
-            length = nb.int64(0)
-            if kind >= NEW_WORD:
+            elif kind == END:
+                if depth > 0:
+                    return OPEN_RULE
+                row += 1
+                root_offsets[row] = position - size
+            elif kind >= NEW_WORD:
                 shape = kind - NEW_WORD
                 if shape_ends[shape] == shape_starts[shape + 1]:
                     return WRONG_COUNT
                 symbol = nb.int64(shape_ends[shape])
                 shape_ends[shape] += nb.uint32(1)
                 found_words += 1
-                context = 1
+                c = nb.int64(class_by[symbol])
+                if c > 0 and not _enter(lists, members, stands, left, symbol, OLD + c):
+                    return WRONG_COUNT
             else:
                 length = kind
                 if kind == LONG_RULE:
-                    upper, y, place_at = place_of(y, places, place_at, 1 << 16, 8)
-                    lower, y, place_at = place_of(y, places, place_at, 1 << 16, 8)
+                    upper, place_at = next_place(place_states, places, place_at, place_turn, 1 << 16)
+                    lower, place_at = next_place(place_states, places, place_at, place_turn + ONE, 1 << 16)
+                    place_turn += nb.uint64(2)
                     length += (upper << 16) | lower
-                if found_rules == rules or length > len(bodies) - body_at:
+                if kind < NEW_RULE or found_rules == rules or length > size - body_at:
                     return WRONG_COUNT
                 symbol = words + found_rules
-                table = RULE_CLASS
-                context = 2
-            c, x, kind_at = _code(x, kinds, kind_at, entries, table)
-            if c >= CLASSES:
-                return WRONG_TABLE
-            class_by[symbol] = c
-            if c > 0 and kind >= NEW_WORD and not _enter(*lists, symbol, c):
+            context = context_of(kind)
+            if guesses is not None:
+                guesses[first], guesses[second] = learnt(known_0, code), learnt(known_1, code)
+                history = (history * 2 + nb.int64(hit)) & 3
+                before, last = last, code
+            if kind == END:
+                continue
+            if position == end:
                 return WRONG_COUNT
-        if predicts:
-            _learn(predicted, sureness, first, code)
-            _learn(predicted, sureness, second, code)
-            history = (history * 2 + nb.int64(hit)) & 3
-            before = last
-        last = code
-        if kind == END:
-            continue
-        if depth > 0:
-            bodies[filled[depth - 1]] = symbol
-            filled[depth - 1] += 1
-        else:
-            if root_at == len(roots):
-                return WRONG_COUNT
-            roots[root_at] = symbol
-            root_at += 1
-        if kind < NEW_WORD:
-            stack[depth] = found_rules
-            filled[depth] = body_at
-            rule_starts[found_rules] = body_at
-            body_at += length
-            rule_starts[found_rules + 1] = body_at
-            found_rules += 1
-            depth += 1
-            continue
-        while depth > 0 and filled[depth - 1] == nb.int64(rule_starts[stack[depth - 1] + 1]):
-            rule = nb.int64(stack[depth - 1])
+            spelled[position] = symbol
+            position += 1
+            if kind < NEW_WORD:
+                stack[depth], following[depth] = found_rules, position
+                rule_starts[found_rules] = body_at
+                position = body_at
+                body_at += length
+                rule_starts[found_rules + 1] = body_at
+                end = body_at
+                found_rules += 1
+                depth += 1
+        while depth > 0 and position == end:
+            depth -= 1
+            rule = nb.int64(stack[depth])
             height = nb.uint32(0)
-            for i in range(nb.int64(rule_starts[rule]), nb.int64(rule_starts[rule + 1])):
-                if bodies[i] >= words:
-                    height = max(height, heights[bodies[i] - words])
+            for i in range(nb.int64(rule_starts[rule]), position):
+                if spelled[i] >= words:
+                    height = max(height, heights[spelled[i] - words])
             heights[rule] = height + nb.uint32(1)
             c = nb.int64(class_by[words + rule])
-            if c > 0 and not _enter(*lists, words + rule, c):
+            if c > 0 and not _enter(lists, members, stands, left, words + rule, OLD + c):
                 return WRONG_COUNT
-            depth -= 1
-    if found_words != words or found_rules != rules or body_at != len(bodies) or root_at != len(roots):
+            position = following[depth]
+            end = nb.int64(rule_starts[stack[depth - 1] + 1]) if depth > 0 else nb.int64(len(spelled))
+    if found_words != words or found_rules != rules or body_at != size or position != end:
         return WRONG_COUNT
     for rule in range(rules):
         if rule & _POLL == 0 and interrupts() != began:
             return WRONG_END
-        bits, x, kind_at = _code(x, kinds, kind_at, entries, STEP)
+        bits = nb.int64(step_bits[rule])
         if bits > 32:
             return WRONG_TABLE
         step = nb.int64(0)
         if bits > 17:
-            step, y, place_at = place_of(y, places, place_at, 1 << (bits - 17), max(bits - 25, 0))
-            low, y, place_at = place_of(y, places, place_at, 1 << 16, 8)
-            step = (step << 16) | low | 1 << (bits - 1)
+            step, place_at = next_place(place_states, places, place_at, place_turn, 1 << (bits - 17))
+            lower, place_at = next_place(place_states, places, place_at, place_turn + nb.uint64(1), 1 << 16)
+            place_turn += nb.uint64(2)
+            step = (step << 16) | lower | 1 << (bits - 1)
         elif bits > 0:
-            step, y, place_at = place_of(y, places, place_at, 1 << (bits - 1), max(bits - 9, 0))
+            step, place_at = next_place(place_states, places, place_at, place_turn, 1 << (bits - 1))
+            place_turn += nb.uint64(1)
             step |= 1 << (bits - 1)
         steps[rule] = (step >> 1) ^ -(step & 1)
-    history = 0
-    for i in range(len(gap_codes)):
-        if i & _POLL == 0 and interrupts() != began:
-            return WRONG_END
-        code, x, kind_at = _code(x, kinds, kind_at, entries, GAP + history)
-        history = (2 * history + nb.int64(code != 0)) & 3
-        if code >= LONG_GAP:
-            bits = code - LONG_GAP
-            if bits > MAX_GAP_BITS:
-                return WRONG_TABLE
-            over, y, place_at = place_of(y, places, place_at, 1 << bits, max(bits - 8, 0))
-            code = LONG_GAP - 1 + (over | 1 << bits)
-        gap_codes[i] = code
-    if kind_at != len(kinds) or x != _LOW or place_at != len(places) or y != _LOW:
+    if not are_spent(states, kinds, kind_at) or not are_spent(place_states, places, place_at):
         return WRONG_END
     return OK

@@ -38,23 +38,6 @@ def follow_of(kind: int, group: int) -> int:
 
 
 @inner
-def guessed(known: Any) -> Any:
-    """Return the code that an entry guesses, -1 if none: entries are 16 times the code, plus their confidence."""
-    return nb.int64(known >> nb.uint32(4)) if known != 0 else nb.int64(-1)
-
-
-@inner
 def chance_of(number: int, known: Any, tried: int, agree: int, history: int) -> Any:
     """Return the place of a guess's probability: by confidence, guesses tried before, those that agree, and hits."""
     return (((number * 16 + nb.int64(known & nb.uint32(15))) * 4 + tried) * 4 + agree) * 4 + history
-
-
-@inner
-def learnt(known: Any, code: int) -> Any:
-    """Return an entry after ``code`` followed."""
-    sure = known & nb.uint32(15)
-    if known >> nb.uint32(4) == nb.uint32(code) and known != 0:
-        return known + nb.uint32(sure < 15)
-    if sure > 3:
-        return known - sure + (sure >> nb.uint32(1))
-    return (nb.uint32(code) << nb.uint32(4)) | nb.uint32(1)
