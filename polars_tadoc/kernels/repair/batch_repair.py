@@ -76,7 +76,11 @@ class BinaryRules(NamedTuple):
 
 
 def build(
-    sequence: UInt32, vocabulary_size: int, on_round: Callable[[int, int], None] = lambda round_, alive: None
+    sequence: UInt32,
+    vocabulary_size: int,
+    on_round: Callable[[int, int], None] = lambda round_, alive: None,
+    part: int = 1,
+    whole: int = 2,
 ) -> BinaryRules:
     """Run rounds until no pair repeats; ``sequence`` is overwritten.
 
@@ -88,11 +92,13 @@ def build(
         Number of words; the first rule gets this symbol.
     on_round
         Called before each round with its number and the number of alive positions.
+    part, whole
+        A pair becomes a rule if it is selected at ``part / whole`` of its occurrences or more.
 
     """
     equal = EqualRows.of(sequence)
     kept, classes = equal.drop_copies(sequence)
-    rules = _Rules(vocabulary_size, kept)
+    rules = _Rules(vocabulary_size, kept, part, whole)
     left = _run_rounds(sequence, kept, classes, rules, on_round)
     # the rounds' other work space is free again
     return BinaryRules(*rules.arrays(), equal.restore(left))
@@ -247,7 +253,8 @@ def _row_starts(sequence: UInt32) -> Int64:
 class _Rules:
     """The rules so far, with an index by pair."""
 
-    def __init__(self, vocabulary_size: int, size: int) -> None:
+    def __init__(self, vocabulary_size: int, size: int, part: int, whole: int) -> None:
+        self.part, self.whole = part, whole
         self.vocabulary_size, self.known = vocabulary_size, 0
         # every rule shortens the sequence by a symbol at least; untouched memory is never allocated
         self.left, self.right = np.empty(size, np.uint32), np.empty(size, np.uint32)
@@ -433,7 +440,8 @@ class _Round:
         own, table = self.space.rules[: self.entries], self.space.table
         places = self.space.places
         chunks = even_chunks(len(own), POSITIONS_PER_TASK)
-        found = map_parallel(lambda chunk: kernels.list_rules(table, own, places, *chunk), chunks)
+        share = rules.part, rules.whole
+        found = map_parallel(lambda chunk: kernels.list_rules(table, own, places, *chunk, *share), chunks)
         count = 0
         for (first, _), (many, _) in zip(chunks, found, strict=True):
             places[count : count + many] = places[first : first + many]

@@ -9,9 +9,10 @@ import polars as pl
 
 from polars_tadoc.kernels.repair import batch_repair, compressed, sequitur
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
-from polars_tadoc.kernels.repair.compressed import Compressed
+from polars_tadoc.kernels.repair.compressed import SHARES, Compressed, rules_pay, sample_windows
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.free_memory import trim_heap
@@ -20,7 +21,7 @@ from polars_tadoc.runtime.scratch import drop_scratch
 LARGE = 1 << 20
 """Words from which on freed memory is returned between stages."""
 
-RULE_METHODS = (*compressed.METHODS, compressed.NO_RULES)
+RULE_METHODS = (*compressed.METHODS, compressed.NO_RULES, compressed.SMALL_RULES, compressed.AUTO_RULES)
 """The CPU supports all methods of making rules, and none."""
 
 
@@ -65,9 +66,21 @@ def build_rules(
     sequence: UInt32, vocabulary_size: int, rows: int, *, method: str, on_round: Callable[[int, int], None]
 ) -> LevelledRules:
     """Make rules from word ids with ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
+    if method == compressed.AUTO_RULES:
+        method = compressed.METHODS[0] if _rules_pay(sequence, vocabulary_size) else compressed.NO_RULES
     if method == "sequitur":
         return sequitur.build(sequence, vocabulary_size, rows)
     if method == compressed.NO_RULES:
         none = np.zeros(0, np.uint32)
         return prune(BinaryRules(none, none, sequence), vocabulary_size, rows)
-    return prune(batch_repair.build(sequence, vocabulary_size, on_round), vocabulary_size, rows)
+    return prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
+
+
+def _rules_pay(sequence: UInt32, vocabulary_size: int) -> bool:
+    """Tell whether rules pay in a sample of the rows."""
+    end = np.array([SEPARATOR], np.uint32)
+    sample = np.concatenate([part for own in sample_windows(len(sequence)) for part in (sequence[slice(*own)], end)])
+    rows = int(np.count_nonzero(sample == SEPARATOR))
+    words = len(sample) - rows
+    rules = prune(batch_repair.build(sample, vocabulary_size), vocabulary_size, rows)
+    return rules_pay(words, len(rules.symbols) + len(rules.roots), len(rules.rule_offsets) - 1)
