@@ -48,14 +48,18 @@ def compress_rows(
 
     """
     tokens = tokenize(text, tokenizer, lossless=lossless)
-    is_large = len(tokens.sequence) >= LARGE
+    method = _settled(method, tokens.sequence, len(tokens.vocabulary))
+    has_rules = method != compressed.NO_RULES
+    is_large = has_rules and len(tokens.sequence) >= LARGE
     if is_large:
         drop_scratch()  # the tokenizer's tables; rounds need larger pieces
         trim_heap()
     rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round)
     if is_large:
         trim_heap()
-    made = Compressed(tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules))
+    made = Compressed(
+        tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules, are_words=not has_rules)
+    )
     del tokens
     if is_large:
         trim_heap()
@@ -66,8 +70,7 @@ def build_rules(
     sequence: UInt32, vocabulary_size: int, rows: int, *, method: str, on_round: Callable[[int, int], None]
 ) -> LevelledRules:
     """Make rules from word ids with ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
-    if method == compressed.AUTO_RULES:
-        method = compressed.METHODS[0] if _rules_pay(sequence, vocabulary_size) else compressed.NO_RULES
+    method = _settled(method, sequence, vocabulary_size)
     if method == "sequitur":
         return sequitur.build(sequence, vocabulary_size, rows)
     if method == compressed.NO_RULES:
@@ -76,11 +79,14 @@ def build_rules(
     return prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
 
 
-def _rules_pay(sequence: UInt32, vocabulary_size: int) -> bool:
-    """Tell whether rules pay in a sample of the rows."""
+def _settled(method: str, sequence: UInt32, vocabulary_size: int) -> str:
+    """Return the method, or the one that a sample of the rows tells."""
+    if method != compressed.AUTO_RULES:
+        return method
     end = np.array([SEPARATOR], np.uint32)
     sample = np.concatenate([part for own in sample_windows(len(sequence)) for part in (sequence[slice(*own)], end)])
     rows = int(np.count_nonzero(sample == SEPARATOR))
     words = len(sample) - rows
     rules = prune(batch_repair.build(sample, vocabulary_size), vocabulary_size, rows)
-    return rules_pay(words, len(rules.symbols) + len(rules.roots), len(rules.rule_offsets) - 1)
+    pay = rules_pay(words, len(rules.symbols) + len(rules.roots), len(rules.rule_offsets) - 1)
+    return compressed.METHODS[0] if pay else compressed.NO_RULES
