@@ -127,14 +127,20 @@ class _Rounds:
     """Rounds over a sequence, which they overwrite."""
 
     def __init__(
-        self, here: _Positions, size: int, alive: int, rules: _Rules, on_round: Callable[[int, int], None]
+        self,
+        here: _Positions,
+        size: int,
+        alive: int,
+        rules: _Rules,
+        on_round: Callable[[int, int], None],
+        space: _WorkSpace | None = None,
     ) -> None:
         self.here, self.size, self.alive, self.rules, self.on_round = here, size, alive, rules, on_round
         self.number = 0
         self.has_stalled = self.ends = False
         """Whether the last round made no rule, and whether no later round makes one."""
         self._sequence, self._is_weighted = here.symbols, len(here.classes) > 0
-        self._space = _WorkSpace.of(size, alive, self._is_weighted)
+        self._space = space or _WorkSpace.of(size, alive, self._is_weighted)
         symbols = self._space.items.view(np.uint32)
         self._spare = _Positions(symbols, np.empty_like(here.state), self._space.classes)
 
@@ -185,7 +191,10 @@ class _Rounds:
         kernels.take_regions(state, starts, stops, counting.DEAD, own.state)
         if self._is_weighted:
             kernels.take_regions(classes, starts, stops, 0, own.classes)
-        inner = _Rounds(own, own_size, self.alive, self.rules, self.on_round)
+        is_unused = self.here.symbols is self._sequence and classes is not self._space.classes
+        is_unused = is_unused and own_size < len(self._space.items)
+        space = self._space if is_unused else None
+        inner = _Rounds(own, own_size, self.alive, self.rules, self.on_round, space)
         inner.number, inner.has_stalled = self.number, self.has_stalled
         while inner.goes_on and inner.number < self.number + MARGIN:
             inner.run()

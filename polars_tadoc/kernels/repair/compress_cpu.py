@@ -15,8 +15,7 @@ from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.runtime.array_types import UInt32
-from polars_tadoc.runtime.free_memory import trim_heap
-from polars_tadoc.runtime.scratch import drop_scratch
+from polars_tadoc.runtime.free_memory import give_back_memory, trim_heap
 
 LARGE = 1 << 20
 """Words from which on freed memory is returned between stages."""
@@ -50,12 +49,11 @@ def compress_rows(
     tokens = tokenize(text, tokenizer, lossless=lossless)
     method = _settled(method, tokens.sequence, len(tokens.vocabulary))
     has_rules = method != compressed.NO_RULES
-    is_large = has_rules and len(tokens.sequence) >= LARGE
+    is_large = len(tokens.sequence) >= LARGE
     if is_large:
-        drop_scratch()  # the tokenizer's tables; rounds need larger pieces
-        trim_heap()
+        give_back_memory()  # of the tokenizer's tables and sorts; rounds need larger pieces
     rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round)
-    if is_large:
+    if is_large and has_rules:
         trim_heap()
     made = Compressed(
         tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules, are_words=not has_rules)
