@@ -4,7 +4,7 @@ A line per effort and corpus, the efforts in turn. Compressing in MB of text a s
 of resident memory over the text, in a process of its own. Then, over the default's: processor time, bytes of the column
 in memory (``info``), symbols, the Parquet file at zstd 9, ``write_packed``, ``write_packed(effort="small")``, and the
 processor times of ``word_count`` and of trigrams. Times are the best of ``--repeat`` rounds. ``rules`` is ``no`` where
-none were made.
+none were made. ``--samples`` prints symbols and rules per word, in the sample of "auto" and of all rows, instead.
 """
 
 from __future__ import annotations
@@ -19,12 +19,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.compress import PeakMemory
 from polars_tadoc.compress.compress import EFFORTS
+from polars_tadoc.kernels.repair import compress_cpu
+from polars_tadoc.kernels.repair.compressed import METHODS
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
+from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 
 FILES: dict[str, dict[str, Any]] = {"parquet": {}, "packed": {}, "packed small": {"effort": "small"}}
 SHOWN = ("compress", "bytes", "symbols", *FILES, "words", "trigrams")
@@ -59,6 +64,8 @@ def measure(given: str, repeat: int) -> dict[str, dict[str, float]]:
         seconds[effort].setdefault(call, []).append(time.process_time() - start)
         return made
 
+    sample = tadoc.compress(text.head(max(1, len(text) // 50)), effort="auto")
+    tadoc.word_count(sample), tadoc.sequence_count(sample, n=3)  # compiles, or loads what was compiled
     for _ in range(repeat):
         for effort in EFFORTS:
             made = timed(effort, "compress", lambda e=effort: tadoc.compress(text, effort=e))
@@ -89,10 +96,29 @@ def growth(given: str, effort: str) -> float:
     return (memory.most - memory.before) / int(text.str.len_bytes().sum())
 
 
+def print_samples(given: str) -> None:
+    """Print symbols and rules per word of the sample, and of all rows."""
+    name, text = corpora.load(given)
+    tokens = tokenize(text, Tokenizer("words"), lossless=False)
+    size = len(tokens.vocabulary)
+    own = []
+    for sequence in (compress_cpu.sample_of(tokens.sequence), tokens.sequence.copy()):
+        rows = int(np.count_nonzero(sequence == SEPARATOR))
+        words = len(sequence) - rows
+        rules = compress_cpu.build_rules(sequence, size, rows, method=METHODS[0], on_round=lambda number, alive: None)
+        own.append((len(rules.symbols) + len(rules.roots) + len(rules.rule_offsets) - 1) / words)
+    print(f"{name:28}{own[0]:8.3f}{own[1]:8.3f}", flush=True)
+
+
 def main() -> None:
     parser = corpora.arguments(__doc__ or "")
     parser.add_argument("--memory", choices=EFFORTS, help=argparse.SUPPRESS)
+    parser.add_argument("--samples", action="store_true", help="print how well the sample of auto tells")
     args = parser.parse_args()
+    if args.samples:
+        for given in corpora.names(args.corpora):
+            print_samples(given)
+        return
     if args.memory:
         print(json.dumps(growth(args.corpora[0], args.memory)))
         return

@@ -77,12 +77,17 @@ def build_rules(
     return prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
 
 
+def sample_of(sequence: UInt32) -> UInt32:
+    """Return the sample of rows by which "auto" decides."""
+    end = np.array([SEPARATOR], np.uint32)
+    return np.concatenate([part for own in sample_windows(len(sequence)) for part in (sequence[slice(*own)], end)])
+
+
 def _settled(method: str, sequence: UInt32, vocabulary_size: int) -> str:
     """Return the method, or the one that a sample of the rows tells."""
     if method != compressed.AUTO_RULES:
         return method
-    end = np.array([SEPARATOR], np.uint32)
-    sample = np.concatenate([part for own in sample_windows(len(sequence)) for part in (sequence[slice(*own)], end)])
+    sample = sample_of(sequence)
     rows = int(np.count_nonzero(sample == SEPARATOR))
     words = len(sample) - rows
     rules = prune(batch_repair.build(sample, vocabulary_size), vocabulary_size, rows)
