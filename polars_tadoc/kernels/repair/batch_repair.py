@@ -76,7 +76,11 @@ class BinaryRules(NamedTuple):
 
 
 def build(
-    sequence: UInt32, vocabulary_size: int, on_round: Callable[[int, int], None] = lambda round_, alive: None
+    sequence: UInt32,
+    vocabulary_size: int,
+    on_round: Callable[[int, int], None] = lambda round_, alive: None,
+    part: int = 1,
+    whole: int = 2,
 ) -> BinaryRules:
     """Run rounds until no pair repeats; ``sequence`` is overwritten.
 
@@ -88,11 +92,13 @@ def build(
         Number of words; the first rule gets this symbol.
     on_round
         Called before each round with its number and the number of alive positions.
+    part, whole
+        A pair becomes a rule if it is selected at ``part / whole`` of its occurrences or more.
 
     """
     equal = EqualRows.of(sequence)
     kept, classes = equal.drop_copies(sequence)
-    rules = _Rules(vocabulary_size, kept)
+    rules = _Rules(vocabulary_size, kept, part, whole)
     left = _run_rounds(sequence, kept, classes, rules, on_round)
     # the rounds' other work space is free again
     return BinaryRules(*rules.arrays(), equal.restore(left))
@@ -121,14 +127,20 @@ class _Rounds:
     """Rounds over a sequence, which they overwrite."""
 
     def __init__(
-        self, here: _Positions, size: int, alive: int, rules: _Rules, on_round: Callable[[int, int], None]
+        self,
+        here: _Positions,
+        size: int,
+        alive: int,
+        rules: _Rules,
+        on_round: Callable[[int, int], None],
+        space: _WorkSpace | None = None,
     ) -> None:
         self.here, self.size, self.alive, self.rules, self.on_round = here, size, alive, rules, on_round
         self.number = 0
         self.has_stalled = self.ends = False
         """Whether the last round made no rule, and whether no later round makes one."""
         self._sequence, self._is_weighted = here.symbols, len(here.classes) > 0
-        self._space = _WorkSpace.of(size, alive, self._is_weighted)
+        self._space = space or _WorkSpace.of(size, alive, self._is_weighted)
         symbols = self._space.items.view(np.uint32)
         self._spare = _Positions(symbols, np.empty_like(here.state), self._space.classes)
 
@@ -179,7 +191,10 @@ class _Rounds:
         kernels.take_regions(state, starts, stops, counting.DEAD, own.state)
         if self._is_weighted:
             kernels.take_regions(classes, starts, stops, 0, own.classes)
-        inner = _Rounds(own, own_size, self.alive, self.rules, self.on_round)
+        is_unused = self.here.symbols is self._sequence and classes is not self._space.classes
+        is_unused = is_unused and own_size < len(self._space.items)
+        space = self._space if is_unused else None
+        inner = _Rounds(own, own_size, self.alive, self.rules, self.on_round, space)
         inner.number, inner.has_stalled = self.number, self.has_stalled
         while inner.goes_on and inner.number < self.number + MARGIN:
             inner.run()
@@ -247,7 +262,8 @@ def _row_starts(sequence: UInt32) -> Int64:
 class _Rules:
     """The rules so far, with an index by pair."""
 
-    def __init__(self, vocabulary_size: int, size: int) -> None:
+    def __init__(self, vocabulary_size: int, size: int, part: int, whole: int) -> None:
+        self.part, self.whole = part, whole
         self.vocabulary_size, self.known = vocabulary_size, 0
         # every rule shortens the sequence by a symbol at least; untouched memory is never allocated
         self.left, self.right = np.empty(size, np.uint32), np.empty(size, np.uint32)
@@ -433,7 +449,8 @@ class _Round:
         own, table = self.space.rules[: self.entries], self.space.table
         places = self.space.places
         chunks = even_chunks(len(own), POSITIONS_PER_TASK)
-        found = map_parallel(lambda chunk: kernels.list_rules(table, own, places, *chunk), chunks)
+        share = rules.part, rules.whole
+        found = map_parallel(lambda chunk: kernels.list_rules(table, own, places, *chunk, *share), chunks)
         count = 0
         for (first, _), (many, _) in zip(chunks, found, strict=True):
             places[count : count + many] = places[first : first + many]

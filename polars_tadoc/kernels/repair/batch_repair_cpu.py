@@ -245,9 +245,10 @@ def select(
 
 @polled
 @njit
-def list_rules(table: UInt64, rules: UInt32, places: UInt64, first: int, stop: int) -> Any:
+def list_rules(table: UInt64, rules: UInt32, places: UInt64, first: int, stop: int, part: int, whole: int) -> Any:
     """List ``first position << 32 | entry`` of the table entries whose pair is replaced; ``rules`` becomes ``NONE``.
 
+    They are selected at two positions or more, and at ``part / whole`` of the counted positions or more.
     Reads the entries from ``first`` to before ``stop``, and writes to ``places`` from ``first`` on. Returns their
     number, and whether any position is selected at all.
     """
@@ -262,7 +263,7 @@ def list_rules(table: UInt64, rules: UInt32, places: UInt64, first: int, stop: i
         any_selected |= selected > 0
         places[out] = (table[FIELDS * entry + PLACE] << _32) | nb.uint64(entry)
         rules[entry] = NONE
-        out += (selected >= 2) & (nb.uint64(2) * selected >= tally & _LOW)
+        out += (selected >= 2) & (nb.uint64(whole) * selected >= nb.uint64(part) * (tally & _LOW))
     return out - first, any_selected
 
 
