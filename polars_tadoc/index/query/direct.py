@@ -31,6 +31,9 @@ from polars_tadoc.runtime.array_types import Int64
 MAX_SHAPES = 256
 """Shapes of a table; a full one begins anew."""
 
+UNMARKED = 16
+"""Queries of a new index that are answered without bitmaps of its long lists: making them takes longer than one."""
+
 Best = tuple[npt.NDArray[Any], npt.NDArray[np.float32], int]
 """Ids and scores of the best documents, and the number of all, 0 if they were not counted."""
 
@@ -75,6 +78,8 @@ class _Way(NamedTuple):
     numbers: npt.NDArray[Any] | None
     """Ids, if they are numbers."""
     has_text: bool
+    unmarked: list[None]
+    """An item for each query that is still answered without the bitmaps of long lists."""
     given: tuple[Given, Given]
     """For any text, and for one of ASCII."""
     shapes: _Shapes
@@ -104,6 +109,8 @@ def answer(index: Collection, query: str, request: Request, engine: str | None, 
             given, shapes = way.given[is_ascii], way.shapes.given
             count = answer_programs(given[0], work, own.batch, shapes[0], 0, 1, size, way.k, whole)
             if count >= 0:
+                if way.unmarked:
+                    _without_bitmaps(index, request, asked, way)
                 if way.k == 0:
                     return _NO_IDS, _NO_SCORES, own.numbers[1]
                 documents = own.documents[:count]
@@ -121,6 +128,14 @@ def answer(index: Collection, query: str, request: Request, engine: str | None, 
         own.is_taken = False
 
 
+def _without_bitmaps(index: Collection, request: Request, asked: str, way: _Way) -> None:
+    """Count a query; after ``UNMARKED``, bitmaps pay for themselves."""
+    del way.unmarked[-1:]
+    if not way.unmarked:
+        index.segments[0].bitmaps  # noqa: B018 - makes them
+        _way(index, request, asked, way.has_text)
+
+
 def _way(index: Collection, request: Request, asked: str, has_text: bool = False) -> _Way | None:
     """Return the way of single queries of a request; None where they take another."""
     k, mode, plain = min(request.k, index.documents), request.mode, request.syntax == "plain"
@@ -133,13 +148,14 @@ def _way(index: Collection, request: Request, asked: str, has_text: bool = False
         and request.syntax != "strict"
     ):
         (segment,) = index.segments
-        given = [prepared(index, request.scoring, is_ascii, False, has_text) for is_ascii in (False, True)]
+        marks = "bitmaps" in segment.__dict__
+        given = [prepared(index, request.scoring, is_ascii, False, has_text, marks) for is_ascii in (False, True)]
         reads = WHOLE * (mode == "or") + PLAIN * plain + COLONS * bool(fields_of(index))
         numbers = index.stored.id_numbers if k else None
         shapes = _shapes(mode == "and", reads)
-        made = _Way(
-            min(k, segment.size), len(segment.terms), segment.size, numbers, has_text, (given[0], given[1]), shapes
-        )
+        unmarked: list[None] = [] if marks else [None] * UNMARKED
+        sizes = min(k, segment.size), len(segment.terms), segment.size
+        made = _Way(*sizes, numbers, has_text, unmarked, (given[0], given[1]), shapes)
     keep(index.short_ways, (request, asked), made)
     return made
 

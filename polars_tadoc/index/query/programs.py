@@ -255,9 +255,11 @@ def _batch(texts: list[bytes], shapes: list[Shape]) -> tuple[Int64, Int64, Int64
     )
 
 
-def prepared(index: Collection, scoring: Scoring, is_ascii: bool, spells: bool, phrases: bool) -> Given:
+def prepared(
+    index: Collection, scoring: Scoring, is_ascii: bool, spells: bool, phrases: bool, marks: bool = True
+) -> Given:
     """Return what the kernel reads of an index, and the arrays at these addresses, to be kept meanwhile."""
-    kept, key = index.short_ways, (scoring, is_ascii, spells, phrases)
+    kept, key = index.short_ways, (scoring, is_ascii, spells, phrases, marks)
     given: Given | None = kept.get(key)
     if given is None:
         (segment,), ready = index.segments, prepare_segment(index, 0, scoring, CPU, True)
@@ -273,7 +275,7 @@ def prepared(index: Collection, scoring: Scoring, is_ascii: bool, spells: bool, 
             addresses_of(segment.postings),
             ready.norms,
             ready.bounds,
-            *segment.bitmaps,
+            *(segment.bitmaps if marks else _NO_BITMAPS),
             *(segment.spelled if spells else _NO_SPELLED),
             *((flat_text(index, 0) if phrases else None) or _NO_TEXT),
             _NO_MASK if segment.deleted is None else segment.deleted,
@@ -396,4 +398,5 @@ _BETWEEN = chr(LINE_FEED)
 _NO_HITS: Int64 = np.zeros(0, np.int64)
 _NO_SHAPES = np.zeros(0, np.uint64)
 _NO_SPELLED = np.zeros(0, np.int64), np.zeros(0, np.uint32), *np.zeros((3, 0), np.uint64), np.zeros(0, np.uint32)
+_NO_BITMAPS = np.zeros(0, np.int64), np.zeros(0, np.uint64)
 _NO_TEXT = np.zeros(0, np.int64), np.zeros(0, np.uint32)

@@ -313,19 +313,19 @@ def answer_programs(
         found[query] = NOT_HERE
         program = codes[program_ends[kinds[query]] : program_ends[kinds[query] + 1]]
         form, texts, entries = program[0], program[1], program[2]
-        own, size = data[ends[query] : ends[query + 1]], ends[query + 1] - ends[query]
+        own, own_size = data[ends[query] : ends[query + 1]], ends[query + 1] - ends[query]
         text, text_ends[0] = 0, 0
-        for i in range(size):
+        for i in range(own_size):
             if own[i] == LINE_FEED and text < texts:
                 text += 1
                 text_ends[text] = i + 1
         if text != texts - 1:
             continue
-        text_ends[texts] = size
-        words, distinct, known = room[:size], room[size : 3 * size], room[3 * size : 4 * size]
+        text_ends[texts] = own_size
+        words, distinct, known = room[:own_size], room[own_size : 3 * own_size], room[3 * own_size : 4 * own_size]
         _, different, was_mapped = analyze_words(
             own, text_ends[: texts + 1], page_of, pages, firsts, widths, maps, lowers, stop_offsets, stop_terms,
-            stop_keys, lower_case, lowered, room[4 * size :], words, text_words, distinct,
+            stop_keys, lower_case, lowered, room[4 * own_size :], words, text_words, distinct,
         )  # fmt: skip
         if is_mapped and not was_mapped:
             continue
@@ -414,7 +414,7 @@ def answer_programs(
             continue
         list_ends[texts] = at
         for place in range(at):
-            is_here = is_here and held[place] < len(weights)
+            is_here = is_here and held[place] < len(weights) and (lists[place] < coded or weights[held[place]] != 0)
         if not is_here:
             continue
         extra = Lists(extra_offsets[: phrase_count + 1], extra_documents[:made], extra_counts[:made])
