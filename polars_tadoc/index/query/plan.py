@@ -203,7 +203,9 @@ def segment_table(scoring: Scoring, documents: int, segment: Segment) -> tuple[F
         return weights, bases
     filled = np.unique(frequent)
     found = np.zeros(int(filled[-1]) + 1), np.zeros(int(filled[-1]) + 1 if scoring.has_base else 0)
-    for table, dense, values in zip(found, (weights, bases), _values(scoring, documents, filled.astype(np.int64)), strict=True):
+    for table, dense, values in zip(
+        found, (weights, bases), _values(scoring, documents, filled.astype(np.int64)), strict=True
+    ):
         table[: len(dense)] = dense
         table[filled[: len(values)]] = values
     return found
