@@ -20,7 +20,7 @@ from polars_tadoc.kernels.search import programs
 from polars_tadoc.kernels.search.accumulators_cpu import push, write_best
 from polars_tadoc.kernels.search.arguments_cpu import f32s, f64s, i64s, u8s, u16s, u32s, u64s
 from polars_tadoc.kernels.search.blocks_cpu import ROW_BYTES, Bitmaps, open_marked
-from polars_tadoc.kernels.search.count_cpu import count_all, count_any
+from polars_tadoc.kernels.search.count_cpu import FEW, count_all, count_any
 from polars_tadoc.kernels.search.programs_cpu import SETS, WORDS, run_program
 from polars_tadoc.kernels.search.search_cpu import run_search
 from polars_tadoc.kernels.search.workspace_cpu import workspace_of
@@ -449,8 +449,9 @@ def answer_programs(
             for entry in range(number):
                 entry_lists[entry] = lists[places[order[entry]]]
             entry_offsets[0], entry_offsets[1] = 0, number
+            is_short = number == 1 and held[places[order[0]]] <= FEW
             run_search(
-                search_all if requires_all else search_any, block, addresses, norms, bounds,
+                search_all if requires_all or is_short else search_any, block, addresses, norms, bounds,
                 entry_offsets, entry_lists[:number], entry_weights[:number], extra.offsets, extra.documents,
                 extra.counts, allowed, 0, 1, accumulators, marks, for_blocks, for_lists[: 2 * kept + 10 * number + 1],
                 found[query : query + 1], best[:kept].reshape((1, kept)), bits[:kept].reshape((1, kept)),
