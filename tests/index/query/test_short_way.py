@@ -157,7 +157,8 @@ def test_several_windows() -> None:
     asked = ["w1 -w2", "+w60 w1", "(w1 OR w50) AND w55", '"w1 w2"', '"w60 w1" OR w59', "w5* -w1", "w59~1 AND w1",
              "(w1 AND w2) OR (w3 w60)", "NOT w1", '+"w1 w1" -w3', "+w55 +w56 +w57", "w58 OR w59", '"w1 w2"~1 -w3',
              "w1 w2", "w1 w59 w60", "w1 w2 w3 w4 w60", "w57 w58 w59 w60", "+w1 +w2 +w3", "+w1 +w60", "+w2 +w2",
-             '+"w2 w1" +w60', '"w60 w60"', "w1 zzz", "+w1 +zzz"]  # fmt: skip
+             "+w50 w1", "+w50 -w1 -w2", "+w51 +w60 w1 w2", '+w52 "w1 w2" -w3', "+w52 (+w1 w2) -zzz", "+w53 (w1 AND w2)",
+             "+zzz -w1", "+w60 w55 -w50", '+"w2 w1" +w60', '"w60 w60"', "w1 zzz", "+w1 +zzz"]  # fmt: skip
     for own in (index, index.delete(pl.Series(range(0, 70_000, 7)))):
         assert programs.takes(own, ANY_SCORING, 10, "cpu")
         lists = own.segments[0].bitmaps.lists
