@@ -78,6 +78,7 @@ class _Way(NamedTuple):
     numbers: npt.NDArray[Any] | None
     """Ids, if they are numbers."""
     has_text: bool
+    spells: bool
     unmarked: list[None]
     """An item for each query that is still answered without the bitmaps of long lists."""
     given: tuple[Given, Given]
@@ -118,10 +119,13 @@ def answer(index: Collection, query: str, request: Request, engine: str | None, 
                 return ids, own.scores[:count].copy(), own.numbers[1] if whole else 0
             if count == NEW_SHAPE:
                 way.shapes.add(query)
+            elif "~" in query and not way.spells and '"' not in query:
+                way = _way(index, request, asked, way.has_text, True)
+                assert way is not None
             elif way.has_text or '"' not in query or flat_text(index, 0) is None:
                 return None
             else:
-                way = _way(index, request, asked, True)
+                way = _way(index, request, asked, True, way.spells)
                 assert way is not None
         return None
     finally:
@@ -133,10 +137,10 @@ def _without_bitmaps(index: Collection, request: Request, asked: str, way: _Way)
     del way.unmarked[-1:]
     if not way.unmarked:
         index.segments[0].bitmaps  # noqa: B018 - makes them
-        _way(index, request, asked, way.has_text)
+        _way(index, request, asked, way.has_text, way.spells)
 
 
-def _way(index: Collection, request: Request, asked: str, has_text: bool = False) -> _Way | None:
+def _way(index: Collection, request: Request, asked: str, has_text: bool = False, spells: bool = False) -> _Way | None:
     """Return the way of single queries of a request; None where they take another."""
     k, mode, plain = min(request.k, index.documents), request.mode, request.syntax == "plain"
     made = None
@@ -149,13 +153,13 @@ def _way(index: Collection, request: Request, asked: str, has_text: bool = False
     ):
         (segment,) = index.segments
         marks = "bitmaps" in segment.__dict__
-        given = [prepared(index, request.scoring, is_ascii, False, has_text, marks) for is_ascii in (False, True)]
+        given = [prepared(index, request.scoring, is_ascii, spells, has_text, marks) for is_ascii in (False, True)]
         reads = WHOLE * (mode == "or") + PLAIN * plain + COLONS * bool(fields_of(index))
         numbers = index.stored.id_numbers if k else None
         shapes = _shapes(mode == "and", reads)
         unmarked: list[None] = [] if marks else [None] * UNMARKED
         sizes = min(k, segment.size), len(segment.terms), segment.size
-        made = _Way(*sizes, numbers, has_text, unmarked, (given[0], given[1]), shapes)
+        made = _Way(*sizes, numbers, has_text, spells, unmarked, (given[0], given[1]), shapes)
     keep(index.short_ways, (request, asked), made)
     return made
 

@@ -69,7 +69,7 @@ def shape_of(text: str, fields: tuple[str, ...], requires: bool) -> tuple[list[s
 def outline_of(text: str, requires: bool) -> tuple[bytes, Int64]:
     """Return an ASCII text without its words, as :mod:`.query_shapes` writes it, and its program.
 
-    The program is empty where words must be looked at, or there is none.
+    The program is empty if the shape has none.
     """
     parts = _SPLIT(text)
     words = parts[1::2]
@@ -77,7 +77,7 @@ def outline_of(text: str, requires: bool) -> tuple[bytes, Int64]:
     outline = [chr(A_PHRASE if kind else A_WORD) for kind in kinds]
     spelled = "".join(part + word for part, word in zip(parts[::2], [*outline, ""], strict=True)).encode()
     shape = _shape(tuple(parts[::2]), kinds if True in kinds else (), requires) if len(words) <= MAX_WORDS else None
-    return spelled, _NO_PROGRAM if shape is None or shape.bare or shape.spells else shape.program
+    return spelled, _NO_PROGRAM if shape is None else shape.program
 
 
 def with_split_words(index: Collection, text: str, shape: Shape) -> str | None:

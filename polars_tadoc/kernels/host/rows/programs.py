@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numba as nb
 
 from polars_tadoc.kernels.host.rows.flat_phrases import FlatText, find_phrase
-from polars_tadoc.kernels.host.rows.query_shapes import cut_query, find_shape
+from polars_tadoc.kernels.host.rows.query_shapes import cut_query, find_shape, has_letters
 from polars_tadoc.kernels.host.rows.query_words import UNKNOWN, analyze_words, compare_words, find_terms
 from polars_tadoc.kernels.host.rows.spelling import LONG, SHORT, decode_word, find_alike
 from polars_tadoc.kernels.postings.coded import Lists
@@ -346,6 +346,11 @@ def answer_programs(
                 is_here = False
                 break
             if kind == programs.PREFIX or kind == programs.FUZZY:
+                if size >= 0:
+                    is_here = has_letters(own, text_ends[text], text_ends[text + 1] - (0 if text == texts - 1 else 1))
+                if not is_here or (kind == programs.FUZZY and len(spelled_starts) == 0):
+                    is_here = False
+                    break
                 stem = lowered[text_ends[text] : text_ends[text + 1] - (0 if text == texts - 1 else 1)]
                 if kind == programs.FUZZY:
                     stem = lowered[distinct[2 * words[first]] : distinct[2 * words[first] + 1]]

@@ -5,6 +5,7 @@ Only queries of ASCII are cut; those without syntax may have any characters, whe
 
 from __future__ import annotations
 
+from string import ascii_letters, digits
 from typing import Any, Final
 
 import numba as nb
@@ -39,6 +40,7 @@ def _set_of(characters: bytes) -> tuple[np.uint64, np.uint64]:
 
 _ENDS, _HIGH_ENDS = _set_of(b' "()*?~^')
 _BEFORE, _ = _set_of(b' "()+-')
+_DIGITS, _LETTERS = _set_of(f"{digits}{ascii_letters}_".encode())
 _AFTER, _ = _set_of(b' "()')
 _MARKS, _HIGH_MARKS = _set_of(MARKS)
 
@@ -148,6 +150,15 @@ def cut_query(text: UInt8, size: int, reads: int, texts: UInt8, shape: UInt8) ->
     if words == 0 or (has_operators and not has_small):
         return -1, 0
     return made, spelled
+
+
+@inner
+def has_letters(text: UInt8, start: int, stop: int) -> Any:
+    """Tell whether a part of a text is letters, digits and ``_`` of ASCII only."""
+    is_word = True
+    for i in range(start, stop):
+        is_word &= _is_in(_DIGITS, _LETTERS, text[i])
+    return is_word
 
 
 @inner
