@@ -311,7 +311,7 @@ class IndexSearches(Collection):
     def snippets(
         self,
         results: pl.DataFrame,
-        queries: QueriesLike,
+        queries: QueriesLike | None = None,
         *,
         syntax: str = "lenient",
         words: int = 30,
@@ -330,7 +330,7 @@ class IndexSearches(Collection):
             Result of :meth:`search`, possibly filtered and joined: columns ``query`` and ``id``. If several documents
             have an id, the first is taken.
         queries
-            The queries that were searched for.
+            The queries that were searched for; required.
         syntax
             As for :meth:`search`.
         words
@@ -348,7 +348,8 @@ class IndexSearches(Collection):
         Raises
         ------
         TypeError
-            ``results`` is not a DataFrame, an argument has the wrong type, or ids have another type than the index's.
+            ``results`` is not a DataFrame, ``queries`` are missing, an argument has the wrong type, or ids have another
+            type than the index's.
         ColumnMissingError
             The results have no column ``query`` or ``id``.
         ValueError

@@ -121,6 +121,28 @@ def binary_views(series: pl.Series) -> tuple[npt.NDArray[np.uint64], npt.NDArray
     return np.where(long, outside, inline), lengths, array
 
 
+def read_batches(data: Any) -> pa.Table:
+    """Read a file in Arrow's IPC format, its record batches in parallel.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError
+        It is damaged, or PyArrow lacks its types.
+
+    """
+    file = pa.ipc.open_file(data)
+    count = file.num_record_batches
+    if count < 2 or "dictionary" in str(file.schema.types):  # readers would make a dictionary each
+        return file.read_all()
+
+    def read(chunk: tuple[int, int]) -> list[pa.RecordBatch]:
+        own = pa.ipc.open_file(data)
+        return [own.get_batch(number) for number in range(*chunk)]
+
+    parts = map_parallel(read, even_chunks(count, 1))
+    return pa.Table.from_batches([batch for part in parts for batch in part], file.schema)
+
+
 def frame_of(table: pa.Table) -> pl.DataFrame:
     """Convert a table from a file, after validation, to Polars.
 

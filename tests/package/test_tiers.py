@@ -92,6 +92,7 @@ HOST_KERNELS = {
     "rows.occurrences": "test_concordance::test_occurrences",
     "rows.phrase_words": "test_phrases",
     "rows.phrases": "test_phrases",
+    "rows.query_shapes": "test_short_way::test_texts_are_cut_as_by_the_pattern",
     "rows.query_words": "test_query_words::test_find_terms",
     "rows.row_words": "test_query_language::test_any_tree",
     "rows.snippets": "test_snippets",

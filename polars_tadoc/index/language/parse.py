@@ -35,9 +35,6 @@ MAX_DEPTH: Final = 30
 MAX_PATTERN: Final = 100
 """Characters of a word with wildcards or ``~``; longer ones are text."""
 
-MARKS: Final = b'"*?~^:+-'
-"""A query without these bytes and without capital operators has no syntax."""
-
 SYNTAX: Final = (
     r'"|[~^]\d|\w~|(?:^|[\s(])[+\-][^\s+\-]|\w\*|\*\w|\w\?+\w|(?:^|\s)\?+\w|\b(?:AND|OR|NOT)\b|\bNEAR/\d|\w:[^\s]'
 )

@@ -32,9 +32,6 @@ MAX_BYTES = 512
 MAX_K = 1024
 """The same for results."""
 
-KEPT = 16
-"""Requests for which an index keeps what the short way reads."""
-
 
 class _Rooms(threading.local):
     """Work space of a thread, which queries leave as they find it, or overwrite."""
@@ -137,10 +134,7 @@ def _prepared(index: Collection, request: Request) -> tuple[Any, int]:
             search_function(request.mode != "or"),
             search_function(False) if request.mode == "and_or" else 0,
         )
-    kept = index.short_ways
-    while len(kept) >= KEPT:
-        kept.pop(next(iter(kept)), None)
-    kept[request] = given, k
+    programs.keep(index.short_ways, request, (given, k))
     return given, k
 
 

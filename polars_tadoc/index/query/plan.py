@@ -192,8 +192,23 @@ def table_of(scoring: Scoring, documents: int, most: int = MAX_TABLE) -> tuple[F
 
 
 def segment_table(scoring: Scoring, documents: int, segment: Segment) -> tuple[Float64, Float64]:
-    """Return weights and bases by document frequency, up to the largest of a segment, or ``MAX_FREQUENCY``."""
-    return table_of(scoring, documents, min(int(segment.live_frequencies.max(initial=0)), MAX_FREQUENCY))
+    """Return weights and bases by document frequency, up to the largest of a segment, or ``MAX_FREQUENCY``.
+
+    Above ``MAX_TABLE`` only those of the segment's words are filled; the others are 0.
+    """
+    own = segment.live_frequencies
+    weights, bases = table_of(scoring, documents, min(int(own.max(initial=0)), MAX_TABLE))
+    frequent = own[(own > MAX_TABLE) & (own <= MAX_FREQUENCY)]
+    if not len(frequent):
+        return weights, bases
+    filled = np.unique(frequent)
+    found = np.zeros(int(filled[-1]) + 1), np.zeros(int(filled[-1]) + 1 if scoring.has_base else 0)
+    for table, dense, values in zip(
+        found, (weights, bases), _values(scoring, documents, filled.astype(np.int64)), strict=True
+    ):
+        table[: len(dense)] = dense
+        table[filled[: len(values)]] = values
+    return found
 
 
 def _values(scoring: Scoring, documents: int, frequencies: Int64) -> tuple[Float64, Float64]:

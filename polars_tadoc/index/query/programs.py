@@ -23,6 +23,7 @@ from polars_tadoc.index.query.segment_text import flat_text
 from polars_tadoc.index.query.shapes import ANY_WORDS, Shape, shape_of, with_split_words
 from polars_tadoc.index.query.shapes import MAX_WORDS as MAX_TEXTS
 from polars_tadoc.kernels.host.rows.programs import (
+    BATCH,
     GIVEN,
     LINE_FEED,
     MAX_LISTS,
@@ -62,15 +63,21 @@ MAX_HITS = 1 << 24
 CHUNK = 32
 """Queries of a task."""
 
+KEPT = 32
+"""Entries that an index keeps for single queries, by scoring and by request; the oldest is dropped."""
 
+Given = tuple[UInt64, tuple[Any, ...]]
 Shaped = tuple[list[str], Shape]
 """The words and phrases of a query, and its shape."""
 
 
-class _Rooms(threading.local):
+class _Rooms:
     """Work space of a thread, which queries overwrite."""
 
     def __init__(self) -> None:
+        self.text, self.shape = np.empty((2, MAX_BYTES), np.uint8)
+        self.documents, self.scores = np.empty(MAX_K, np.int64), np.empty(MAX_K, np.float32)
+        self.counts = np.zeros(2, np.int64)
         self.arrays = (
             np.empty(MAX_BYTES, np.uint8),
             np.empty(10 * MAX_BYTES + 20, np.int64),
@@ -82,23 +89,46 @@ class _Rooms(threading.local):
             np.empty(MAX_WORDS, np.uint64),
             np.empty(table_size(MAX_BYTES), np.int64),
         )
-        self.ends = np.zeros(2, np.int64)
         self.others = np.empty(MAX_PHRASE * MAX_PHRASE, np.uint8), np.empty(SETS * WORDS, np.uint64)
         self.search = np.empty(BLOCK_SIZE, np.uint64), np.empty(2 * MAX_K + 10 * MAX_LISTS + 1, np.uint64)
         self.spelled, self.extra = np.empty(0, np.int64), np.empty((2, 0), np.uint32)
         self.every = np.empty(0, np.uint64)
+        self.single = (
+            np.empty(MAX_BYTES, np.uint8),
+            np.zeros(2, np.int64),
+            np.zeros(1, np.int64),
+            np.zeros(2, np.int64),
+            _NO_CODES,
+            _NO_MASK,
+            self.counts[:1],
+            self.counts[1:],
+            np.empty(MAX_K, np.uint32),
+            self.scores.view(np.uint32),
+            _NO_MASK,
+        )
+        self.batch = packed(self.single, BATCH, (0,))
+        self.typed, self.numbers, self.is_taken = self.text.data, self.counts.data, False
 
     def all(self, terms: int, documents: int) -> UInt64:
         """Return all arrays as the kernel takes them, for a segment of some terms and documents."""
         if len(self.spelled) < 2 * terms or self.extra.shape[1] < MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES:
             self.spelled = np.empty(2 * terms, np.int64)
             self.extra = np.empty((2, MAX_PHRASE_DOCUMENTS * documents + MAX_BYTES), np.uint32)
-            every = (*self.arrays, self.spelled, *self.others, *self.extra, *self.search, *thread_rooms())
+            own = self.text, self.shape, self.documents
+            every = (*self.arrays, self.spelled, *self.others, *self.extra, *self.search, *thread_rooms(), *own)
             self.every = packed(every, WORK)
         return self.every
 
 
-_rooms = _Rooms()
+class _Threads(threading.local):
+    """The work space of this thread."""
+
+    def __init__(self) -> None:
+        self.rooms = _Rooms()
+
+
+_NO_CODES, _NO_MASK = np.zeros(0, np.int64), np.zeros(0, np.uint32)
+this_thread, _keeping = _Threads(), threading.Lock()
 
 
 def shape_for(index: Collection, text: str, fields: tuple[str, ...], requires: bool) -> Shaped | None:
@@ -121,7 +151,8 @@ def takes(index: Collection, scoring: Scoring, k: int, asked: str) -> bool:
 def _is_open(index: Collection, asked: str) -> bool:
     known: bool | None = index.short_ways.get(asked)
     if known is None:
-        known = index.short_ways[asked] = _opens(index, asked)
+        known = _opens(index, asked)
+        keep(index.short_ways, asked, known)
     return known
 
 
@@ -159,38 +190,48 @@ def run(
 ) -> Answer:
     """Answer queries; ``whole`` counts all of their documents, ``lists`` also lists them."""
     segment, size = index.segments[0], len(queries)
-    documents_held, rooms = segment.size, _rooms
+    documents_held = segment.size
     k = min(k, documents_held)
-    if size == 1:
-        words, shape = queries[0]
-        phrases, spells, data = shape.phrases, shape.spells, _text_of(words, shape)
-        ends = rooms.ends
-        ends[1] = len(data)
-        batch = ends, _FIRST, shape.ends, shape.program
-    else:
-        texts, shapes = [_text_of(*query) for query in queries], [shape for _, shape in queries]
-        phrases, spells = max(shape.phrases for shape in shapes), any(shape.spells for shape in shapes)
-        data, batch = b"".join(texts), _batch(texts, shapes)
-    flat = (flat_text(index, 0) or _NO_TEXT) if phrases else _NO_TEXT
-    mask = _NO_MASK if allowed is None else allowed
-    deleted = _NO_MASK if segment.deleted is None else segment.deleted
-    given = _prepared(index, scoring, data.isascii(), spells)
+    texts, shapes = [_text_of(*query) for query in queries], [shape for _, shape in queries]
+    data = b"".join(texts)
+    phrases, spells = any(shape.phrases for shape in shapes), any(shape.spells for shape in shapes)
+    given = prepared(index, scoring, data.isascii(), spells, phrases)
+    own = this_thread.rooms
+    if size == 1 and not (lists or own.is_taken):
+        return _run_one(own, data, shapes[0], given, own.all(len(segment.terms), documents_held), k, allowed, whole)
     found, totals, documents = np.empty(size, np.int64), np.empty(size, np.int64), np.empty((size, k), np.uint32)
     scores, hits = np.empty((size, k), np.uint32), np.empty((size, documents_held if lists else 0), np.uint32)
-    queried, terms = np.frombuffer(data, np.uint8), len(segment.terms)
-    read = given, *flat, deleted, mask
-    results = found, totals, documents, scores, hits
-    if size == 1:
-        work = rooms.all(terms, documents_held)
-        answer_programs(queried, *batch, 0, 1, whole, *read, work, *results)
-    else:
-        map_parallel(
-            lambda chunk: answer_programs(
-                queried, *batch, *chunk, whole, *read, rooms.all(terms, documents_held), *results
-            ),
-            even_chunks(size, CHUNK, 4),
-        )
+    mask, terms = _NO_MASK if allowed is None else allowed, len(segment.terms)
+    results = found, totals, documents.ravel(), scores.ravel(), hits.ravel()
+    arrays = np.frombuffer(data, np.uint8), *_batch(texts, shapes), mask, *results
+    batch = packed(arrays, BATCH, (hits.shape[1],))
+    map_parallel(
+        lambda chunk: answer_programs(
+            given[0], this_thread.rooms.all(terms, documents_held), batch, _NO_SHAPES, *chunk, -1, k, whole
+        ),
+        [(0, 1)] if size == 1 else even_chunks(size, CHUNK, 4),
+    )
     return Answer(found, documents, scores.view(np.float32), totals, hits)
+
+
+def _run_one(
+    own: _Rooms, data: bytes, shape: Shape, given: Given, work: UInt64, k: int, allowed: UInt32 | None, whole: bool
+) -> Answer:
+    """Answer one query in the arrays of the thread: addresses of eleven new ones take longer than most searches."""
+    batch, program = own.batch.copy(), shape.program
+    batch[8], batch[9] = program.ctypes.data, len(program)
+    if allowed is not None:
+        batch[10], batch[11] = allowed.ctypes.data, len(allowed)
+    own.is_taken = True
+    try:
+        own.single[0].data[: len(data)] = data
+        own.single[1][1], own.single[3][:] = len(data), shape.ends
+        own.single[1][0] = 0
+        answer_programs(given[0], work, batch, _NO_SHAPES, 0, 1, -1, k, whole)
+        documents, scores = own.single[8][:k].reshape((1, k)).copy(), own.scores[:k].reshape((1, k)).copy()
+        return Answer(own.counts[:1].copy(), documents, scores, own.counts[1:].copy(), np.empty((1, 0), np.uint32))
+    finally:
+        own.is_taken = False
 
 
 def _text_of(words: list[str], shape: Shape) -> bytes:
@@ -237,10 +278,12 @@ def _batch(texts: list[bytes], shapes: list[Shape]) -> tuple[Int64, Int64, Int64
     )
 
 
-def _prepared(index: Collection, scoring: Scoring, is_ascii: bool, spells: bool) -> UInt64:
-    """Return what the kernel reads of an index."""
-    kept, key = index.short_ways, (scoring, is_ascii, spells)
-    given: tuple[UInt64, tuple[Any, ...]] | None = kept.get(key)
+def prepared(
+    index: Collection, scoring: Scoring, is_ascii: bool, spells: bool, phrases: bool, marks: bool = True
+) -> Given:
+    """Return what the kernel reads of an index, and the arrays at these addresses, to be kept meanwhile."""
+    kept, key = index.short_ways, (scoring, is_ascii, spells, phrases, marks)
+    given: Given | None = kept.get(key)
     if given is None:
         (segment,), ready = index.segments, prepare_segment(index, 0, scoring, CPU, True)
         page_of, pages, firsts, widths, maps, lowers, *stop_words, lower_case = index.analyzer.cutting(is_ascii)
@@ -255,13 +298,24 @@ def _prepared(index: Collection, scoring: Scoring, is_ascii: bool, spells: bool)
             addresses_of(segment.postings),
             ready.norms,
             ready.bounds,
-            *segment.bitmaps,
+            *(segment.bitmaps if marks else _NO_BITMAPS),
             *(segment.spelled if spells else _NO_SPELLED),
+            *((flat_text(index, 0) if phrases else None) or _NO_TEXT),
+            _NO_MASK if segment.deleted is None else segment.deleted,
         )
         functions = search_function(False), search_function(True)
         numbers = firsts, widths, maps, lowers, index.analyzer.morphism is not None, *functions
-        given = kept[key] = packed(arrays, GIVEN, numbers), arrays
-    return given[0]
+        given = packed(arrays, GIVEN, numbers), arrays
+        keep(kept, key, given)
+    return given
+
+
+def keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
+    """Add an entry to those that an index keeps for single queries."""
+    with _keeping:
+        while len(kept) >= KEPT:
+            del kept[next(iter(kept))]
+        kept[key] = value
 
 
 def top_and_count(index: Collection, text: str, request: Request, allowed: UInt32 | None, asked: str) -> Answer | None:
@@ -365,7 +419,7 @@ def find_short(
 
 _BETWEEN = chr(LINE_FEED)
 _NO_HITS: Int64 = np.zeros(0, np.int64)
-_FIRST = np.zeros(1, np.int64)
-_NO_MASK = np.zeros(0, np.uint32)
+_NO_SHAPES = np.zeros(0, np.uint64)
 _NO_SPELLED = np.zeros(0, np.int64), np.zeros(0, np.uint32), *np.zeros((3, 0), np.uint64), np.zeros(0, np.uint32)
+_NO_BITMAPS = np.zeros(0, np.int64), np.zeros(0, np.uint64)
 _NO_TEXT = np.zeros(0, np.int64), np.zeros(0, np.uint32)

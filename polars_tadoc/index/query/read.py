@@ -11,11 +11,12 @@ import polars as pl
 from polars_tadoc.errors import QuerySyntaxError
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.language.ideographs import ideographs_joined, joins_ideographs, run_of_ideographs
-from polars_tadoc.index.language.parse import MARKS, SYNTAX, may_have_syntax, parse
+from polars_tadoc.index.language.parse import SYNTAX, may_have_syntax, parse
 from polars_tadoc.index.language.tree import Node, Word
 from polars_tadoc.index.query.analyzer import bytes_of
 from polars_tadoc.index.query.shapes import joined
 from polars_tadoc.index.query.trees import ANY, BY_MODE
+from polars_tadoc.kernels.host.rows.query_shapes import MARKS
 
 SHORT = 512
 """Trees of queries of up to this many characters are cached: a single query may be asked for twice."""

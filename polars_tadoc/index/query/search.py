@@ -17,6 +17,7 @@ import polars as pl
 from polars_tadoc.engine.choose import require_engine
 from polars_tadoc.index.collection import Collection
 from polars_tadoc.index.query.costs import choose_engine, correct
+from polars_tadoc.index.query.direct import answer
 from polars_tadoc.index.query.filter import allowed_by_segment
 from polars_tadoc.index.query.find import find
 from polars_tadoc.index.query.one import find_one
@@ -89,6 +90,10 @@ def top(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
     """Answer :meth:`polars_tadoc.index.index.Index.top`."""
     _require_one(query, "top")
+    if filter is None and request.k:
+        direct = answer(index, query, request, engine, False)
+        if direct is not None:
+            return direct[:2]
     with interruptible():
         found = _best(index, query, request, filter, engine, "top")
         return ids_of(index.stored, found.documents), found.scores
@@ -101,6 +106,10 @@ def top_and_total(
     _require_one(query, "top")
     if request.mode == "and_or":
         raise ValueError('top: total= counts all hits of mode "and" or "or"')
+    if filter is None and request.k:
+        direct = answer(index, query, request, engine, True)
+        if direct is not None:
+            return direct
     with interruptible():
         text = as_texts(query, "top")
         allowed = allowed_by_segment(index, filter, "top")
@@ -125,6 +134,10 @@ def count(index: Collection, query: str, mode: str, syntax: str, filter: FilterL
     if mode not in ("or", "and"):
         raise ValueError(f'mode={mode!r}: use "and" or "or"')
     request = Request.of(0, mode, "lucene", 1.5, 0.75, 0.5, syntax)
+    if filter is None:
+        direct = answer(index, query, request, "cpu", True)
+        if direct is not None:
+            return direct[2]
     with interruptible():
         text = as_texts(query, "count")
         allowed = allowed_by_segment(index, filter, "count")

@@ -117,12 +117,28 @@ class _Part:
             masks[words[terms == term]] |= np.uint64(1 << place)
         return masks
 
+    def count_terms(self, starts: Int64) -> None:
+        """Write the number of terms of each document."""
+        if (self.terms == LEFT_OUT).any():
+            self.flatten(starts, _NO_TERMS)
+        else:
+            starts[self.corpus.rows] = self.words
+
     def flatten(self, starts: Int64, words: UInt32) -> None:
         """Write the terms of the words of all documents, or without room their numbers."""
         rules, corpus = load_rules(self.corpus.grammar), self.corpus
-        room = np.empty((2, len(rules.level_offsets) + 1), np.int64)
-        given = rules.terminals, rules.rule_offsets, rules.symbols, self.terms, corpus.root_offsets, corpus.roots
-        flatten(*given, np.asarray(corpus.rows, np.int64), *room, starts, words)
+        given, documents = (
+            (rules.terminals, rules.rule_offsets, rules.symbols, self.terms),
+            np.asarray(corpus.rows, np.int64),
+        )
+
+        def write(chunk: tuple[int, int]) -> None:
+            first, stop = chunk
+            room = np.empty((2, len(rules.level_offsets) + 1), np.int64)
+            own = corpus.root_offsets[first : stop + 1], corpus.roots, documents[first:stop]
+            flatten(*given, *own, *room, starts, words)
+
+        map_parallel(write, even_chunks(len(documents), FEW_ROWS, 4))
 
     def _match(self, rows: Int64, phrase: Int64) -> UInt64:
         """Match all rules and documents, each rule once."""
@@ -188,9 +204,9 @@ class SegmentText:
     @cached_property
     def flat(self) -> tuple[Int64, UInt32]:
         """Where the words of each document begin, int64, documents + 1, and their terms, uint32."""
-        starts, words = np.zeros(len(self.rows) + 1, np.int64), np.zeros(0, np.uint32)
+        starts = np.zeros(len(self.rows) + 1, np.int64)
         for part in self.parts:
-            part.flatten(starts, words)
+            part.count_terms(starts)
         starts = running_sum(starts[:-1])
         words = np.empty(int(starts[-1]), np.uint32)
         for part in self.parts:
@@ -281,4 +297,5 @@ def _pairs(corpus: Corpus, segment: Segment, analyzer: Analyzer) -> tuple[Int64,
 
 
 _NO_MASKS: UInt64 = np.zeros(0, np.uint64)
+_NO_TERMS: UInt32 = np.zeros(0, np.uint32)
 _NO_DOCUMENTS = np.zeros(0, np.int64)

@@ -17,6 +17,7 @@ from polars_tadoc.index.language.evaluate import All, Except, Leaf, Resolved, So
 from polars_tadoc.index.language.parse import OPERATORS, parse, with_letters
 from polars_tadoc.index.language.tree import And, Fuzzy, Node, Not, Or, Pattern, Phrase, Sequence, Word
 from polars_tadoc.index.query.trees import ALL, ANY, BY_MODE, Resolver
+from polars_tadoc.kernels.host.rows.query_shapes import A_PHRASE, A_WORD
 from polars_tadoc.kernels.search import programs
 from polars_tadoc.runtime.array_types import Int64
 
@@ -63,6 +64,20 @@ def shape_of(text: str, fields: tuple[str, ...], requires: bool) -> tuple[list[s
         if not with_letters(words[place]).replace("_", "a").isalnum():
             return None
     return words, shape
+
+
+def outline_of(text: str, requires: bool) -> tuple[bytes, Int64]:
+    """Return an ASCII text without its words, as :mod:`.query_shapes` writes it, and its program.
+
+    The program is empty if the shape has none.
+    """
+    parts = _SPLIT(text)
+    words = parts[1::2]
+    kinds = tuple([word[0] == '"' for word in words])
+    outline = [chr(A_PHRASE if kind else A_WORD) for kind in kinds]
+    spelled = "".join(part + word for part, word in zip(parts[::2], [*outline, ""], strict=True)).encode()
+    shape = _shape(tuple(parts[::2]), kinds if True in kinds else (), requires) if len(words) <= MAX_WORDS else None
+    return spelled, _NO_PROGRAM if shape is None else shape.program
 
 
 def with_split_words(index: Collection, text: str, shape: Shape) -> str | None:
@@ -250,6 +265,7 @@ class _Compiler:
                 del self._code[code:]
 
 
+_NO_PROGRAM: Int64 = np.zeros(0, np.int64)
 _any_word = _Compiler([(programs.ANY_WORD, 0)]).program(Leaf(0, 1.0))
 ANY_WORDS: Final = Shape(None, _any_word, (), False, 0, np.array([0, len(_any_word)]))
 """The shape of a text that is one query of words, of which any may be found."""

@@ -67,7 +67,7 @@ class _Intervals:
 def snippets(
     index: Collection,
     results: pl.DataFrame,
-    queries: QueriesLike,
+    queries: QueriesLike | None,
     words: int,
     before: str,
     after: str,
@@ -76,8 +76,10 @@ def snippets(
 ) -> pl.DataFrame:
     """Answer :meth:`polars_tadoc.index.index.Index.snippets`."""
     if not isinstance(results, pl.DataFrame):
-        collect = "; collect it first" if isinstance(results, pl.LazyFrame) else ""
-        raise TypeError(f"snippets: results must be a DataFrame, not {type(results).__name__}{collect}")
+        mend = "collect it first" if isinstance(results, pl.LazyFrame) else "pass the result of search()"
+        raise TypeError(f"snippets: results must be a DataFrame, not {type(results).__name__}; {mend}")
+    if queries is None:
+        raise TypeError("snippets: queries are missing; pass those that were searched for: snippets(results, queries)")
     size = require_integer("words", words, 1, MAX_WORDS)
     for name, mark in {"before": before, "after": after}.items():
         if not isinstance(mark, str):

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidIndexError, LimitExceededError, NotAFileError
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of
+from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of, read_batches
 from polars_tadoc.runtime.interrupts import check
 from polars_tadoc.runtime.regular_file import arrow_file, open_regular, read_json_text
 from polars_tadoc.storage.atomic_write import atomic_folder, naming_long_name
@@ -282,7 +282,7 @@ class Reader:
             self._require_within_limit(name, size)
             with self._readable(name):
                 try:
-                    table = pa.ipc.open_file(data).read_all()
+                    table = read_batches(data)
                 except pa.ArrowNotImplementedError:  # 128-bit integers, which only Polars has
                     return pl.read_ipc(data)
                 table.validate(full=True)

@@ -1,6 +1,7 @@
 """Runs programs on the CPU, window by window: sets of documents are bitmaps of a window.
 
-A list is decoded whole where it is short, and else only where the documents found so far may be. Scores are summed in
+A list is decoded whole where it is short, and else only where the documents found so far may be. If a required list has
+few documents, sets are bitmaps of these instead. Scores are summed in
 the order of entries, as in :mod:`.search_any_cpu`, so results are the same, bit for bit.
 """
 
@@ -13,7 +14,7 @@ import numba as nb
 from polars_tadoc.kernels.postings.coded import BLOCK
 from polars_tadoc.kernels.postings.decode_cpu import View
 from polars_tadoc.kernels.search import programs
-from polars_tadoc.kernels.search.accumulators_cpu import WINDOW, as_bits, key_of, push, weigh
+from polars_tadoc.kernels.search.accumulators_cpu import WINDOW, as_bits, is_allowed, key_of, push, weigh
 from polars_tadoc.kernels.search.blocks_cpu import (
     BLOCKS,
     NEXT_BLOCK,
@@ -38,6 +39,8 @@ SETS = 2 + programs.MAX_DEPTH + programs.MAX_SLOTS
 
 _0, _1, _3, _4, _6, _8, _15, _63 = (nb.uint64(i) for i in (0, 1, 3, 4, 6, 8, 15, 63))
 _WINDOW, _BLOCK = nb.uint64(WINDOW), nb.uint64(BLOCK)
+FEW = 1 << 10
+"""Documents of a list to which a program that requires it is limited before sets are made."""
 _POSTINGS_A_LOOKUP = 8
 """Decoding this many postings takes as long as looking up one document."""
 _NO_NEED = nb.float32(-3e38)
@@ -135,6 +138,19 @@ def _fill(marks: UInt64, words: int, first: int, documents: int, allowed: UInt32
 
 
 @inner
+def _mark_few(view: View, row: int, few: UInt32, size: int, marks: UInt64, room: UInt32, documents: UInt32) -> None:
+    """Set the bits of those of a few ascending documents that are in a list."""
+    store_u64(row + NEXT_BLOCK, _0)
+    for c in range(size):
+        room[c] = few[c]
+    at = nb.uint64(0)
+    for c in range(keep_common(view, row, room, size, documents)):
+        while few[at] != room[c]:
+            at += _1
+        marks[at >> _6] |= _1 << (at & _63)
+
+
+@inner
 def _share(view: View, row: int) -> Any:
     """Return about how many documents of a list are in a window."""
     return nb.int64(list_size(row)) // (1 + (nb.int64(view.documents) >> 16))
@@ -153,8 +169,12 @@ def _run(
     sets: UInt64,
     candidates: UInt32,
     documents: UInt32,
+    few: UInt32,
 ) -> Any:
-    """Run operations on a window; return how many of the ``held`` documents of the first bitmap remain."""
+    """Run operations on a window; return how many of the ``held`` documents of the first bitmap remain.
+
+    With ``few`` documents the bitmaps are of these.
+    """
     marks, depth, at = sets[0], 2, 0
     slots = 2 + programs.MAX_DEPTH
     while at < len(code) and held != 0:
@@ -171,7 +191,9 @@ def _run(
                     for word in range(words):
                         own[word] = _0
                 row = base + nb.uint64(place) * ROW_BYTES
-                if bitmap_of(row) == _0 and held * _POSTINGS_A_LOOKUP < _share(view, row):
+                if len(few):
+                    _mark_few(view, row, few, len(few), own, candidates, documents)
+                elif bitmap_of(row) == _0 and held * _POSTINGS_A_LOOKUP < _share(view, row):
                     kept = keep_common(view, row, candidates, list_bits(marks, words, first, candidates), documents)
                     for c in range(kept):
                         document = nb.uint64(candidates[c]) - first
@@ -248,6 +270,69 @@ def _add_found(
 
 
 @inner
+def _shortest(code: Int64, base: int, word_lists: Int64) -> Any:
+    """Return the row of the shortest list that a program requires: 0 if all are long, all bits for no list."""
+    found, fewest, at = _0, nb.uint64(FEW) + _1, 0
+    while at + 1 < len(code) and code[at] & 7 == programs.PUSH and code[at + 1] == programs.NARROW:
+        word = code[at] >> programs.ARGUMENT_BITS
+        row = base + nb.uint64(word_lists[word]) * ROW_BYTES
+        if word_lists[word + 1] == word_lists[word]:
+            return ~_0
+        if word_lists[word + 1] - word_lists[word] == 1 and list_size(row) < fewest:
+            found, fewest = row, list_size(row)
+        at += 2
+    return found
+
+
+@inner
+def _run_few(
+    view: View, norms: int, bounds: Float32, code: Int64, kinds: Int64, base: int, word_lists: Int64, row: int,
+    entry_rows: Int64, entry_slots: Int64, weights: Float32, allowed: UInt32, sets: UInt64, workspace: Workspace,
+    heap: UInt64, size: int, hits: UInt32,
+) -> Any:  # fmt: skip
+    """Do the same as :func:`run_program`, of which all documents are in the list of a row."""
+    found, accumulators, documents = workspace.found, workspace.accumulators, workspace.block.documents
+    few, count = found.origins, nb.int64(0)
+    for number in range(load_u64(row + BLOCKS)):
+        for i in range(read_documents(view, row, nb.uint64(number), nb.uint64(documents.ctypes.data))):
+            few[count] = documents[i]
+            count += nb.int64(is_allowed(allowed, nb.uint64(documents[i])))
+    few, marks, words = few[:count], sets[0], (count + 63) >> 6
+    if count == 0:
+        return nb.int64(0), size
+    held = _fill(marks, words, _0, nb.uint64(count), allowed[:0])
+    held = _run(
+        view, code, kinds, base, word_lists, _0, words, held, sets, found.documents, documents, few
+    )  # fmt: skip
+    if len(hits):
+        for i in range(list_bits(marks, words, _0, found.documents)):
+            hits[i] = few[nb.uint64(found.documents[i])]
+    if held == 0 or len(heap) == 0:
+        return nb.int64(held), size
+    for entry in range(len(entry_rows)):
+        own, chosen = base + nb.uint64(entry_rows[entry]) * ROW_BYTES, marks
+        if entry_slots[entry] >= 0:
+            chosen, slot = sets[1], sets[2 + programs.MAX_DEPTH + entry_slots[entry]]
+            for word in range(words):
+                chosen[word] = marks[word] & slot[word]
+        places = found.documents[WINDOW // 2 :]
+        count = list_bits(chosen, words, _0, places)
+        for c in range(count):
+            place = nb.uint64(places[c])
+            found.documents[c], found.scores[c] = few[place], accumulators[place]
+        store_u64(own + NEXT_BLOCK, _0)
+        look_up(view, own, weights[entry], bounds[:0], norms, _NO_NEED, False, nb.uint64(count), found, workspace.block)
+        for c in range(count):
+            accumulators[nb.uint64(places[c])] = found.scores[c]
+    for i in range(list_bits(marks, words, _0, found.documents)):
+        place = nb.uint64(found.documents[i])
+        score = as_bits(nb.float32(accumulators[place] + nb.float32(0)))
+        accumulators[place] = _UNTOUCHED
+        size = push(heap, size, key_of(nb.uint32(score), few[place]))
+    return nb.int64(held), size
+
+
+@inner
 def run_program(
     view: View,
     norms: int,
@@ -298,6 +383,14 @@ def run_program(
 
     """
     total, accumulators = nb.int64(0), workspace.accumulators
+    few_row = _shortest(code, base, word_lists)
+    if few_row == ~_0:
+        return total, size
+    if few_row != _0:
+        return _run_few(
+            view, norms, bounds, code, kinds, base, word_lists, few_row, entry_rows, entry_slots, weights, allowed,
+            sets, workspace, heap, size, hits,
+        )  # fmt: skip
     for number in range((nb.int64(view.documents) + WINDOW - 1) // WINDOW):
         first = nb.uint64(number) * _WINDOW
         words = nb.int64(min(_WINDOW, view.documents - first) + _63) >> 6
@@ -315,6 +408,7 @@ def run_program(
             sets,
             workspace.found.documents,
             workspace.block.documents,
+            workspace.found.documents[:0],
         )
         if len(hits) and held != 0:
             list_bits(marks, words, first, hits[total:])

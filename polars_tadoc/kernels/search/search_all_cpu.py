@@ -105,10 +105,16 @@ def search_all(arguments: int) -> None:
             open_list(view, extra, numbers[first_list + i], row)
             if list_size(row) < fewest:
                 shortest, fewest = i, list_size(row)
-        bound_rest(view, norms_at, block, rows, lists, weights, first_list, bounds, rest)
         own_row, blocks = base + shortest * ROW_BYTES, _0
         if lists != 0:
             blocks = load_u64(own_row + BLOCKS)
+        own_bounds = bounds
+        if blocks <= _CHUNK_BLOCKS:  # there is no threshold yet when the last document is scored
+            own_bounds = bounds[:0]
+            for i in range(lists + _1):
+                rest[i] = 0.0
+        else:
+            bound_rest(view, norms_at, block, rows, lists, weights, first_list, bounds, rest)
         size, threshold, number = _0, -1.0, _0
         while number < blocks and needed(threshold, rest[_0], lists) <= 0:
             first_block = number
@@ -123,7 +129,7 @@ def search_all(arguments: int) -> None:
                     _add_own(view, row, weight, norms_at, first_block, count, candidates, block)
                 else:
                     need = needed(threshold, rest[i + _1] + (rest[_0] - rest[_1] if step < i else 0.0), lists)
-                    count = look_up(view, row, weight, bounds, norms_at, need, True, count, candidates, block)
+                    count = look_up(view, row, weight, own_bounds, norms_at, need, True, count, candidates, block)
             for c in range(count):
                 size = push(heap, size, key_of(nb.uint32(candidates.bits[c]), candidates.documents[c]))
             if size == room:

@@ -89,8 +89,10 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
         for name, value in WAYS[request.param].items():
             patched.setattr(segment_text, name, value)
         INDEX.texts.clear()
+        INDEX.short_ways.clear()
         yield request.param
     INDEX.texts.clear()
+    INDEX.short_ways.clear()
 
 
 TEXTS = ["out of memory", "memory is out of order", None, "the out-of memory, out of memory killer", "Out of memory"]

@@ -15,8 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
-from polars_tadoc.index.query import programs
-from polars_tadoc.index.query.shapes import shape_of
+from polars_tadoc.index.language.parse import OPERATORS, may_have_syntax
+from polars_tadoc.index.query import direct, programs, search
+from polars_tadoc.index.query.shapes import _SPLIT, outline_of, shape_of
+from polars_tadoc.kernels.host.rows.query_shapes import COLONS, PLAIN, WHOLE, cut_query
 from polars_tadoc.kernels.search.count_cpu import bitmaps_of
 from polars_tadoc.scoring.bm25 import Scoring
 from tests.index.query.test_query_language import cut
@@ -31,6 +33,7 @@ def by_stages() -> Iterator[None]:
     """Let no query take the short way."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(programs, "takes", lambda *_: False)
+        patch.setattr(search, "answer", lambda *_: None)
         yield
 
 
@@ -81,6 +84,70 @@ def test_short_queries(seed: int, asked: list[Typed], mode: str, k: int) -> None
         assert (again.tolist(), same.tolist(), total) == (found.tolist(), scores.tolist(), size), text
 
 
+messy = st.lists(
+    st.sampled_from(["a", "b", "ab", "abba", "a-b", "a+b", "A", "ANDROID", "é", "AND", "OR", "NOT", " AND ", " NOT ",
+                     "ORB", *'"""++--(()) *?~^:', "  ", "~1", "*", "NEAR/2", "\n", "\t", " +", " -", ' "', '" ', "zz"]),
+    max_size=12,
+).map("".join)  # fmt: skip
+
+
+@given(text=messy)
+def test_texts_are_cut_as_by_the_pattern(text: str) -> None:
+    data = np.frombuffer(text.encode() + b" ", np.uint8)
+    texts, shape = np.empty((2, len(data) + 1), np.uint8)
+    parts = _SPLIT(text)
+    has_operators = any(word in part.split() for part in parts[::2] for word in OPERATORS)
+    for reads in (0, WHOLE, PLAIN, COLONS):
+        size, spelled = cut_query(data, len(data) - 1, reads, texts, shape)
+        found = bytes(texts[:size]), bytes(shape[:spelled])
+        if size < 0:
+            reasons = "é" in text, "NEAR/" in text, ":" in text and reads == COLONS, len(parts) == 1, has_operators
+            assert not text.isprintable() or (any(reasons) and reads != PLAIN)
+        elif reads == PLAIN or not spelled:
+            assert found == (text.encode(), b"")
+            assert reads == PLAIN or not may_have_syntax(text)
+        else:
+            words = "\n".join(parts[1::2]).replace('"', "").encode()
+            assert found == (words, outline_of(text, False)[0])
+
+
+@given(text=messy, mode=st.sampled_from(["or", "and"]), syntax=st.sampled_from(["lenient", "plain"]))
+def test_messy_queries(text: str, mode: str, syntax: str) -> None:
+    _, index, _ = corpus(4)
+    with by_stages():
+        best, scores = index.top(text, 3, mode=mode, syntax=syntax)
+        total = index.count(text, mode=mode, syntax=syntax)
+    for _ in range(2):
+        found, same = index.top(text, 3, mode=mode, syntax=syntax)
+        assert (found.tolist(), same.tolist()) == (best.tolist(), scores.tolist())
+    assert index.count(text, mode=mode, syntax=syntax) == total
+    assert index.top(text, 3, mode=mode, syntax=syntax, total=True)[2] == total
+
+
+def test_many_scorings_and_shapes() -> None:
+    """What an index keeps for single queries is bounded, and a full table of shapes begins anew."""
+    _, index, _ = corpus(4)
+    wanted = [index.search("a -b", 3, k1=k1)["score"].to_list() for k1 in range(80)]
+    for k1 in (*range(80), *range(80)):
+        assert index.top("a -b", 3, k1=k1)[1].tolist() == wanted[k1]
+    assert len(index.short_ways) <= programs.KEPT
+    for size in range(direct.MAX_SHAPES + 40):
+        spaces = " " * size
+        assert index.count(f"+a {spaces}-b") == index.count("+a -b")
+
+
+def test_a_search_while_another_one_runs() -> None:
+    """A signal's handler may search in the thread that it interrupts."""
+    _, index, _ = corpus(4)
+    wanted = [own.tolist() for own in index.top("a -b", 3)]
+    rooms = programs.this_thread.rooms
+    rooms.is_taken = True
+    try:
+        assert [own.tolist() for own in index.top("a -b", 3)] == wanted
+    finally:
+        rooms.is_taken = False
+
+
 def test_several_windows() -> None:
     """Documents in more than one window, frequent and rare words, with and without deleted documents."""
     drawn = np.random.default_rng(2)
@@ -90,7 +157,8 @@ def test_several_windows() -> None:
     asked = ["w1 -w2", "+w60 w1", "(w1 OR w50) AND w55", '"w1 w2"', '"w60 w1" OR w59', "w5* -w1", "w59~1 AND w1",
              "(w1 AND w2) OR (w3 w60)", "NOT w1", '+"w1 w1" -w3', "+w55 +w56 +w57", "w58 OR w59", '"w1 w2"~1 -w3',
              "w1 w2", "w1 w59 w60", "w1 w2 w3 w4 w60", "w57 w58 w59 w60", "+w1 +w2 +w3", "+w1 +w60", "+w2 +w2",
-             '+"w2 w1" +w60', '"w60 w60"', "w1 zzz", "+w1 +zzz"]  # fmt: skip
+             "+w50 w1", "+w50 -w1 -w2", "+w51 +w60 w1 w2", '+w52 "w1 w2" -w3', "+w52 (+w1 w2) -zzz", "+w53 (w1 AND w2)",
+             "+zzz -w1", "+w60 w55 -w50", '+"w2 w1" +w60', '"w60 w60"', "w1 zzz", "+w1 +zzz"]  # fmt: skip
     for own in (index, index.delete(pl.Series(range(0, 70_000, 7)))):
         assert programs.takes(own, ANY_SCORING, 10, "cpu")
         lists = own.segments[0].bitmaps.lists

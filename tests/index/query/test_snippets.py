@@ -180,6 +180,8 @@ def test_long_rows_with_one_word() -> None:
 
 RESULTS = INDEX.search("memory")
 WRONG: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
+    ("memory", None, {}, TypeError, "results must be a DataFrame, not str; pass the result of search()"),
+    (RESULTS, None, {}, TypeError, "queries are missing; pass those that were searched for"),
     (RESULTS.lazy(), "memory", {}, TypeError, "results must be a DataFrame, not LazyFrame; collect it first"),
     (RESULTS.drop("id"), "memory", {}, ColumnMissingError, 'snippets: results: there is no column "id"'),
     (RESULTS.rename({"query": "querry"}), "memory", {}, ColumnMissingError, 'did you mean "querry"?'),

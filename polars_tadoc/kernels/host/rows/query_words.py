@@ -21,6 +21,15 @@ _PRIME, _SPREAD = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 _32 = np.uint64(32)
 
 
+@inner
+def first_slot(data: UInt8, start: int, stop: int, slots: int) -> Any:
+    """Return where to begin to look for a word in a table of a power of two of slots."""
+    digest = np.uint64(0xCBF29CE484222325)  # FNV-1a, spread over the upper bits
+    for i in range(start, stop):
+        digest = (digest ^ np.uint64(data[i])) * _PRIME
+    return np.int64((digest * _SPREAD >> _32) & np.uint64(slots - 1))
+
+
 @kernel
 def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distinct: Int64) -> int:
     """Number distinct words in order of first occurrence.
@@ -43,14 +52,11 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distin
 
     """
     count = 0
-    mask = np.uint64(len(slots) - 1)
+    mask = len(slots) - 1
     slots[:] = -1
     for word in range(len(numbers)):
         start, stop = spans[2 * word], spans[2 * word + 1]
-        digest = np.uint64(0xCBF29CE484222325)  # FNV-1a, spread over the upper bits
-        for i in range(start, stop):
-            digest = (digest ^ np.uint64(data[i])) * _PRIME
-        slot = (digest * _SPREAD >> _32) & mask
+        slot = first_slot(data, start, stop, len(slots))
         while True:
             own = slots[slot]
             if own < 0:
@@ -61,7 +67,7 @@ def number_words(data: UInt8, spans: Int64, slots: Int64, numbers: Int64, distin
             if compare_words(data, distinct[2 * own], distinct[2 * own + 1], data, start, stop) == 0:
                 numbers[word] = own
                 break
-            slot = (slot + np.uint64(1)) & mask
+            slot = (slot + 1) & mask
     return count
 
 
