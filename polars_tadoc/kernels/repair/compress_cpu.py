@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import polars as pl
 
-from polars_tadoc.kernels.repair import batch_repair, compressed, sequitur
+from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.repair import batch_repair, compressed
+from polars_tadoc.kernels.repair import sequitur_cpu as sequitur
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
 from polars_tadoc.kernels.repair.compressed import Compressed
 from polars_tadoc.kernels.repair.gaps import predict_gaps
@@ -15,6 +18,7 @@ from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.free_memory import trim_heap
+from polars_tadoc.runtime.process.threads import Task
 from polars_tadoc.runtime.scratch import drop_scratch
 
 LARGE = 1 << 20
@@ -50,15 +54,24 @@ def compress_rows(
     is_large = len(tokens.sequence) >= LARGE
     if is_large:
         drop_scratch()  # the tokenizer's tables; rounds need larger pieces
-        trim_heap()
+        _trim()
     rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round)
     if is_large:
-        trim_heap()
+        _trim()
     made = Compressed(tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules))
     del tokens
     if is_large:
-        trim_heap()
+        _trim()
     return made
+
+
+def _trim() -> None:
+    """Return freed memory, beside the next stage if there are several threads."""
+    if thread_count() == 1:
+        trim_heap()
+        return
+    with suppress(RuntimeError):  # there can be no thread
+        Task(trim_heap).start()
 
 
 def build_rules(
