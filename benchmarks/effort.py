@@ -1,54 +1,109 @@
-"""What ``compress(effort="fast")`` costs and gives beside the default: ``python -m benchmarks.effort``.
+"""What each ``effort`` of ``compress`` costs and gives: ``python -m benchmarks.effort``.
 
-Compressing, Parquet files at zstd 9, ``word_count`` and trigrams, the two contenders in turn; ratios of medians, fast
-over default.
+A line per effort and corpus, the efforts in turn. Compressing in MB of text a second of processor time, and the growth
+of resident memory over the text, in a process of its own. Then, over the default's: processor time, bytes of the column
+in memory (``info``), symbols, the Parquet file at zstd 9, ``write_packed``, ``write_packed(effort="small")``, and the
+processor times of ``word_count`` and of trigrams. Times are the best of ``--repeat`` rounds. ``rules`` is ``no`` where
+none were made.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
+
+import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
+from benchmarks.compress import PeakMemory
+from polars_tadoc.compress.compress import EFFORTS
 
-EFFORTS = ("default", "fast")
+FILES: dict[str, dict[str, Any]] = {"parquet": {}, "packed": {}, "packed small": {"effort": "small"}}
+SHOWN = ("compress", "bytes", "symbols", *FILES, "words", "trigrams")
+
+
+def sizes(column: pl.Series) -> dict[str, float]:
+    """Sizes of a column in memory and in files."""
+    info = tadoc.info(column).row(0, named=True)
+    found: dict[str, float] = {name: info[name] for name in ("bytes", "symbols", "rules")}
+    frame = column.alias("text").to_frame()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file.parquet"
+        for kind, options in FILES.items():
+            if kind == "parquet":
+                frame.write_parquet(path, compression_level=9)
+            else:
+                tadoc.of(frame).write_packed(path, **options)
+            found[kind] = path.stat().st_size
+    return found
+
+
+def measure(given: str, repeat: int) -> dict[str, dict[str, float]]:
+    """Measure all efforts on one corpus, in turn."""
+    _, text = corpora.load(given)
+    size = int(text.str.len_bytes().sum())
+    seconds: dict[str, dict[str, list[float]]] = {effort: {} for effort in EFFORTS}
+    found: dict[str, dict[str, float]] = {}
+
+    def timed(effort: str, call: str, run: Callable[[], Any]) -> Any:
+        start = time.process_time()
+        made = run()
+        seconds[effort].setdefault(call, []).append(time.process_time() - start)
+        return made
+
+    for _ in range(repeat):
+        for effort in EFFORTS:
+            made = timed(effort, "compress", lambda e=effort: tadoc.compress(text, effort=e))
+            timed(effort, "words", lambda c=made: tadoc.word_count(c))
+            timed(effort, "trigrams", lambda c=made: tadoc.sequence_count(c, n=3))
+            if effort not in found:
+                found[effort] = sizes(made)
+    for effort in EFFORTS:
+        found[effort] |= {call: min(own) for call, own in seconds[effort].items()}
+        found[effort]["MB/s"] = size / 1e6 / found[effort]["compress"]
+        found[effort]["memory"] = json.loads(child(given, effort))
+    return found
+
+
+def child(given: str, effort: str) -> str:
+    """Run this module in a new process for the memory of one effort."""
+    command = [sys.executable, "-m", "benchmarks.effort", given, "--memory", effort]
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=corpora.ROOT).stdout
+
+
+def growth(given: str, effort: str) -> float:
+    """Growth of resident memory while a corpus is compressed, over its text."""
+    _, text = corpora.load(given)
+    sample = text.head(max(1, int((text.str.len_bytes().cum_sum() < 1 << 20).sum())))
+    tadoc.compress(sample, effort=effort)
+    with PeakMemory() as memory:
+        tadoc.compress(text, effort=effort)
+    return (memory.most - memory.before) / int(text.str.len_bytes().sum())
 
 
 def main() -> None:
-    args = corpora.arguments(__doc__ or "").parse_args()
+    parser = corpora.arguments(__doc__ or "")
+    parser.add_argument("--memory", choices=EFFORTS, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.memory:
+        print(json.dumps(growth(args.corpora[0], args.memory)))
+        return
     print(f"machine: {corpora.machine()}")
-    print(f"{'corpus':24}{'MB/s':>8}{'fast':>8}{'compress':>10}{'file':>8}{'words':>8}{'trigrams':>10}")
+    print(f"{'corpus':22}{'effort':>9}{'MB/s':>7}{'memory':>8}" + "".join(f"{kind:>14}" for kind in SHOWN) + "  rules")
     for given in corpora.names(args.corpora):
-        name, text = corpora.load(given)
-        seconds: dict[str, dict[str, list[float]]] = {effort: {} for effort in EFFORTS}
-        files: dict[str, int] = {}
-
-        def timed(effort: str, call: str, run: Callable[[], Any], taken: dict[str, dict[str, list[float]]]) -> Any:
-            start = time.perf_counter()
-            made = run()
-            taken[effort].setdefault(call, []).append(time.perf_counter() - start)
-            return made
-
-        for _ in range(args.repeat):
-            for effort in EFFORTS:
-                column = timed(effort, "compress", lambda e=effort, t=text: tadoc.compress(t, effort=e), seconds)
-                timed(effort, "words", lambda c=column: tadoc.word_count(c), seconds)
-                timed(effort, "trigrams", lambda c=column: tadoc.sequence_count(c, n=3), seconds)
-                if effort not in files:
-                    with tempfile.TemporaryDirectory() as folder:
-                        path = Path(folder) / "file.parquet"
-                        column.to_frame().write_parquet(path, compression_level=9)
-                        files[effort] = path.stat().st_size
-        default, fast = ({call: median(own) for call, own in seconds[effort].items()} for effort in EFFORTS)
-        size = int(text.str.len_bytes().sum()) / 1e6
-        print(f"{name[:23]:24}{size / default['compress']:8.1f}{size / fast['compress']:8.1f}", end="")
-        print(f"{fast['compress'] / default['compress']:10.2f}{files['fast'] / files['default']:8.2f}", end="")
-        print(f"{fast['words'] / default['words']:8.2f}{fast['trigrams'] / default['trigrams']:10.2f}", flush=True)
+        found = measure(given, args.repeat)
+        for effort, own in found.items():
+            print(f"{Path(given).stem[:21]:22}{effort:>9}{own['MB/s']:7.1f}{own['memory']:8.2f}", end="")
+            print("".join(f"{own[kind] / found['default'][kind]:14.3f}" for kind in SHOWN), end="")
+            print("  yes" if own["rules"] else "  no", flush=True)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from polars_tadoc.engine.device_batches import DeviceBatches
 from polars_tadoc.engine.progress import BlockProgress, bar_of
 from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.kernels.primitives.lists import running_sum
-from polars_tadoc.kernels.repair.compressed import METHODS, NO_RULES, Compressed
+from polars_tadoc.kernels.repair.compressed import AUTO_RULES, METHODS, NO_RULES, SMALL_RULES, Compressed
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
@@ -46,8 +46,8 @@ BYTES_PER_GRAMMAR = 1 << 28
 GPU_REPAYS_AT = 1 << 20
 """Text bytes from which "auto" uses a GPU (``benchmarks/gpu_compress.py``)."""
 
-EFFORTS = ("default", "fast")
-"""How much work goes into rules."""
+EFFORTS = {"default": METHODS[0], "fast": NO_RULES, "small": SMALL_RULES, "auto": AUTO_RULES}
+"""How much work goes into rules, and the method of making them."""
 
 MIN_REUSED = 0.1
 """Minimum share of rows for reusing a grammar: with fewer, the saving does not repay a second grammar's cost."""
@@ -136,12 +136,11 @@ class Compression:
         if method not in METHODS:
             raise ValueError(f'method={method!r}: use "batch_repair" or "sequitur"')
         if effort not in EFFORTS:
-            small = '; files become smaller by write_packed(effort="small")' if effort == "small" else ""
-            raise ValueError(f'effort={effort!r}: use "default" or "fast"{small}')
-        if effort == "fast":
+            raise ValueError(f'effort={effort!r}: use "default", "fast", "small" or "auto"')
+        if effort != "default":
             if method != METHODS[0]:
-                raise ValueError(f'method={method!r}: effort="fast" makes no rules; pass only one')
-            method = NO_RULES
+                raise ValueError(f'method={method!r}: effort="{effort}" settles how rules are made; pass only one')
+            method = EFFORTS[effort]
         if lossless is not None and not isinstance(lossless, bool):
             raise TypeError(f"lossless={lossless!r} must be True or False")
         if rows_per_grammar is not None and (
@@ -150,8 +149,7 @@ class Compression:
             raise ValueError(f"rows_per_grammar={rows_per_grammar!r} must be an integer of at least 1")
         asked = require_engine(engine)
         if not _rule_engines(asked, method):
-            what = 'effort="fast" runs on the CPU only' if method == NO_RULES else f'"{method}" is sequential'
-            raise EngineUnavailableError(f'engine="{asked}": {what}; use engine="cpu"')
+            raise EngineUnavailableError(f'engine="{asked}": "{method}" is sequential; use engine="cpu"')
         cut = None if tokenizer is None else Tokenizer.from_argument(tokenizer)
         if dictionary is not None:
             require_dictionary(dictionary, "compress")
@@ -276,8 +274,15 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
         How rules are made: ``"batch_repair"`` (:mod:`polars_tadoc.kernels.repair.batch_repair`), or ``"sequitur"``, the
         algorithm of the TADOC papers (Nevill-Manning and Witten, 1997), for comparison.
     effort
-        ``"default"``, or ``"fast"``: no rules are made, rows are word ids only. Compressing is faster, and results are
-        the same, but columns are larger, and analytics read every word. Runs on the CPU.
+        How much work goes into rules. Results are the same.
+
+        - ``"default"``.
+        - ``"fast"``: no rules are made, rows are word ids only. Compressing is faster, but columns are larger, and
+          analytics read every word.
+        - ``"small"``: more rounds, which take longer, and save about 1 % of symbols, memory and files. Files become
+          much smaller by ``write_packed(effort="small")``, and those of short rows by a larger ``rows_per_grammar``.
+        - ``"auto"``: ``"default"`` for each grammar of whose words rules save three tenths in a sample, else
+          ``"fast"``. ``info`` tells which: a grammar made without rules has none.
     lossless
         Whether to keep the separators between words; by default as in ``like``, else true. Without them, ``decompress``
         returns the words joined by single spaces.
@@ -302,7 +307,7 @@ def compress(text: pl.Series, **options: Unpack[CompressOptions]) -> pl.Series:
     NotCompressedError
         ``like`` is not a compressed column.
     ValueError
-        The tokenizer, method, effort or engine is unknown, ``effort="fast"`` is combined with a method, Polars cannot
+        The tokenizer, method, effort or engine is unknown, an effort is combined with a method, Polars cannot
         run the regex, the tokenizer differs from that of ``like``, ``like`` has only null rows and ``tokenizer`` is
         missing, or ``like`` and ``dictionary`` are combined.
     InvalidDictionaryError

@@ -68,9 +68,10 @@ def test_help_fits_a_terminal_and_shows_examples(shell: Shell) -> None:
     assert shell("--version").startswith(f"polars_tadoc {tadoc.__version__}")
 
 
+@pytest.mark.parametrize("effort", ["default", "small"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_compress_and_decompress(shell: Shell, packed: bool) -> None:
-    shell("compress", "texts.parquet", "small.parquet", *(["--packed"] if packed else []))
+def test_compress_and_decompress(shell: Shell, packed: bool, effort: str) -> None:
+    shell("compress", "texts.parquet", "small.parquet", *(["--packed"] if packed else []), "--effort", effort)
     assert "small.parquet: " in shell.error
     assert shell("decompress", "small.parquet", "-", "--shape", "ndjson") == FRAME.write_ndjson()
     shell("decompress", "small.parquet", "back.parquet")
@@ -223,7 +224,7 @@ def test_the_machine(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (["compress", "texts.parquet", "a.csv"], "a compressed column is written to a Parquet file"),
         (["compress", "texts.parquet"], "give the input and the output"),
         (["compress", "texts.parquet", "gone/a.parquet"], "gone does not exist; create it first"),
-        (["compress", "texts.parquet", "a.parquet", "--effort", "small"], "add --packed"),
+        (["compress", "texts.parquet", "a.parquet", "--effort", "best"], "best"),
         (["decompress", "texts.parquet", "-"], "is String, not a TADOC column"),
         (["search", "texts.parquet"], "the prompt needs a terminal"),
         (["twigs", "texts.parquet"], "give a query"),

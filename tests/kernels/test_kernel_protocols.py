@@ -19,7 +19,7 @@ from polars_tadoc.engine.choose import choose
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.kernels.postings.coded import PFORDELTA, RICE, Postings, Queries
 from polars_tadoc.kernels.repair import reference as repair_reference
-from polars_tadoc.kernels.repair.compressed import METHODS, NO_RULES
+from polars_tadoc.kernels.repair.compressed import AUTO_RULES, METHODS, NO_RULES, SHARES, SMALL_RULES
 from polars_tadoc.kernels.repair.prune import MARGIN, LevelledRules
 from polars_tadoc.kernels.search import reference as search_reference
 from polars_tadoc.kernels.tokenize import reference as tokenize_reference
@@ -197,7 +197,12 @@ def expected_rules(rows: list[list[int]], vocabulary_size: int, method: str) -> 
         return repair_reference.sequitur(rows, vocabulary_size)
     if method == NO_RULES:
         return [], [0], rows
-    return repair_reference.prune(*repair_reference.batch_repair(rows, vocabulary_size), vocabulary_size, MARGIN)
+    made = repair_reference.batch_repair(rows, vocabulary_size, *SHARES[METHODS[0] if method == AUTO_RULES else method])
+    bodies, levels, roots = repair_reference.prune(*made, vocabulary_size, MARGIN)
+    words, symbols = sum(map(len, rows)), sum(map(len, roots)) + sum(map(len, bodies))
+    if method == AUTO_RULES and 10 * (symbols + len(bodies)) > 7 * words:  # the sample is all rows
+        return [], [0], rows
+    return bodies, levels, roots
 
 
 def plain_rules(rules: LevelledRules) -> Any:
@@ -209,7 +214,7 @@ def plain_rules(rules: LevelledRules) -> Any:
 def build_rules(engine: str, given_rows: tuple[list[list[int]], int]) -> None:
     rows, vocabulary_size = given_rows
     kernels = choose(engine, 0).kernels
-    assert set(kernels.RULE_METHODS) <= {*METHODS, NO_RULES}
+    assert set(kernels.RULE_METHODS) <= {*METHODS, NO_RULES, SMALL_RULES, AUTO_RULES}
     for method in kernels.RULE_METHODS:
         made = kernels.build_rules(
             flatten(rows), vocabulary_size, len(rows), method=method, on_round=lambda number, alive: None

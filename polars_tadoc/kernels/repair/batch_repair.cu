@@ -395,7 +395,7 @@ __device__ __forceinline__ u32 list_places(u32 bits, unsigned short* places)
 extern "C" __global__ void __launch_bounds__(THREADS)
     number_rules(u32 size, Entry* table, const u32* __restrict__ slots, const u32* __restrict__ selected,
         u32* __restrict__ replaced, u32* left, u32* right, u32* index, u32 index_size, u32 vocabulary, u32 known,
-        u64* tiles, u32* __restrict__ groups, Report* report)
+        u32 part, u32 whole, u64* tiles, u32* __restrict__ groups, Report* report)
 {
     if (report->table_full != 0)
         return;
@@ -426,7 +426,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             if (slot[k] != NO_ENTRY) {
                 const Entry* const entry = table + slot[k];
                 const u32 fate = __ldcg(&entry->fate);  // another thread may be numbering the pair
-                replace[k] = (fate & NUMBERED) != 0 || (fate > 0 && 2 * (fate + 1) > entry->repeats);
+                const u64 times = static_cast<u64>(whole) * (fate + 1);
+                replace[k] =
+                    (fate & NUMBERED) != 0 || (fate > 0 && times >= static_cast<u64>(part) * (entry->repeats + 1ull));
                 is_first[k] = replace[k] && entry->first == first + places[begin + 32 * k];
             }
         }

@@ -80,7 +80,11 @@ class BinaryRules(NamedTuple):
 
 
 def build(
-    sequence: UInt32, vocabulary_size: int, on_round: Callable[[int, int], None] = lambda round_, alive: None
+    sequence: UInt32,
+    vocabulary_size: int,
+    on_round: Callable[[int, int], None] = lambda round_, alive: None,
+    part: int = 1,
+    whole: int = 2,
 ) -> BinaryRules:
     """Run rounds until no pair repeats; ``sequence`` is overwritten.
 
@@ -92,11 +96,13 @@ def build(
         Number of words; the first rule gets this symbol.
     on_round
         Called before each round with its number and the number of alive positions.
+    part, whole
+        A pair becomes a rule if it is selected at ``part / whole`` of its occurrences or more.
 
     """
     equal = EqualRows.of(sequence)
     kept, classes = equal.drop_copies(sequence)
-    rules = _Rules(vocabulary_size, kept)
+    rules = _Rules(vocabulary_size, kept, part, whole)
     left = _run_rounds(sequence, kept, classes, rules, on_round)
     # the rounds' other work space is free again
     return BinaryRules(*rules.arrays(), equal.restore(left), np.array(rules.round_offsets))
@@ -250,7 +256,8 @@ def _row_starts(sequence: UInt32) -> Int64:
 class _Rules:
     """The rules so far, with an index by pair."""
 
-    def __init__(self, vocabulary_size: int, size: int) -> None:
+    def __init__(self, vocabulary_size: int, size: int, part: int, whole: int) -> None:
+        self.part, self.whole = part, whole
         self.vocabulary_size, self.known = vocabulary_size, 0
         # every rule shortens the sequence by a symbol at least; untouched memory is never allocated
         self.left, self.right = np.empty(size, np.uint32), np.empty(size, np.uint32)
@@ -272,7 +279,7 @@ class _Rules:
 
     def for_kernels(self) -> rounds.Rules:
         """Return the rules in the form for kernels."""
-        return rounds.Rules(self.left, self.right, self.index)
+        return rounds.Rules(self.left, self.right, self.index, self.part, self.whole)
 
     def arrays(self) -> tuple[UInt32, UInt32]:
         """Return the left and right symbols by rule."""

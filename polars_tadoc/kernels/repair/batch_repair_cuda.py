@@ -62,7 +62,11 @@ class DeviceRules:
 
 
 def build(
-    sequence: Any, vocabulary_size: int, on_round: Callable[[int, int], None] = lambda round_, alive: None
+    sequence: Any,
+    vocabulary_size: int,
+    on_round: Callable[[int, int], None] = lambda round_, alive: None,
+    part: int = 1,
+    whole: int = 2,
 ) -> DeviceRules:
     """Make the rules of :func:`polars_tadoc.kernels.repair.batch_repair.build`; ``sequence`` is a cupy array.
 
@@ -83,7 +87,7 @@ def build(
         if len(sequence) == 0:
             empty = cupy.empty(0, np.uint32)
             return DeviceRules(empty, empty, sequence, cupy.zeros(1, np.uint32))
-        rounds = _Rounds(sequence, vocabulary_size)
+        rounds = _Rounds(sequence, vocabulary_size, part, whole)
         round_offsets = [0]
         round_number, stalled_before = 0, False
         while rounds.alive > 1:
@@ -102,9 +106,10 @@ def build(
 class _Rounds:
     """Buffers of all rounds, and their state."""
 
-    def __init__(self, sequence: Any, vocabulary_size: int) -> None:
+    def __init__(self, sequence: Any, vocabulary_size: int, part: int, whole: int) -> None:
         import cupy
 
+        self.part, self.whole = part, whole
         self.size, self.vocabulary_size, self.known = len(sequence), vocabulary_size, 0
         self.sequence, self.target = sequence, cupy.empty(self.size, np.uint32)
         self.slots = cupy.empty(self.size, np.uint32)
@@ -156,7 +161,7 @@ class _Rounds:
         self._launch(
             "number_rules",
             *(self.size, self.table, self.slots, self.selected, self.replaced, self.left, self.right),
-            *(self.index, len(self.index), self.vocabulary_size, self.known),
+            *(self.index, len(self.index), self.vocabulary_size, self.known, self.part, self.whole),
             *(self.sums, self.groups, self.report),
             blocks=number_blocks,
         )

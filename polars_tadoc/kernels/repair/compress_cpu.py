@@ -12,9 +12,10 @@ from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.repair import batch_repair, compressed
 from polars_tadoc.kernels.repair import sequitur_cpu as sequitur
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
-from polars_tadoc.kernels.repair.compressed import Compressed
+from polars_tadoc.kernels.repair.compressed import SHARES, Compressed, rules_pay, sample_windows
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.free_memory import trim_heap
@@ -24,7 +25,7 @@ from polars_tadoc.runtime.scratch import drop_scratch
 LARGE = 1 << 20
 """Words from which on freed memory is returned between stages."""
 
-RULE_METHODS = (*compressed.METHODS, compressed.NO_RULES)
+RULE_METHODS = (*compressed.METHODS, compressed.NO_RULES, compressed.SMALL_RULES, compressed.AUTO_RULES)
 """The CPU supports all methods of making rules, and none."""
 
 
@@ -51,14 +52,18 @@ def compress_rows(
 
     """
     tokens = tokenize(text, tokenizer, lossless=lossless)
-    is_large = len(tokens.sequence) >= LARGE
+    method = _settled(method, tokens.sequence, len(tokens.vocabulary))
+    has_rules = method != compressed.NO_RULES
+    is_large = has_rules and len(tokens.sequence) >= LARGE
     if is_large:
         drop_scratch()  # the tokenizer's tables; rounds need larger pieces
         _trim()
     rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round)
     if is_large:
         _trim()
-    made = Compressed(tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules))
+    made = Compressed(
+        tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules, are_words=not has_rules)
+    )
     del tokens
     if is_large:
         _trim()
@@ -78,9 +83,23 @@ def build_rules(
     sequence: UInt32, vocabulary_size: int, rows: int, *, method: str, on_round: Callable[[int, int], None]
 ) -> LevelledRules:
     """Make rules from word ids with ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
+    method = _settled(method, sequence, vocabulary_size)
     if method == "sequitur":
         return sequitur.build(sequence, vocabulary_size, rows)
     if method == compressed.NO_RULES:
         none = np.zeros(0, np.uint32)
         return prune(BinaryRules(none, none, sequence), vocabulary_size, rows)
-    return prune(batch_repair.build(sequence, vocabulary_size, on_round), vocabulary_size, rows)
+    return prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
+
+
+def _settled(method: str, sequence: UInt32, vocabulary_size: int) -> str:
+    """Return the method, or the one that a sample of the rows tells."""
+    if method != compressed.AUTO_RULES:
+        return method
+    end = np.array([SEPARATOR], np.uint32)
+    sample = np.concatenate([part for own in sample_windows(len(sequence)) for part in (sequence[slice(*own)], end)])
+    rows = int(np.count_nonzero(sample == SEPARATOR))
+    words = len(sample) - rows
+    rules = prune(batch_repair.build(sample, vocabulary_size), vocabulary_size, rows)
+    pay = rules_pay(words, len(rules.symbols) + len(rules.roots), len(rules.rule_offsets) - 1)
+    return compressed.METHODS[0] if pay else compressed.NO_RULES

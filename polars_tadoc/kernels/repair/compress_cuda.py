@@ -8,9 +8,19 @@ import numpy as np
 import pyarrow as pa
 
 from polars_tadoc.kernels.repair import batch_repair_cuda as batch_repair
-from polars_tadoc.kernels.repair.compressed import Compressed
+from polars_tadoc.kernels.repair.compressed import (
+    AUTO_RULES,
+    METHODS,
+    NO_RULES,
+    SHARES,
+    SMALL_RULES,
+    Compressed,
+    rules_pay,
+    sample_windows,
+)
 from polars_tadoc.kernels.repair.gaps_cuda import predict_gaps
-from polars_tadoc.kernels.repair.prune_cuda import prune
+from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules, prune
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenize_cuda import tokenize
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.device import device_errors
@@ -24,7 +34,7 @@ if TYPE_CHECKING:
     from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 
 
-RULE_METHODS: tuple[str, ...] = ("batch_repair",)
+RULE_METHODS: tuple[str, ...] = (METHODS[0], NO_RULES, SMALL_RULES, AUTO_RULES)
 """Methods of making rules on the device; Sequitur is sequential."""
 
 
@@ -38,7 +48,7 @@ def compress_rows(
 ) -> Compressed:
     """Compress rows to one grammar, bit for bit as the CPU does.
 
-    Parameters as for :func:`polars_tadoc.kernels.repair.compress_cpu.compress_rows`; the method is the only one in
+    Parameters as for :func:`polars_tadoc.kernels.repair.compress_cpu.compress_rows`; the method is one of
     ``RULE_METHODS``.
 
     Raises
@@ -51,7 +61,7 @@ def compress_rows(
     """
     tokens = tokenize(text, tokenizer, lossless=lossless)
     size = len(tokens.vocabulary)
-    rules = prune(batch_repair.build(tokens.sequence, size, on_round), size, len(text))
+    rules = _make_rules(tokens.sequence, size, len(text), method, on_round)
     if tokens.gaps is None:
         nothing = np.zeros(len(text) + 1, np.int64)
         none = pa.nulls(0, pa.large_string())
@@ -76,4 +86,34 @@ def build_rules(
         import cupy
 
         on_device = cupy.asarray(sequence)
-    return prune(batch_repair.build(on_device, vocabulary_size, on_round), vocabulary_size, rows).to_host()
+    return _make_rules(on_device, vocabulary_size, rows, method, on_round).to_host()
+
+
+def _make_rules(
+    sequence: Any, vocabulary_size: int, rows: int, method: str, on_round: Callable[[int, int], None]
+) -> DeviceLevelledRules:
+    """Make and prune the rules of a method; ``sequence`` is overwritten."""
+    if method == AUTO_RULES:
+        method = METHODS[0] if _rules_pay(sequence, vocabulary_size) else NO_RULES
+    if method != NO_RULES:
+        return prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
+    with device_errors("copying words on the device"):
+        import cupy
+
+        none = cupy.empty(0, np.uint32)
+        words = batch_repair.DeviceRules(none, none, sequence, cupy.zeros(1, np.uint32))
+    return prune(words, vocabulary_size, rows)
+
+
+def _rules_pay(sequence: Any, vocabulary_size: int) -> bool:
+    """Tell whether rules pay in a sample of the rows, as ``compress_cpu`` does."""
+    with device_errors("sampling words"):
+        import cupy
+
+        end = cupy.full(1, SEPARATOR, np.uint32)
+        windows = sample_windows(len(sequence))
+        sample = cupy.concatenate([part for own in windows for part in (sequence[slice(*own)], end)])
+        rows = int(cupy.count_nonzero(sample == SEPARATOR))  # synchronize!
+    words = len(sample) - rows
+    rules = prune(batch_repair.build(sample, vocabulary_size), vocabulary_size, rows)
+    return rules_pay(words, len(rules.symbols) + len(rules.roots), len(rules.rule_offsets) - 1)

@@ -28,14 +28,20 @@ class GapKeys:
     size: int
     """Number of keys: the vocabulary's words, then the positions of all bodies."""
     keys: UInt32
-    """By row, words + 1 each: the key of each gap, 0 for the first and the last, which have none."""
+    """By row, words + 1 each: the key of each gap; the first and the last have none, and are not read."""
     starts: Int64
     """Offsets of each row's keys; length rows + 1."""
     row_words: Int64
 
     @classmethod
-    def of(cls, rules: LevelledRules, vocabulary_size: int, work_space: UInt32 | None = None) -> GapKeys:
-        """Compute the keys, in ``work_space`` if given (uint32, one entry per word and row)."""
+    def of(
+        cls, rules: LevelledRules, vocabulary_size: int, work_space: UInt32 | None = None, are_words: bool = False
+    ) -> GapKeys:
+        """Compute the keys, in ``work_space`` if given (uint32, one entry per word and row).
+
+        With ``are_words``, there are no rules, and ``work_space`` has the words of each row and its end: these are the
+        keys, as a row's first and last one are not read.
+        """
         symbols = vocabulary_size + len(rules.rule_offsets) - 1
         lengths, firsts = np.empty(symbols, np.int64), np.empty(symbols, np.uint32)
         kernels.measure_rules(vocabulary_size, rules.rule_offsets, rules.symbols, lengths, firsts)
@@ -56,7 +62,8 @@ class GapKeys:
             rows = (rules.root_offsets[first : stop + 1], rules.roots, starts[first:stop], keys)
             kernels.fill_keys(vocabulary_size, rules.rule_offsets, rules.symbols, levels, lengths, firsts, *rows)
 
-        map_parallel(fill, weighted_chunks(starts))
+        if not are_words:
+            map_parallel(fill, weighted_chunks(starts))
         return cls(vocabulary_size + len(rules.symbols), keys, starts, row_words)
 
     def predict(self, gap_offsets: Int64, gap_data: UInt8) -> UInt32:
@@ -99,7 +106,7 @@ class GapKeys:
         return codes
 
     def encode(self, codes: UInt32, gap_offsets: Int64, gap_data: UInt8) -> tuple[Int64, UInt8]:
-        """Encode the gaps that differ from the prediction; ``keys`` are overwritten.
+        """Encode the gaps that differ from the prediction.
 
         Returns
         -------
@@ -108,25 +115,20 @@ class GapKeys:
 
         """
         sizes = np.empty(len(self.row_words), np.int64)
-        chunks = weighted_chunks(self.starts)
 
-        def encode(chunk: tuple[int, int], writing: bool, data: UInt8) -> None:
-            own = slice(*chunk)
-            kernels.encode(self.keys, self.starts[own], self.row_words[own], writing, sizes[own], data)
-
-        def measure(chunk: tuple[int, int]) -> None:
+        def encode(chunk: tuple[int, int]) -> UInt8:
             own, offsets = slice(*chunk), gap_offsets[chunk[0] : chunk[1] + 1]
-            kernels.mark(codes, self.starts[own], self.row_words[own], offsets, gap_data, self.keys)
-            encode(chunk, False, np.zeros(0, np.uint8))
+            gaps = int(self.starts[chunk[1]] - self.starts[chunk[0]])
+            data = np.empty(kernels.MOST_BYTES * gaps, np.uint8)  # untouched memory is never allocated
+            rows = (self.keys, self.starts[own], self.row_words[own], offsets, gap_data)
+            return data[: int(kernels.encode(codes, *rows, sizes[own], data))].copy()
 
-        map_parallel(measure, chunks)
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        data = np.empty(int(offsets[-1]), np.uint8)
-        map_parallel(lambda chunk: encode(chunk, True, data[offsets[chunk[0]] : offsets[chunk[1]]]), chunks)
-        return offsets, data
+        parts = map_parallel(encode, weighted_chunks(self.starts))
+        data = np.concatenate([np.empty(0, np.uint8), *parts])
+        return np.concatenate([[0], np.cumsum(sizes)]), data
 
 
-def predict_gaps(tokens: Tokens, rules: LevelledRules) -> tuple[UInt32, Int64, UInt8]:
+def predict_gaps(tokens: Tokens, rules: LevelledRules, *, are_words: bool = False) -> tuple[UInt32, Int64, UInt8]:
     """Predict the gaps of rows from all rows, and encode the others.
 
     Parameters
@@ -135,6 +137,8 @@ def predict_gaps(tokens: Tokens, rules: LevelledRules) -> tuple[UInt32, Int64, U
         The tokenized rows; ``sequence``, which is no longer needed, is overwritten.
     rules
         Rules and rows.
+    are_words
+        Whether no rules were made, so that ``sequence`` still has the words of the rows.
 
     Returns
     -------
@@ -146,6 +150,6 @@ def predict_gaps(tokens: Tokens, rules: LevelledRules) -> tuple[UInt32, Int64, U
     if len(tokens.gap_data) == 0:
         return np.zeros(vocabulary_size + len(rules.symbols), np.uint32), tokens.gap_offsets, tokens.gap_data
     # the sequence has an entry for each gap; fresh pages would cost more than the work
-    keys = GapKeys.of(rules, vocabulary_size, tokens.sequence)
+    keys = GapKeys.of(rules, vocabulary_size, tokens.sequence, are_words)
     codes = keys.predict(tokens.gap_offsets, tokens.gap_data)
     return codes, *keys.encode(codes, tokens.gap_offsets, tokens.gap_data)

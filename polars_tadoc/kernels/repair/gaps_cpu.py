@@ -7,14 +7,11 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.primitives.varint import read_own_varint, varint_size, write_varint
+from polars_tadoc.kernels.primitives.varint import read_own_varint, write_varint
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
-
-OTHER = 1 << 31
-"""Added to gap codes that differ from the prediction; there are fewer gaps than bytes of text."""
 
 
 @kernel
@@ -200,58 +197,56 @@ def decide(
                 codes[key] = best
 
 
-@polled
-@kernel
-def mark(codes: UInt32, starts: Int64, row_words: Int64, gap_offsets: Int64, gap_data: UInt8, marks: UInt32) -> None:
-    """Replace each gap's key: 0 if as predicted, ``OTHER`` + its code if not, any other value for a space.
-
-    The first and the last gap of a row are predicted to be empty.
-    """
-    began = interrupts()
-    gaps_at = nb.uint64(gap_data.ctypes.data)
-    for row in range(len(starts)):
-        if interrupts() != began:
-            return
-        start, words = starts[row], row_words[row]
-        for i in range(start + 1, start + words):
-            marks[i] = codes[marks[i]]
-        marks[start] = 0
-        marks[start + words] = 0
-        at = gap_offsets[row]
-        i = start
-        while at < gap_offsets[row + 1]:
-            passed, at = read_own_varint(gaps_at, at)
-            gap, at = read_own_varint(gaps_at, at)
-            i += passed
-            code = nb.uint32(gap + 1)
-            marks[i] = nb.uint32(0) if marks[i] == code else code | nb.uint32(OTHER)
-            i += 1
+MOST_BYTES = 10
+"""Most bytes of an encoded gap: two numbers of up to 35 bits."""
 
 
 @polled
 @kernel
-def encode(marks: UInt32, starts: Int64, row_words: Int64, writing: bool, sizes: Int64, data: UInt8) -> None:
+def encode(
+    codes: UInt32,
+    keys: UInt32,
+    starts: Int64,
+    row_words: Int64,
+    gap_offsets: Int64,
+    gap_data: UInt8,
+    sizes: Int64,
+    data: UInt8,
+) -> Any:
     """Encode each row's gaps that differ from the prediction: varint pairs (skipped gaps, gap code).
 
-    Fills either ``sizes`` (bytes by row) or, if ``writing``, the bytes.
+    The first and the last gap of a row are predicted to be empty. ``sizes`` becomes the bytes by row; ``data`` has room
+    for ``MOST_BYTES`` per gap. Returns the bytes of all rows.
     """
     began = interrupts()
-    data_at = nb.uint64(data.ctypes.data)
+    gaps_at, data_at = nb.uint64(gap_data.ctypes.data), nb.uint64(data.ctypes.data)
     out = nb.int64(0)
     for row in range(len(starts)):
         if interrupts() != began:
-            return
-        size = nb.int64(0)
-        following = starts[row]  # the gap after the last one encoded
-        for i in range(starts[row], starts[row] + row_words[row] + 1):
-            if marks[i] == 0:
-                continue
-            code = nb.int64(marks[i]) - OTHER if marks[i] >= OTHER else 0
-            if writing:
+            break
+        first, at, stop = out, gap_offsets[row], gap_offsets[row + 1]
+        start, words = starts[row], row_words[row]
+        following = i = nb.int64(0)  # the gap after the last one encoded; the gap to be looked at
+        while i <= words:
+            place, code = words + 1, nb.int64(0)  # of the next gap that is not the default
+            if at < stop:
+                passed, at = read_own_varint(gaps_at, at)
+                gap, at = read_own_varint(gaps_at, at)
+                place, code = i + passed, gap + 1
+            while i < min(place, words):
+                if i > 0 and codes[keys[start + i]] != 0:
+                    out = write_varint(data_at, out, i - following)
+                    out = write_varint(data_at, out, 0)
+                    following = i + 1
+                i += 1
+            if place > words:
+                break
+            i = place
+            guess = nb.int64(codes[keys[start + i]]) if 0 < i < words else 0
+            if code != guess:
                 out = write_varint(data_at, out, i - following)
                 out = write_varint(data_at, out, code)
-            else:
-                size += varint_size(i - following) + varint_size(code)
-            following = i + 1
-        if not writing:
-            sizes[row] = size
+                following = i + 1
+            i += 1
+        sizes[row] = out - first
+    return out

@@ -254,15 +254,17 @@ def full_count(entry_bits: int) -> Any:
 
 
 @njit(inline="always")
-def _is_replaced(tally: int) -> Any:
-    """Tell whether a pair is selected at half of its occurrences or more, and more than once."""
+def _is_replaced(tally: int, part: int, whole: int) -> Any:
+    """Tell whether a pair is selected at ``part / whole`` of its occurrences or more, and more than once."""
     selected = tally >> _32
-    return nb.uint64(selected >= _2) & nb.uint64(_2 * selected >= tally & _LOW)
+    return nb.uint64(selected >= _2) & nb.uint64(nb.uint64(whole) * selected >= nb.uint64(part) * (tally & _LOW))
 
 
 @polled
 @njit
-def count_listed(table: UInt64, rules: UInt32, first: int, stop: int, shift: int, sizes: Int64) -> Any:
+def count_listed(
+    table: UInt64, rules: UInt32, first: int, stop: int, part: int, whole: int, shift: int, sizes: Int64
+) -> Any:
     """Count the pairs to replace by bucket, their first position >> ``shift``; ``rules`` of entries become ``NONE``.
 
     Reads the entries from ``first`` to before ``stop``. Returns whether any position is selected.
@@ -275,25 +277,29 @@ def count_listed(table: UInt64, rules: UInt32, first: int, stop: int, shift: int
         tally = table[FIELDS * entry + TALLY]
         any_selected |= tally >> _32 > 0
         rules[entry] = NONE
-        sizes[min(table[FIELDS * entry + PLACE] >> nb.uint64(shift), last)] += nb.int64(_is_replaced(tally))
+        sizes[min(table[FIELDS * entry + PLACE] >> nb.uint64(shift), last)] += nb.int64(
+            _is_replaced(tally, part, whole)
+        )
     return any_selected
 
 
 @polled
 @njit
-def list_pairs(table: UInt64, first: int, stop: int, shift: int, places: UInt64, listed: UInt64) -> None:
+def list_pairs(
+    table: UInt64, first: int, stop: int, part: int, whole: int, shift: int, places: UInt64, listed: UInt64
+) -> None:
     """Write ``first position << 32 | entry`` of the pairs to replace from their bucket's place on; advances places."""
     began = interrupts()
     last = nb.uint64(len(places) - 1)
     entry = first
-    while entry < stop and not _is_replaced(table[FIELDS * entry + TALLY]):
+    while entry < stop and not _is_replaced(table[FIELDS * entry + TALLY], part, whole):
         entry += 1
     item = at = nb.uint64(0)  # the last one written: the others write it again, as a branch would be unpredictable
     for k in range(entry, stop):
         if k & 0xFFFF == 0 and interrupts() != began:
             return
         place = table[FIELDS * k + PLACE]
-        is_replaced = _is_replaced(table[FIELDS * k + TALLY])
+        is_replaced = _is_replaced(table[FIELDS * k + TALLY], part, whole)
         bucket = min(place >> nb.uint64(shift), last)
         item = (place << _32) | nb.uint64(k) if is_replaced != 0 else item
         at = places[bucket] if is_replaced != 0 else at

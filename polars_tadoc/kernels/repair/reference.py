@@ -24,7 +24,9 @@ def hash_pair(pair: Pair) -> int:
     return h ^ h >> 32
 
 
-def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list[Pair], list[list[int]]]:
+def batch_repair(
+    sequences: list[list[int]], vocabulary_size: int, part: int = 1, whole: int = 2
+) -> tuple[list[Pair], list[list[int]]]:
     """Replace repeated pairs in rounds; rule k becomes symbol ``vocabulary_size + k``.
 
     All rows form one sequence, with a separator after each. A position represents the pair that starts there. In each
@@ -33,8 +35,9 @@ def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list
     1. count the pairs at alive positions; a pair with count two or more has the priority (count, hash);
     2. select the positions whose priority is above those of both adjacent positions; if priorities are equal (in a run
        of one symbol, as different pairs have different hashes), select at even distance from the run's start;
-    3. replace the pairs that are selected at two positions or more, and at half of the counted positions or more (other
-       counts are stale and wait for the next round); new pairs become rules, numbered by first selected position;
+    3. replace the pairs that are selected at two positions or more, and at ``part / whole`` of the counted positions or
+       more (other counts are stale and wait for the next round); new pairs become rules, numbered by first selected
+       position;
     4. positions whose pair was counted once die; positions whose pair contains a new symbol become alive. If the round
        made no rule, the selected positions die as well, so that adjacent positions can be selected.
 
@@ -68,7 +71,7 @@ def batch_repair(sequences: list[list[int]], vocabulary_size: int) -> tuple[list
             selected.append(here > nothing and all(here > n or (here == n and even) for n in neighbours))
         times = Counter(pair for pair, is_selected in zip(pairs, selected, strict=True) if is_selected)
         # a Counter keeps the order of first positions
-        new = [pair for pair in times if times[pair] > 1 and 2 * times[pair] >= counts[pair]]
+        new = [pair for pair in times if times[pair] > 1 and whole * times[pair] >= part * counts[pair]]
         if not new and (stalled_before or not any(selected)):
             break
         stalled_before = not new

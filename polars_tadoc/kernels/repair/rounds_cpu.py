@@ -90,6 +90,9 @@ class Rules(NamedTuple):
     left: UInt32
     right: UInt32
     places: UInt32
+    part: int
+    whole: int
+    """A pair becomes a rule if it is selected at ``part / whole`` of its occurrences or more."""
 
 
 @njit
@@ -292,7 +295,9 @@ def find_pairs(
     k = take(progress, 6)
     while k < tasks and interrupts() == began:
         first, stop = _part(entries, k, tasks), _part(entries, k + 1, tasks)
-        selected[k] = counting.count_listed(pairs.table, pairs.rules, first, stop, shift, lists.sizes[k])
+        selected[k] = counting.count_listed(
+            pairs.table, pairs.rules, first, stop, rules.part, rules.whole, shift, lists.sizes[k]
+        )
         k = done(progress, 6)
     if not all_done(progress, 6, tasks, began):
         return
@@ -311,7 +316,8 @@ def find_pairs(
     k = take(progress, 9)
     while k < tasks and interrupts() == began:
         first, stop = _part(entries, k, tasks), _part(entries, k + 1, tasks)
-        counting.list_pairs(pairs.table, first, stop, shift, lists.places[k], pairs.listed)
+        own = lists.places[k]
+        counting.list_pairs(pairs.table, first, stop, rules.part, rules.whole, shift, own, pairs.listed)
         k = done(progress, 9)
     if not all_done(progress, 9, tasks, began):
         return

@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.primitives.keyed_hash import keyed, keyed_more
-from polars_tadoc.kernels.primitives.varint import read_own_varint, varint_size, write_varint
+from polars_tadoc.kernels.primitives.varint import read_own_varint, write_varint
 from polars_tadoc.runtime.addresses import (
     count_ones,
     equal_bytes,
@@ -684,28 +684,23 @@ def renumber(sequence: UInt32, ids: UInt32) -> None:
 
 
 @njit
-def encode_gaps(pairs: UInt8, gap_ends: Int64, ids: UInt32, passed: int, start: int, writing: bool, data: UInt8) -> int:
-    """Replace the ids in the pairs of a piece by final ones.
+def encode_gaps(pairs: UInt8, gap_ends: Int64, ids: UInt32, passed: int, data: UInt8) -> int:
+    """Write the pairs of a piece to ``data`` with final ids; return their bytes.
 
-    ``passed`` gaps of its first row were skipped before the piece. With ``writing``, the pairs are written to ``data``
-    from ``start`` on, and the ``gap_ends`` of the rows that end in the piece become offsets in it. Returns the end of
-    the piece's pairs in ``data``.
+    ``passed`` gaps of its first row were skipped before the piece. The ``gap_ends`` of the rows that end in the piece
+    become offsets in ``data``, which has room for ``MAX_PAIR_BYTES`` per pair.
     """
     pairs_at, data_at = nb.uint64(pairs.ctypes.data), nb.uint64(data.ctypes.data)
-    at, i = start, 0
+    at = i = 0
     for row in range(len(gap_ends) + 1):
         stop = gap_ends[row] if row < len(gap_ends) else len(pairs)
         while i < stop:
             skipped, i = read_own_varint(pairs_at, i)
             gap, i = read_own_varint(pairs_at, i)
-            skipped += passed
+            at = write_varint(data_at, at, skipped + passed)
+            at = write_varint(data_at, at, nb.int64(ids[gap]))
             passed = 0
-            if writing:
-                at = write_varint(data_at, at, skipped)
-                at = write_varint(data_at, at, nb.int64(ids[gap]))
-            else:
-                at += varint_size(skipped) + varint_size(nb.int64(ids[gap]))
         passed = 0
-        if writing and row < len(gap_ends):
+        if row < len(gap_ends):
             gap_ends[row] = at
     return at

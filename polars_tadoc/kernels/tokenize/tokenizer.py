@@ -381,13 +381,18 @@ def _encode_gaps(scanned: list[_Scanned], ids: list[UInt32], gap_offsets: Int64)
         in_same_row = piece.first_row == piece.last_row and not found.had_pair
         passed.append(found.skipped + (passed[-1] if in_same_row else 0) if piece.last_byte else 0)
 
-    def encode(i: int, start: int, writing: bool, data: UInt8) -> int:
-        found = scanned[i]
-        ends = gap_offsets[1 + found.piece.first_row : 1 + found.piece.last_row]
-        return int(kernels.encode_gaps(found.pairs, ends, ids[found.thread], passed[i], start, writing, data))
+    def ends_of(found: _Scanned) -> Int64:
+        return gap_offsets[1 + found.piece.first_row : 1 + found.piece.last_row]
 
-    sizes = map_parallel(lambda i: encode(i, 0, False, np.zeros(0, np.uint8)), range(len(scanned)))
-    starts = np.cumsum([0, *sizes])
-    data = np.empty(starts[-1], np.uint8)
-    map_parallel(lambda i: encode(i, int(starts[i]), True, data), range(len(scanned)))
-    return data
+    def encode(i: int) -> UInt8:
+        found = scanned[i]
+        data = np.empty(kernels.MAX_PAIR_BYTES // 2 * len(found.pairs), np.uint8)  # a number has one byte at least
+        size = kernels.encode_gaps(found.pairs, ends_of(found), ids[found.thread], passed[i], data)
+        found.pairs = data[: int(size)].copy()
+        return found.pairs
+
+    parts = map_parallel(encode, range(len(scanned)))
+    starts = np.cumsum([0, *map(len, parts)])
+    for start, found in zip(starts[:-1], scanned, strict=True):
+        ends_of(found)[:] += start
+    return np.concatenate([np.empty(0, np.uint8), *parts])

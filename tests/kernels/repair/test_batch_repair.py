@@ -22,9 +22,11 @@ def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_repair, "POSITIONS_PER_BUCKET", 1)
 
 
-def build(rows: list[list[int]], vocabulary_size: int, threads: int) -> tuple[list[tuple[int, int]], list[list[int]]]:
+def build(
+    rows: list[list[int]], vocabulary_size: int, threads: int, share: tuple[int, int] = (1, 2)
+) -> tuple[list[tuple[int, int]], list[list[int]]]:
     with tadoc.Config(threads=threads):
-        rules = batch_repair.build(flatten(rows), vocabulary_size)
+        rules = batch_repair.build(flatten(rows), vocabulary_size, lambda number, alive: None, *share)
     return list(zip(rules.left.tolist(), rules.right.tolist(), strict=True)), unflatten(rules.sequence)
 
 
@@ -43,6 +45,13 @@ def test_matches_reference(threads: int, given_rows: tuple[list[list[int]], int]
     got = build(rows, vocabulary_size, threads)
     assert got == reference.batch_repair(rows, vocabulary_size)
     assert expanded(*got, vocabulary_size) == rows
+
+
+@pytest.mark.usefixtures("tiny_chunks")
+@given(given_rows=sequences(), share=st.sampled_from([(7, 8), (1, 1), (1, 3)]))
+def test_matches_reference_with_other_shares(given_rows: tuple[list[list[int]], int], share: tuple[int, int]) -> None:
+    rows, vocabulary_size = given_rows
+    assert build(rows, vocabulary_size, 2, share) == reference.batch_repair(rows, vocabulary_size, *share)
 
 
 @pytest.mark.usefixtures("tiny_chunks")

@@ -38,16 +38,17 @@ def design(request: pytest.FixtureRequest) -> Iterator[batch_repair.Design]:
     batch_repair.design = before
 
 
-def build(sequence: UInt32, vocabulary_size: int) -> batch_repair.DeviceRules:
+def build(sequence: UInt32, vocabulary_size: int, part: int = 1, whole: int = 2) -> batch_repair.DeviceRules:
     import cupy
 
-    return batch_repair.build(cupy.asarray(sequence), vocabulary_size)
+    return batch_repair.build(cupy.asarray(sequence), vocabulary_size, lambda number, alive: None, part, whole)
 
 
-def check(sequence: UInt32, vocabulary_size: int) -> int:
+def check(sequence: UInt32, vocabulary_size: int, part: int = 1, whole: int = 2) -> int:
     """Compare with the host's rules; returns how many there are."""
-    rules = build(sequence, vocabulary_size)
-    got, expected = rules.to_host(), on_host.build(sequence.copy(), vocabulary_size)
+    rules = build(sequence, vocabulary_size, part, whole)
+    got = rules.to_host()
+    expected = on_host.build(sequence.copy(), vocabulary_size, lambda number, alive: None, part, whole)
     for field in ("left", "right", "sequence"):
         here, there = getattr(got, field), getattr(expected, field)
         assert here.dtype == there.dtype
@@ -110,6 +111,7 @@ def test_many_tiles(seed: int) -> None:
     random = np.random.default_rng(seed)
     sequence = text_like(random, 300_000, 20_000, 2_000)
     assert check(sequence, 20_000) > 1000
+    assert check(sequence, 20_000, 7, 8) > 1000
     document = text_like(random, 30_000, 20_000, 50)
     assert check(np.concatenate([document, sequence, document, document]), 20_000) > 1000
 
