@@ -29,8 +29,9 @@ from polars_tadoc.runtime.parallel import map_parallel
 LINE = 16
 """Numbers from one counter to the next: two cache lines, as processors fetch them in pairs."""
 
-PAUSES = 1 << 11
-"""Pauses of a waiting thread, some 50 to 150 microseconds, before it sleeps: virtual cores may share real ones."""
+MANY, PAUSES, FEW_PAUSES = 4, 1 << 11, 1 << 7
+"""From some threads on, a waiting one pauses the processor longer, 50 to 150 microseconds, before it sleeps: few threads
+are likely to share cores with others."""
 
 SLEEP = 20
 """Microseconds that it sleeps at a time."""
@@ -101,7 +102,7 @@ def all_done(progress: Int64, step: int, tasks: int, began: int) -> bool:
     while ordered_load(progress, LINE * (2 * step + 2)) < tasks:
         if interrupts() != began or ordered_load(progress, 0) != 0:
             return False
-        if waited < PAUSES:
+        if waited < progress[1]:
             _pause()
             waited += 1
         else:
@@ -123,6 +124,7 @@ def share_tasks(function: Callable[[Int64], object], steps: int, tasks: int) -> 
 
     """
     progress = np.zeros(LINE * (2 * steps + 1), np.int64)
+    progress[1] = PAUSES if thread_count() >= MANY else FEW_PAUSES
 
     def work(_: int) -> None:
         try:
