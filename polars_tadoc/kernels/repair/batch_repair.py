@@ -53,7 +53,7 @@ POSITIONS_PER_TASK = 1 << 15
 """Minimum positions per task."""
 
 POSITIONS_PER_THREAD = 1 << 14
-"""Positions for each additional thread of a pass: threads begin one after the other, 0.1 ms apart."""
+"""Positions for each additional thread of a pass: threads begin in turn, 0.1 ms apart."""
 
 FEWEST_TO_SPREAD = 1 << 12
 """Minimum new rules of a round that several threads add to the index."""
@@ -227,9 +227,17 @@ class EqualRows:
         """Drop the rows that others represent; return the new size and the classes by position, if there are any."""
         if len(self.classes) == 0:
             return len(sequence), self.classes
-        kept = int(np.diff(self.starts)[self.classes != copies.DROPPED].sum())
-        classes = np.empty(kept, np.uint8)
-        return int(copies.keep_rows(sequence, self.starts, self.classes, classes)), classes
+        before = running_sum(np.diff(self.starts) * (self.classes != copies.DROPPED))
+        size = int(before[-1])
+        classes = np.empty(size, np.uint8)
+        given = sequence, self.starts, self.classes
+        if thread_count() < FEWEST_TO_COPY:
+            copies.keep_rows(*given, 0, len(self.classes), 0, sequence, classes)
+            return size, classes
+        kept = np.empty(size, np.uint32)
+        map_parallel(lambda own: copies.keep_rows(*given, *own, before[own[0]], kept, classes), weighted_chunks(before))
+        _copy(kept, sequence)
+        return size, classes
 
     def restore(self, sequence: UInt32) -> UInt32:
         """Return the symbols of all rows."""

@@ -123,13 +123,10 @@ def _by_level(kept: Bools, heights: UInt32) -> tuple[UInt32, UInt32, UInt32]:
 
 def _count_uses(sequence: UInt32, vocabulary_size: int, rules: int) -> Int64:
     """Count the uses of each rule in the rows."""
+    uses, chunks = np.zeros(rules, np.int64), even_chunks(len(sequence), 1 << 16)
 
-    def count(stretch: tuple[int, int]) -> Int64:
-        uses = np.zeros(rules, np.int64)
-        kernels.count_uses(sequence[stretch[0] : stretch[1]], vocabulary_size, uses)
-        return uses
+    def count(stretch: tuple[int, int]) -> None:
+        kernels.count_uses(sequence[stretch[0] : stretch[1]], vocabulary_size, len(chunks) > 1, uses)
 
-    parts = map_parallel(count, even_chunks(len(sequence), max(1 << 18, 2 * rules)))
-    for part in parts[1:]:
-        parts[0] += part
-    return parts[0]
+    map_parallel(count, chunks)
+    return uses

@@ -17,12 +17,15 @@ from polars_tadoc.runtime.process.shared_tasks import all_done, done, take
 
 
 @kernel
-def count_uses(sequence: UInt32, vocabulary_size: int, uses: Int64) -> None:
-    """Count the uses of each rule in the sequence."""
+def count_uses(sequence: UInt32, vocabulary_size: int, shared: bool, uses: Int64) -> None:
+    """Count the uses of each rule in the sequence; ``shared``: other threads count, too."""
     for i in range(len(sequence)):
         symbol = sequence[i]
         if symbol >= vocabulary_size and symbol != SEPARATOR:
-            uses[symbol - vocabulary_size] += 1
+            if shared:
+                atomic_add(uses, nb.int64(symbol) - vocabulary_size, 1)
+            else:
+                uses[symbol - vocabulary_size] += 1
 
 
 @njit(inline="always")

@@ -409,7 +409,7 @@ def replace_pairs(
             return
     k = take(progress, 3)
     while k < many and interrupts() == began:
-        # what is consumed by a share's last rule is the next one's first symbol
+        # a share's last rule may consume the first symbol of the next share
         to, most, first, stop = nb.int64(0), nb.int64(0), nb.int64(0), nb.int64(0)
         for share in range(k + 1):
             to = to + most if is_apart else 8 * shares[share]

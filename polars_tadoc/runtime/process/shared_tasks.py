@@ -1,7 +1,7 @@
 """Lets threads share the tasks of several steps in machine code: waking them for each step would cost more.
 
 A step's tasks are taken one by one; threads begin the next step when all its tasks are done. Any thread may do all
-tasks, or come late, or never: nobody waits for a task that no thread has begun.
+tasks, or come late, or never: no thread waits for a task that none has begun.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ LINE = 16
 """Numbers from one counter to the next: two cache lines, as processors fetch them in pairs."""
 
 MANY, PAUSES, FEW_PAUSES = 4, 1 << 11, 1 << 7
-"""From some threads on, a waiting one pauses the processor longer, 50 to 150 microseconds, before it sleeps: few threads
-are likely to share cores with others."""
+"""With many threads, a waiting one pauses its processor longer, some 50 to 150 microseconds, before it sleeps."""
 
 SLEEP = 20
 """Microseconds that it sleeps at a time."""
