@@ -148,6 +148,23 @@ def _place_part(buckets: Buckets, k: int) -> None:
 
 
 @njit
+def _place_all(progress: Int64, step: int, buckets: Buckets, began: int) -> bool:
+    """Fill all places, in two steps from ``step`` on; as :func:`.shared_tasks.all_done`."""
+    parts = len(buckets.sums)
+    k = take(progress, step)
+    while k < parts:
+        _sum_part(buckets, k)
+        k = done(progress, step)
+    if not all_done(progress, step, parts, began):
+        return False
+    k = take(progress, step + 1)
+    while k < parts:
+        _place_part(buckets, k)
+        k = done(progress, step + 1)
+    return bool(all_done(progress, step + 1, parts, began))
+
+
+@njit
 def _most(buckets: Buckets) -> Any:
     """Return the most items of a bucket."""
     most = nb.int64(0)
@@ -243,17 +260,7 @@ def find_pairs(
         k = done(progress, 0)
     if not all_done(progress, 0, many, began):
         return
-    k = take(progress, 1)
-    while k < len(buckets.sums):
-        _sum_part(buckets, k)
-        k = done(progress, 1)
-    if not all_done(progress, 1, len(buckets.sums), began):
-        return
-    k = take(progress, 2)
-    while k < len(buckets.sums):
-        _place_part(buckets, k)
-        k = done(progress, 2)
-    if not all_done(progress, 2, len(buckets.sums), began):
+    if not _place_all(progress, 1, buckets, began):
         return
     k = take(progress, 3)
     while k < many and interrupts() == began:
@@ -301,17 +308,7 @@ def find_pairs(
         k = done(progress, 6)
     if not all_done(progress, 6, tasks, began):
         return
-    k = take(progress, 7)
-    while k < len(lists.sums):
-        _sum_part(lists, k)
-        k = done(progress, 7)
-    if not all_done(progress, 7, len(lists.sums), began):
-        return
-    k = take(progress, 8)
-    while k < len(lists.sums):
-        _place_part(lists, k)
-        k = done(progress, 8)
-    if not all_done(progress, 8, len(lists.sums), began):
+    if not _place_all(progress, 7, lists, began):
         return
     k = take(progress, 9)
     while k < tasks and interrupts() == began:
