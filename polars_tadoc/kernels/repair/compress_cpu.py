@@ -71,8 +71,8 @@ def compress_rows(
 
 
 def _trim() -> None:
-    """Return freed memory, beside the next stage if there are several threads."""
-    if thread_count() == 1:
+    """Return freed memory, with many threads beside the next stage."""
+    if thread_count() < batch_repair.FEWEST_TO_COPY:
         trim_heap()
         return
     with suppress(RuntimeError):  # there can be no thread
