@@ -23,7 +23,7 @@ from polars_tadoc.model.text_type import storage
 MODULES = {
     "tokenize": ["kernels.tokenize.tokenizer", "cut", "number", "_encode_gaps"],
     "rounds": ["kernels.repair.compress_cpu.batch_repair", "build"],
-    "round": ["kernels.repair.batch_repair._Round", "count", "select", "make_rules", "rewrite"],
+    "round": ["kernels.repair.batch_repair._Round", "find", "replace"],
     "rules": ["kernels.repair.compress_cpu", "tokenize", "prune", "predict_gaps"],
     "frame": ["model.payload", "encode"],
     "column": ["model.column", "build"],

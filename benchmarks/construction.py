@@ -18,7 +18,8 @@ from sksequitur import Grammar, Mark, Parser
 
 from benchmarks import corpora, side_by_side
 from polars_tadoc.config import thread_count
-from polars_tadoc.kernels.repair import batch_repair, sequitur
+from polars_tadoc.kernels.repair import batch_repair
+from polars_tadoc.kernels.repair import sequitur_cpu as sequitur
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR

@@ -205,12 +205,12 @@ def equal_bits(typing_context: Any, array: Any, index: Any, byte: Any) -> Any:
     return types.uint64(array, types.uint64, types.uint8), generate
 
 
-def _atomic(operation: str) -> Any:
+def _atomic(operation: str, ordering: str = "monotonic") -> Any:
     def update(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             view = context.make_array(signature.args[0])(context, builder, arguments[0])
             place = builder.gep(view.data, [arguments[1]])
-            return builder.atomic_rmw(operation, place, arguments[2], "monotonic")
+            return builder.atomic_rmw(operation, place, arguments[2], ordering)
 
         return array.dtype(array, types.int64, array.dtype), generate
 
@@ -225,6 +225,34 @@ atomic_min = _atomic("umin")
 
 atomic_or = _atomic("or")
 """Atomic bitwise or, likewise."""
+
+ordered_add = _atomic("add", "acq_rel")
+"""As ``atomic_add``; a thread that sees the new value also sees what this one wrote before."""
+
+
+@intrinsic
+def ordered_load(typing_context: Any, array: Any, index: Any) -> Any:
+    """Load an integer that other threads change, and see what they wrote before."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(view.data, [arguments[1]])
+        return builder.load_atomic(place, ordering="acquire", align=array.dtype.bitwidth // 8)
+
+    return array.dtype(array, types.int64), generate
+
+
+@intrinsic
+def atomic_exchange_if(typing_context: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
+    """Atomically replace an integer that equals ``expected``; returns the old value."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(view.data, [arguments[1]])
+        pair = builder.cmpxchg(place, arguments[2], arguments[3], "acq_rel", "acquire")
+        return builder.extract_value(pair, 0)
+
+    return array.dtype(array, types.int64, array.dtype, array.dtype), generate
 
 
 @intrinsic

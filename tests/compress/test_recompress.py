@@ -89,7 +89,7 @@ def test_drops_words_and_rules_that_no_row_uses() -> None:
 
 
 def test_sequitur_and_batch_repair_change_into_each_other() -> None:
-    pytest.importorskip("polars_tadoc.kernels.repair.sequitur")
+    pytest.importorskip("polars_tadoc.kernels.repair.sequitur_cpu")
     text = pl.Series("t", ["a b c d a b c d", "a b c d"] * 9)
     for before, after in (("batch_repair", "sequitur"), ("sequitur", "batch_repair")):
         column = tadoc.compress(text, method=before)

@@ -23,21 +23,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polars_tadoc.config import thread_count
-from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.repair import batch_repair_cpu as kernels
 from polars_tadoc.kernels.repair import equal_rows_cpu as copies
 from polars_tadoc.kernels.repair import pairs_cpu as counting
+from polars_tadoc.kernels.repair import rounds_cpu as rounds
+from polars_tadoc.kernels.repair.rounds_cpu import Buckets, Positions
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.runtime.process.shared_tasks import share_tasks
 
 POSITIONS_PER_BUCKET = 1 << 15
 """Positions per additional bucket of pairs."""
@@ -48,22 +49,23 @@ MIN_SAVED = 1 / 16
 FEWEST_ENTRY_BITS, MOST_ENTRY_BITS = 1, 28
 """Bits of an entry in an item; a bucket with more repeated pairs needs billions of positions."""
 
-POSITIONS_PER_TASK = 1 << 17
+POSITIONS_PER_TASK = 1 << 15
 """Minimum positions per task."""
+
+POSITIONS_PER_THREAD = 1 << 14
+"""Positions for each additional thread of a pass: threads begin in turn, 0.1 ms apart."""
 
 FEWEST_TO_SPREAD = 1 << 12
 """Minimum new rules of a round that several threads add to the index."""
 
-SPARSE, FEWEST_SPARSE = 1 << 9, 1 << 15
+SPARSE, FEWEST_SPARSE = 1 << 6, 1 << 15
 """Rounds run over regions only with at least this many positions for each alive one, and this many in all."""
 
-MARGIN = 16
+MARGIN = 8
 """Symbols of a region before and after an alive pair, and maximum rounds until regions are listed again."""
 
-SORTED = 1 << 16
-"""Minimum new rules of a round that all threads sort, by buckets."""
-
-Result = TypeVar("Result")
+POSITIONS_PER_LIST, MOST_LIST_BITS = 10, 9
+"""Bits of the alive positions for each bucket of listed pairs, and most bits of such a bucket."""
 
 
 class BinaryRules(NamedTuple):
@@ -73,6 +75,8 @@ class BinaryRules(NamedTuple):
     right: UInt32
     sequence: UInt32
     """Symbols of all rows, ``SEPARATOR`` after each row."""
+    round_offsets: Int64 | None = None
+    """First rule of each round, which uses rules of earlier rounds only, and the number of all; None: unknown."""
 
 
 def build(
@@ -101,7 +105,7 @@ def build(
     rules = _Rules(vocabulary_size, kept, part, whole)
     left = _run_rounds(sequence, kept, classes, rules, on_round)
     # the rounds' other work space is free again
-    return BinaryRules(*rules.arrays(), equal.restore(left))
+    return BinaryRules(*rules.arrays(), equal.restore(left), np.array(rules.round_offsets))
 
 
 def _run_rounds(
@@ -110,7 +114,7 @@ def _run_rounds(
     """Fill ``rules``, rewriting the first ``size`` symbols; return the rewritten ones."""
     state = _states(size)
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence[:size], state, *c), even_chunks(size)))
-    rounds = _Rounds(_Positions(sequence, state, classes), size, alive, rules, on_round)
+    rounds = _Rounds(Positions(sequence, state, classes), size, alive, rules, on_round)
     while rounds.goes_on:
         if size >= FEWEST_SPARSE and rounds.alive < rounds.size // SPARSE:
             rounds.run_regions()
@@ -128,7 +132,7 @@ class _Rounds:
 
     def __init__(
         self,
-        here: _Positions,
+        here: Positions,
         size: int,
         alive: int,
         rules: _Rules,
@@ -141,8 +145,9 @@ class _Rounds:
         """Whether the last round made no rule, and whether no later round makes one."""
         self._sequence, self._is_weighted = here.symbols, len(here.classes) > 0
         self._space = space or _WorkSpace.of(size, alive, self._is_weighted)
-        symbols = self._space.items.view(np.uint32)
-        self._spare = _Positions(symbols, np.empty_like(here.state), self._space.classes)
+        self._spare = Positions(
+            self._space.items.view(np.uint32)[:size], np.empty_like(here.state), self._space.classes
+        )
 
     @property
     def goes_on(self) -> bool:
@@ -159,16 +164,14 @@ class _Rounds:
             self._spare = self._spare._replace(symbols=self.here.symbols)
             self.here = self.here._replace(symbols=self._sequence)
         pairs = _Round(self.here, self._spare, self.size, self.alive, split, self._space)
-        pairs.count()
-        pairs.select()
-        replaced, any_selected = pairs.make_rules(self.rules)
-        stalled = replaced == 0
+        new, any_selected = pairs.find(self.rules)
+        stalled = pairs.replaced == 0
         self.ends = stalled and (self.has_stalled or not any_selected)
         if self.ends:
             return
         self.has_stalled = stalled
         before = self.here
-        self.size, self.alive, self.here = pairs.rewrite(stalled)
+        self.size, self.alive, self.here = pairs.replace(self.rules, new)
         self._spare = before if self.here is self._spare else self._spare
         self.here.state[self.size : (self.size + 15) // 8 * 8] = counting.DEAD
 
@@ -184,7 +187,7 @@ class _Rounds:
         regions = int(kernels.list_regions(symbols[:size], state, blocks, size, MARGIN, starts, stops))
         starts, stops = starts[:regions], stops[:regions]
         own_size = int((stops - starts).sum()) + regions
-        own = _Positions(
+        own = Positions(
             np.empty(own_size, np.uint32), _states(own_size), np.empty(own_size if self._is_weighted else 0, np.uint8)
         )
         kernels.take_regions(symbols, starts, stops, SEPARATOR, own.symbols)
@@ -233,9 +236,17 @@ class EqualRows:
         """Drop the rows that others represent; return the new size and the classes by position, if there are any."""
         if len(self.classes) == 0:
             return len(sequence), self.classes
-        kept = int(np.diff(self.starts)[self.classes != copies.DROPPED].sum())
-        classes = np.empty(kept, np.uint8)
-        return int(copies.keep_rows(sequence, self.starts, self.classes, classes)), classes
+        before = running_sum(np.diff(self.starts) * (self.classes != copies.DROPPED))
+        size = int(before[-1])
+        classes = np.empty(size, np.uint8)
+        given = sequence, self.starts, self.classes
+        if thread_count() < FEWEST_TO_COPY:
+            copies.keep_rows(*given, 0, len(self.classes), 0, sequence, classes)
+            return size, classes
+        kept = np.empty(size, np.uint32)
+        map_parallel(lambda own: copies.keep_rows(*given, *own, before[own[0]], kept, classes), weighted_chunks(before))
+        _copy(kept, sequence)
+        return size, classes
 
     def restore(self, sequence: UInt32) -> UInt32:
         """Return the symbols of all rows."""
@@ -268,36 +279,24 @@ class _Rules:
         # every rule shortens the sequence by a symbol at least; untouched memory is never allocated
         self.left, self.right = np.empty(size, np.uint32), np.empty(size, np.uint32)
         self.index = np.zeros(1 << 12, np.uint32)
+        self.round_offsets = [0]
 
-    def assign(self, sequence: UInt32, places: UInt64, symbols: UInt32) -> None:
-        """Assign each listed table entry its rule's symbol; ``places`` as of ``list_rules``, ascending."""
-        chunks = even_chunks(len(places))
-        found = np.empty(len(places), np.uint32)
+    def add(self, new: Int64) -> tuple[Int64, int]:
+        """Make room in the index for new rules, whose numbers are given by task.
 
-        def find(own: tuple[int, int]) -> int:
-            listed = slice(*own)
-            return int(kernels.find_rules(sequence, places[listed], self.left, self.right, self.index, found[listed]))
-
-        new = map_parallel(find, chunks)
-        firsts = self.known + running_sum(np.array(new, np.int64))
-
-        def assign(k: int) -> None:
-            listed, before = slice(*chunks[k]), int(firsts[k])
-            rest = (self.vocabulary_size, before, symbols, self.left, self.right)
-            kernels.assign_rules(sequence, places[listed], found[listed], *rest)
-
-        map_parallel(assign, range(len(chunks)))
-        first, self.known = self.known, self.known + sum(new)
-        if 2 * self.known > len(self.index):  # so that no segment is ever full
+        Returns the number of each task's first one, then of all rules; and the first rule that is not in the index.
+        """
+        firsts = self.known + running_sum(new)
+        first, self.known = self.known, int(firsts[-1])
+        self.round_offsets.append(self.known)
+        if 3 * self.known > 2 * len(self.index):
             del self.index  # frees it before there is a new one
-            first, self.index = 0, np.zeros(1 << (2 * self.known).bit_length(), np.uint32)
-        self._add(first)
+            first, self.index = 0, np.zeros(1 << (3 * self.known // 2).bit_length(), np.uint32)
+        return firsts, first
 
-    def _add(self, first: int) -> None:
-        """Add the rules from number ``first`` on to the index."""
-        segments = kernels.SEGMENTS
-        parts = even_chunks(segments, 1) if self.known - first >= FEWEST_TO_SPREAD else [(0, segments)]
-        map_parallel(lambda own: kernels.index_rules(self.left, self.right, first, self.known, self.index, *own), parts)
+    def for_kernels(self) -> rounds.Rules:
+        """Return the rules in the form for kernels."""
+        return rounds.Rules(self.left, self.right, self.index, self.part, self.whole)
 
     def arrays(self) -> tuple[UInt32, UInt32]:
         """Return the left and right symbols by rule."""
@@ -305,12 +304,7 @@ class _Rules:
 
 
 def _most_tasks() -> int:
-    return 1 if thread_count() == 1 else max(2 * thread_count(), 8)
-
-
-def _tasks(positions: int) -> int:
-    """Return the number of tasks for a pass: more than threads, as alive positions are unevenly distributed."""
-    return max(1, min(_most_tasks(), positions // POSITIONS_PER_TASK))
+    return 1 if thread_count() == 1 else max(4 * thread_count(), 8)
 
 
 FEWEST_TO_COPY = 4
@@ -325,9 +319,9 @@ class _WorkSpace:
     """Memory of all rounds: fresh pages would cost more than the work. Untouched memory is never allocated."""
 
     items: UInt64
-    """Items of 64 bits; those of 32 bits are in memory for the sequence."""
-    places: UInt64
-    """By entry; may be the items' memory, which are not needed any more then."""
+    """Items of 64 bits, or memory for a sequence, which items of 32 bits are in."""
+    tasks: int
+    """Most tasks of a step."""
     classes: UInt8
     """By item: the class of its row's weight; empty if all weights are 1."""
     table: UInt64
@@ -340,25 +334,19 @@ class _WorkSpace:
     @classmethod
     def of(cls, size: int, alive: int, weighted: bool) -> _WorkSpace:
         """Allocate what a sequence takes."""
-        entries = (alive if weighted else alive // 2) + (1 << MOST_BITS)
-        items = np.empty(max(size, entries) + 1, np.uint64)
+        entries, tasks = (alive if weighted else alive // 2) + (1 << MOST_BITS), _most_tasks()
         return cls(
-            items,
-            items if thread_count() < FEWEST_TO_COPY else np.empty(entries + 1, np.uint64),
+            np.empty(size, np.uint64),
+            tasks,
             np.empty(size if weighted else 0, np.uint8),
             np.empty(counting.FIELDS * entries, np.uint64),
             np.empty(entries, np.uint32),
-            np.empty(4 * ((size + 7) // 8 + _most_tasks()) + counting.AHEAD, np.uint32),
+            np.empty(4 * ((size + 7) // 8 + tasks) + counting.AHEAD, np.uint32),
         )
 
-
-class _Positions(NamedTuple):
-    """The sequence, or memory for it."""
-
-    symbols: UInt32
-    state: UInt8
-    classes: UInt8
-    """Class of the weight of each position's row; empty if all weights are 1."""
+    def tasks_of(self, positions: int) -> int:
+        """Return the number of tasks for a pass: more than threads, as alive positions are unevenly distributed."""
+        return max(1, min(self.tasks, positions // POSITIONS_PER_TASK))
 
 
 def _split(alive: int, highest: int) -> counting.Split:
@@ -370,6 +358,12 @@ def _split(alive: int, highest: int) -> counting.Split:
     return counting.Split.of(highest, bits)
 
 
+def _in_pairs(symbols: UInt32) -> UInt64:
+    """Return memory of a sequence as numbers of 64 bits."""
+    aligned = symbols[symbols.ctypes.data % 8 // 4 :]
+    return aligned[: len(aligned) // 2 * 2].view(np.uint64)
+
+
 def _copy(symbols: UInt32, to: UInt32) -> None:
     map_parallel(lambda own: np.copyto(to[slice(*own)], symbols[slice(*own)]), even_chunks(len(symbols)))
 
@@ -378,145 +372,80 @@ class _Round:
     """The pairs of one round, and the sequence at its start."""
 
     def __init__(
-        self, here: _Positions, spare: _Positions, size: int, alive: int, split: counting.Split, space: _WorkSpace
+        self, here: Positions, spare: Positions, size: int, alive: int, split: counting.Split, space: _WorkSpace
     ) -> None:
-        self.spare, self.space, self.split = spare, space, split
-        self.here = here
-        self.symbols, self.state, self.classes = symbols, state, _ = here.symbols[:size], here.state, here.classes
-        # eight positions at a time, so that dead ranges cost an eighth
-        self.blocks = state.view(np.uint64)[: (len(symbols) + 7) // 8]
-        shares = min(_tasks(max(alive, len(symbols) // 4)), len(self.blocks))
-        self.shares = list(pairwise(len(self.blocks) * i // shares for i in range(shares + 1)))
-        """Ranges of blocks, one per task."""
-        self.groups = _tasks(alive)
-        self.buckets = 1 << (63 - int(split.shift))
-        self.items: NDArray[np.unsignedinteger] = space.items if split.key_bits > 32 else spare.symbols
-        """Of each alive position by bucket: its pair's key, then the pair's count and entry."""
-        self.bases = np.zeros(self.buckets, np.uint64)
-        """By bucket: its first entry."""
-        self.entry_bits = self.entries = 0
-
-    def _map(self, function: Callable[..., Result]) -> list[Result]:
-        """Apply a function of a share's number and its range of blocks to all shares."""
-        return map_parallel(lambda k: function(k, *self.shares[k]), range(len(self.shares)))
-
-    def count(self) -> None:
-        """Count pairs exactly."""
-        walk, items, classes = (self.symbols, self.state, self.blocks), self.items, self.spare.classes
-        written = (items, self.classes, classes)
-        sizes = np.zeros((len(self.shares), self.buckets), np.int64)
-        self._map(lambda k, first, stop: counting.measure(*walk, first, stop, self.split, sizes[k]))
-        ends = np.cumsum(sizes.T.reshape(-1))
-        self.starts = np.ascontiguousarray((ends - sizes.T.reshape(-1)).reshape(sizes.T.shape).T.astype(np.uint64))
-        """By share and bucket."""
-        self._map(lambda k, first, stop: counting.scatter(*walk, first, stop, self.split, self.starts[k], *written))
-        edges = np.append(self.starts[0].astype(np.int64), ends[-1])
-        self.entry_bits = min(max(int(np.diff(edges).max()).bit_length(), FEWEST_ENTRY_BITS), MOST_ENTRY_BITS)
-        cuts = np.searchsorted(edges, np.arange(self.groups + 1) * ends[-1] // self.groups)
-        cuts[0], cuts[-1] = 0, len(edges) - 1
-        free = np.zeros(1, np.uint64)
-        table = self.space.table
-
-        def count(group: tuple[int, int]) -> None:
-            first, stop = group
-            own = (edges[first : stop + 1], self.entry_bits, table, free, self.bases[first:stop])
-            counting.count(items, classes, *own)
-
-        map_parallel(count, list(pairwise(cuts.tolist())))
-        self.entries = int(free[0])
-
-    def select(self) -> None:
-        """Select the positions to replace."""
-        space, shares = self.space, len(self.shares)
+        self.here, self.spare, self.size, self.alive = here, spare, size, alive
+        self.space, self.split = space, split
+        blocks = (size + 7) // 8  # eight positions at a time, so that dead ranges cost an eighth
+        shares = min(space.tasks_of(max(alive, size // 4)), blocks)
+        self.shares = np.arange(shares + 1) * blocks // shares
+        """Edges of ranges of blocks, one per task."""
+        self.tasks = space.tasks_of(alive)
+        list_bits = min(max(alive.bit_length() - POSITIONS_PER_LIST, 0), MOST_LIST_BITS)
+        self.shift = max(size.bit_length() - list_bits, 0)
+        self.lists = Buckets.room(self.tasks, 1 << list_bits)
+        buckets = 1 << (63 - int(split.shift))
+        self.buckets = Buckets.room(shares, buckets)
         # neighbours are never selected both. Shares begin at the same places in every round, so that memory is reused
-        room = -(-(len(space.chosen) - counting.AHEAD - 4 * _most_tasks()) // (4 * shares))
-        chosen = [space.chosen[4 * room * k :] for k in range(shares)]
-        walk = (self.symbols, self.state, self.blocks, self.classes)
-        entries = (self.entry_bits, self.bases, space.table)
-        counts = self._map(
-            lambda k, first, stop: kernels.select(
-                *walk, first, stop, self.split, self.starts[k], self.items, *entries, chosen[k]
-            )
-        )
-        self.chosen = [own[: count + counting.AHEAD] for own, count in zip(chosen, counts, strict=True)]
-        """By share: the selected positions' entries, and some more items."""
+        room = -(-(len(space.chosen) - counting.AHEAD - 4 * space.tasks) // (4 * shares))
+        self.chosen = rounds.Chosen(space.chosen, 4 * room, np.zeros(shares, np.int64))
+        bases, free = np.zeros(buckets, np.uint64), np.zeros(1, np.uint64)
+        self.pairs = rounds.Pairs(space.table, bases, free, space.rules, _in_pairs(spare.symbols))
 
-    def make_rules(self, rules: _Rules) -> tuple[int, bool]:
-        """Find or make the rules of the pairs to replace; new ones are numbered by first use.
+    def find(self, rules: _Rules) -> tuple[Int64, bool]:
+        """Find the pairs to replace.
 
-        Returns the number of replaced pairs, and whether any position is selected at all.
+        Returns the number of those without a rule, by task, and whether any position is selected at all.
         """
-        own, table = self.space.rules[: self.entries], self.space.table
-        places = self.space.places
-        chunks = even_chunks(len(own), POSITIONS_PER_TASK)
-        share = rules.part, rules.whole
-        found = map_parallel(lambda chunk: kernels.list_rules(table, own, places, *chunk, *share), chunks)
-        count = 0
-        for (first, _), (many, _) in zip(chunks, found, strict=True):
-            places[count : count + many] = places[first : first + many]
-            count += many
-        listed = places[:count]
-        if count > SORTED:
-            listed, _ = sort_with(listed, None)
-        else:
-            listed.sort()
-        rules.assign(self.symbols, listed, own)
-        return count, any(is_selected for _, is_selected in found)
+        items: NDArray[np.unsignedinteger] = self.space.items if self.split.key_bits > 32 else self.spare.symbols
+        new, selected = np.zeros(self.tasks, np.int64), np.zeros(self.tasks, np.uint8)
+        walk = (self.here, self.size, self.shares, self.split, self.buckets, items, self.spare.classes)
+        listing = (self.lists, self.shift, rules.for_kernels(), rules.vocabulary_size, new, selected)
+        bits = (FEWEST_ENTRY_BITS, MOST_ENTRY_BITS)
+        share_tasks(
+            lambda progress: rounds.find_pairs(progress, *walk, bits, self.tasks, self.pairs, self.chosen, *listing),
+            rounds.FIND_STEPS,
+            1 + (self.alive + self.size // 16) // POSITIONS_PER_THREAD,
+        )
+        return new, bool(selected.any())
 
-    def _is_replaced(self, position: int, chosen: UInt32) -> bool:
-        """Tell whether the pair at a position is replaced, which is its share's last selected one if it is selected."""
-        if self.state[position] != counting.SELECTED:
-            return False
-        return bool(self.space.rules[chosen[-1 - counting.AHEAD]] != counting.NONE)
+    @property
+    def replaced(self) -> int:
+        """The number of pairs to replace."""
+        return int(self.lists.edges[-1])
 
-    def rewrite(self, stalled: bool) -> tuple[int, int, _Positions]:
-        """Rewrite every share; return the new size, the number of alive positions, and where they are.
+    def replace(self, rules: _Rules, new: Int64) -> tuple[int, int, Positions]:
+        """Make the new rules and rewrite; return the new size, the number of alive positions, and where they are.
 
         Few threads rewrite each share in place, then close the gaps: that takes less memory.
         """
-        state, rules, many = self.state, self.space.rules, len(self.shares)
-        chunks = [(8 * first, min(8 * stop, len(self.symbols))) for first, stop in self.shares]
-        consumed = [False] + [
-            self._is_replaced(stop - 1, own) for (_, stop), own in zip(chunks[:-1], self.chosen, strict=False)
-        ]
-        ends = [
-            stop - (stop - 2 >= first and self._is_replaced(stop - 2, own))
-            for (first, stop), own in zip(chunks, self.chosen, strict=True)
-        ]
-        """Without the last symbols that are consumed: the places after them are other shares'."""
+        many = len(self.shares) - 1
         is_apart = many > 1 and thread_count() >= FEWEST_TO_COPY
-        made, to, most = self.here, [first for first, _ in chunks], [stop - first for first, stop in chunks]
-        if is_apart:
-            replaced = map_parallel(lambda own: kernels.count_replaced(own[: -counting.AHEAD], rules), self.chosen)
-            lost = np.array(replaced) + np.array(consumed, np.int64) - np.array([*consumed[1:], False], np.int64)
-            most = (np.array(most) - lost).tolist()
-            made, to = self.spare, running_sum(np.array(most)).tolist()
-        read = (self.symbols, state, self.blocks, self.classes)
-        written = map_parallel(
-            lambda k: kernels.rewrite(
-                *read, self.chosen[k], rules, chunks[k][0], ends[k], consumed[k], stalled, *made, to[k], most[k]
-            ),
-            range(many),
+        made = self.spare if is_apart else self.here
+        firsts, unindexed = rules.add(new)
+        tasks = len(even_chunks(rules.known - unindexed, FEWEST_TO_SPREAD, 2))
+        ends, written = np.zeros((many, 3), np.int64), np.zeros((many, 4), np.int64)
+        found = (self.here, self.size, self.shares, self.pairs, self.chosen, self.lists)
+        numbering = (rules.for_kernels(), rules.vocabulary_size, firsts, unindexed, tasks)
+        stalled = self.replaced == 0
+        share_tasks(
+            lambda progress: rounds.replace_pairs(progress, *found, *numbering, stalled, made, is_apart, ends, written),
+            rounds.REPLACE_STEPS,
+            1 + self.size // 8 // POSITIONS_PER_THREAD,
         )
         symbols, state = made.symbols, made.state
         size = alive = 0
-        moves = []
-        last = 0
-        for first, (kept, alive_here, starts_new) in zip(to, written, strict=False):
+        for first, kept, alive_here, starts_new in written.tolist():
             if size > 0 and kept > 0:  # the pair across the seam
                 if symbols[first] == SEPARATOR:
-                    alive -= int(state[last] != counting.DEAD)
-                    state[last] = counting.DEAD
-                elif starts_new and symbols[last] != SEPARATOR and state[last] == counting.DEAD:
-                    state[last] = counting.ALIVE
+                    alive -= int(state[size - 1] != counting.DEAD)
+                    state[size - 1] = counting.DEAD
+                elif starts_new and symbols[size - 1] != SEPARATOR and state[size - 1] == counting.DEAD:
+                    state[size - 1] = counting.ALIVE
                     alive += 1
             if size != first and kept > 0:
-                moves.append((first, size, kept))
-            if kept > 0:
-                last = first + kept - 1
+                for array in made if len(made.classes) else made[:2]:
+                    array[size : size + kept] = array[first : first + kept]
             size += kept
             alive += alive_here
-        for first, to_, length in moves:
-            for array in (symbols, state, self.classes) if len(self.classes) else (symbols, state):
-                array[to_ : to_ + length] = array[first : first + length]
         return size, alive, made

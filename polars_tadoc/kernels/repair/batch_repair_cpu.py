@@ -27,7 +27,6 @@ from polars_tadoc.kernels.repair.pairs_cpu import (
     hash_pair,
     key_and_bucket,
     list_alive,
-    slot_of,
 )
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetch
@@ -38,9 +37,6 @@ from polars_tadoc.runtime.jit import inner, kernel
 
 PENDING = 1 << 10
 """Entries whose selections a thread sums locally: hot cache lines would bounce between cores."""
-
-SEGMENTS = 16
-"""Parts of the index of rules, which threads fill apart from each other."""
 
 LOOK = 1 << 16
 """Positions between polls for interrupts."""
@@ -241,108 +237,6 @@ def select(
         if pending[slot] >= 0:
             atomic_add(table, FIELDS * pending[slot] + TALLY, times[slot] << _32)
     return count
-
-
-@polled
-@njit
-def list_rules(table: UInt64, rules: UInt32, places: UInt64, first: int, stop: int, part: int, whole: int) -> Any:
-    """List ``first position << 32 | entry`` of the table entries whose pair is replaced; ``rules`` becomes ``NONE``.
-
-    They are selected at two positions or more, and at ``part / whole`` of the counted positions or more.
-    Reads the entries from ``first`` to before ``stop``, and writes to ``places`` from ``first`` on. Returns their
-    number, and whether any position is selected at all.
-    """
-    began = interrupts()
-    out = nb.int64(first)
-    any_selected = False
-    for entry in range(first, stop):
-        if entry & 0xFFFF == 0 and interrupts() != began:
-            return out - first, any_selected
-        tally = table[FIELDS * entry + TALLY]
-        selected = tally >> _32
-        any_selected |= selected > 0
-        places[out] = (table[FIELDS * entry + PLACE] << _32) | nb.uint64(entry)
-        rules[entry] = NONE
-        out += (selected >= 2) & (nb.uint64(whole) * selected >= nb.uint64(part) * (tally & _LOW))
-    return out - first, any_selected
-
-
-@njit(inline="always")
-def _next_slot(slot: int, inside: int) -> Any:
-    """Return the slot after one, in the same segment of an index; ``inside``: the bits of a slot within a segment."""
-    return (slot & ~inside) | ((slot + _1) & inside)
-
-
-@polled
-@njit
-def find_rules(sequence: UInt32, places: UInt64, left: UInt32, right: UInt32, index: UInt32, found: UInt32) -> int:
-    """Find the rules, by number, of the pairs listed by :func:`list_rules`, ``NONE`` if they are new; count the new.
-
-    ``index`` is a hash table of rule numbers + 1 by pair, in ``SEGMENTS`` parts that are probed separately.
-    """
-    began, many = interrupts(), 0
-    mask, last = nb.uint64(len(index) - 1), len(places) - 1
-    inside = nb.uint64(len(index) // SEGMENTS - 1)
-    for k in range(len(places)):
-        if k & 0xFFFF == 0 and interrupts() != began:
-            return many
-        prefetch(sequence, nb.int64(places[min(k + 2 * AHEAD, last)] >> _32))
-        ahead = nb.int64(places[min(k + AHEAD, last)] >> _32)
-        prefetch(index, nb.int64(slot_of(hash_pair(sequence[ahead], sequence[ahead + 1]), mask)))
-        place = nb.int64(places[k] >> _32)
-        first, second = sequence[place], sequence[place + 1]
-        slot = slot_of(hash_pair(first, second), mask)
-        while index[slot] != 0 and (left[index[slot] - _1] != first or right[index[slot] - _1] != second):
-            slot = _next_slot(slot, inside)
-        found[k] = index[slot] - nb.uint32(1)  # NONE if the slot is empty
-        many += index[slot] == 0
-    return many
-
-
-@polled
-@njit
-def assign_rules(
-    sequence: UInt32,
-    places: UInt64,
-    found: UInt32,
-    vocabulary_size: int,
-    known: int,
-    rules: UInt32,
-    left: UInt32,
-    right: UInt32,
-) -> None:
-    """Assign listed entries their rules' symbols; append the new rules, in the given order, from ``known`` on."""
-    began, last = interrupts(), len(places) - 1
-    for k in range(len(places)):
-        if k & 0xFFFF == 0 and interrupts() != began:
-            return
-        prefetch(sequence, nb.int64(places[min(k + AHEAD, last)] >> _32))
-        rule = nb.int64(found[k])
-        if rule == NONE:
-            place = nb.int64(places[k] >> _32)
-            left[known], right[known] = sequence[place], sequence[place + 1]
-            rule = known
-            known += 1
-        rules[nb.int64(places[k] & _LOW)] = vocabulary_size + rule
-
-
-@polled
-@njit
-def index_rules(left: UInt32, right: UInt32, first: int, stop: int, index: UInt32, segment: int, end: int) -> None:
-    """Insert those of the rules from ``first`` to before ``stop`` that belong to segments up to before ``end``."""
-    began = interrupts()
-    mask = nb.uint64(len(index) - 1)
-    inside = nb.uint64(len(index) // SEGMENTS - 1)
-    begin, limit = segment * (len(index) // SEGMENTS), end * (len(index) // SEGMENTS)
-    for rule in range(first, stop):
-        if rule & 0xFFFF == 0 and interrupts() != began:
-            return
-        slot = slot_of(hash_pair(left[rule], right[rule]), mask)
-        if not begin <= nb.int64(slot) < limit:
-            continue
-        while index[slot] != 0:
-            slot = _next_slot(slot, inside)
-        index[slot] = rule + 1
 
 
 @kernel

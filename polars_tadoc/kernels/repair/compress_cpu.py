@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import polars as pl
 
-from polars_tadoc.kernels.repair import batch_repair, compressed, sequitur
+from polars_tadoc.config import thread_count
+from polars_tadoc.kernels.repair import batch_repair, compressed
+from polars_tadoc.kernels.repair import sequitur_cpu as sequitur
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
 from polars_tadoc.kernels.repair.compressed import SHARES, Compressed, rules_pay, sample_windows
 from polars_tadoc.kernels.repair.gaps import predict_gaps
@@ -16,6 +19,7 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.free_memory import give_back_memory, trim_heap
+from polars_tadoc.runtime.process.threads import Task
 
 LARGE = 1 << 20
 """Words from which on freed memory is returned between stages."""
@@ -51,17 +55,26 @@ def compress_rows(
     has_rules = method != compressed.NO_RULES
     is_large = len(tokens.sequence) >= LARGE
     if is_large:
-        give_back_memory()  # of the tokenizer's tables and sorts; rounds need larger pieces
+        _beside(give_back_memory)  # of the tokenizer's tables and sorts; rounds need larger pieces
     rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round)
     if is_large and has_rules:
-        trim_heap()
+        _beside(trim_heap)
     made = Compressed(
         tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules, are_words=not has_rules)
     )
     del tokens
     if is_large:
-        trim_heap()
+        _beside(trim_heap)
     return made
+
+
+def _beside(give_back: Callable[[], None]) -> None:
+    """Return freed memory, with many threads beside the next stage."""
+    if thread_count() < batch_repair.FEWEST_TO_COPY:
+        give_back()
+        return
+    with suppress(RuntimeError):  # there can be no thread
+        Task(give_back).start()
 
 
 def build_rules(

@@ -122,21 +122,28 @@ def classify(first: Int64, classes: UInt8) -> None:
 
 @polled
 @njit
-def keep_rows(sequence: UInt32, starts: Int64, row_classes: UInt8, classes: UInt8) -> Any:
-    """Close the gaps that dropped rows leave, in place; fill the classes by position; return the remaining length."""
+def keep_rows(
+    sequence: UInt32, starts: Int64, row_classes: UInt8, first: int, stop: int, to: int, kept: UInt32, classes: UInt8
+) -> None:
+    """Copy those of a range of rows that are not dropped to ``kept[to:]``, and fill the classes by position.
+
+    ``kept`` may be the sequence if the range is all rows.
+    """
     began = interrupts()
-    out = nb.int64(0)
-    for row in range(len(row_classes)):
+    out, is_apart = nb.int64(to), kept.ctypes.data != sequence.ctypes.data
+    for row in range(first, stop):
         if interrupts() != began:
-            break
+            return
         if row_classes[row] == DROPPED:
             continue
         size = starts[row + 1] - starts[row]
-        if out != starts[row]:
+        if is_apart:
+            for i in range(size):
+                kept[out + i] = sequence[starts[row] + i]
+        elif out != starts[row]:
             move(sequence, out, starts[row], size)
         classes[out : out + size] = row_classes[row]
         out += size
-    return out
 
 
 @polled

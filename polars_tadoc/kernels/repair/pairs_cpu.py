@@ -1,4 +1,4 @@
-"""Counts the pairs of one round of batch RePair exactly, in tables that fit a core's cache.
+"""Counts the pairs of one round of batch RePair exactly, in tables that fit a core's cache; finds and adds rules.
 
 Work is split twice. First by *position*: a thread scans its share of the sequence and writes each pair to one of P
 buckets, so that a bucket and a key of 32 bits identify it, unless a grammar has millions of symbols; pairs are counted
@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.repair.equal_rows_cpu import weight_of
-from polars_tadoc.runtime.addresses import atomic_add, prefetch
+from polars_tadoc.runtime.addresses import atomic_add, atomic_exchange_if, prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
@@ -53,6 +53,7 @@ AHEAD = 16
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _1, _2, _32 = np.uint64(1), np.uint64(2), np.uint64(32)
+_LOW = np.uint64(NONE)
 
 
 class Split(NamedTuple):
@@ -250,3 +251,122 @@ def _enter(items: Any, slots: Any, entry_bits: int, table: Any, free: Any) -> An
 def full_count(entry_bits: int) -> Any:
     """Return the count in an item whose real count is in the table."""
     return (_1 << nb.uint64(32 - entry_bits)) - _1
+
+
+@njit(inline="always")
+def _is_replaced(tally: int, part: int, whole: int) -> Any:
+    """Tell whether a pair is selected at ``part / whole`` of its occurrences or more, and more than once."""
+    selected = tally >> _32
+    return nb.uint64(selected >= _2) & nb.uint64(nb.uint64(whole) * selected >= nb.uint64(part) * (tally & _LOW))
+
+
+@polled
+@njit
+def count_listed(
+    table: UInt64, rules: UInt32, first: int, stop: int, part: int, whole: int, shift: int, sizes: Int64
+) -> Any:
+    """Count the pairs to replace by bucket, their first position >> ``shift``; ``rules`` of entries become ``NONE``.
+
+    Reads the entries from ``first`` to before ``stop``. Returns whether any position is selected.
+    """
+    began, any_selected = interrupts(), False
+    last = nb.uint64(len(sizes) - 1)
+    for entry in range(first, stop):
+        if entry & 0xFFFF == 0 and interrupts() != began:
+            break
+        tally = table[FIELDS * entry + TALLY]
+        any_selected |= tally >> _32 > 0
+        rules[entry] = NONE
+        sizes[min(table[FIELDS * entry + PLACE] >> nb.uint64(shift), last)] += nb.int64(
+            _is_replaced(tally, part, whole)
+        )
+    return any_selected
+
+
+@polled
+@njit
+def list_pairs(
+    table: UInt64, first: int, stop: int, part: int, whole: int, shift: int, places: UInt64, listed: UInt64
+) -> None:
+    """Write ``first position << 32 | entry`` of the pairs to replace from their bucket's place on; advances places."""
+    began = interrupts()
+    last = nb.uint64(len(places) - 1)
+    entry = first
+    while entry < stop and not _is_replaced(table[FIELDS * entry + TALLY], part, whole):
+        entry += 1
+    item = at = nb.uint64(0)  # the last one written: the others write it again, as a branch would be unpredictable
+    for k in range(entry, stop):
+        if k & 0xFFFF == 0 and interrupts() != began:
+            return
+        place = table[FIELDS * k + PLACE]
+        is_replaced = _is_replaced(table[FIELDS * k + TALLY], part, whole)
+        bucket = min(place >> nb.uint64(shift), last)
+        item = (place << _32) | nb.uint64(k) if is_replaced != 0 else item
+        at = places[bucket] if is_replaced != 0 else at
+        listed[at] = item
+        places[bucket] += is_replaced
+
+
+@polled
+@njit
+def find_rules(
+    sequence: UInt32, listed: UInt64, left: UInt32, right: UInt32, index: UInt32, rules: UInt32, vocabulary_size: int
+) -> int:
+    """Give listed entries the symbols of rules that their pairs have already; return the number of the others.
+
+    ``index`` is a hash table of rule numbers + 1 by pair.
+    """
+    began, many = interrupts(), 0
+    mask, last = nb.uint64(len(index) - 1), len(listed) - 1
+    for k in range(len(listed)):
+        if k & 0xFFFF == 0 and interrupts() != began:
+            return many
+        prefetch(sequence, nb.int64(listed[min(k + 2 * AHEAD, last)] >> _32))
+        ahead = nb.int64(listed[min(k + AHEAD, last)] >> _32)
+        prefetch(index, nb.int64(slot_of(hash_pair(sequence[ahead], sequence[ahead + 1]), mask)))
+        place = nb.int64(listed[k] >> _32)
+        first, second = sequence[place], sequence[place + 1]
+        slot = slot_of(hash_pair(first, second), mask)
+        while index[slot] != 0 and (left[index[slot] - _1] != first or right[index[slot] - _1] != second):
+            slot = (slot + _1) & mask
+        if index[slot] != 0:
+            rules[nb.int64(listed[k] & _LOW)] = vocabulary_size + nb.int64(index[slot]) - 1
+        else:
+            many += 1
+    return many
+
+
+@polled
+@njit
+def assign_rules(
+    sequence: UInt32, listed: UInt64, vocabulary_size: int, known: int, rules: UInt32, left: UInt32, right: UInt32
+) -> None:
+    """Make rules of the listed entries that have none, in the given order, from number ``known`` on."""
+    began, last = interrupts(), len(listed) - 1
+    for k in range(len(listed)):
+        if k & 0xFFFF == 0 and interrupts() != began:
+            return
+        ahead = listed[min(k + AHEAD, last)]
+        prefetch(sequence, nb.int64(ahead >> _32))
+        prefetch(rules, nb.int64(ahead & _LOW))
+        entry = nb.int64(listed[k] & _LOW)
+        if rules[entry] == NONE:
+            place = nb.int64(listed[k] >> _32)
+            left[known], right[known] = sequence[place], sequence[place + 1]
+            rules[entry] = vocabulary_size + known
+            known += 1
+
+
+@polled
+@njit
+def index_rules(left: UInt32, right: UInt32, first: int, stop: int, index: UInt32) -> None:
+    """Insert the rules from ``first`` to before ``stop``; other threads insert others."""
+    began, mask = interrupts(), nb.uint64(len(index) - 1)
+    for rule in range(first, stop):
+        if rule & 0xFFFF == 0 and interrupts() != began:
+            return
+        ahead = min(rule + AHEAD, stop - 1)
+        prefetch(index, nb.int64(slot_of(hash_pair(left[ahead], right[ahead]), mask)))
+        slot = slot_of(hash_pair(left[rule], right[rule]), mask)
+        while index[slot] != 0 or atomic_exchange_if(index, nb.int64(slot), nb.uint32(0), nb.uint32(rule + 1)) != 0:
+            slot = (slot + _1) & mask

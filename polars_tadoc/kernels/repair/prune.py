@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from polars_tadoc.kernels.repair import prune_cpu as kernels
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
-from polars_tadoc.runtime.array_types import Int64, UInt32
+from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.process.shared_tasks import share_tasks
 
 MARGIN = 1
 """Cost of a kept rule in addition to its symbols: one offset."""
+
+RULES_PER_TASK = 1 << 12
+"""Minimum rules of a round per task."""
 
 MAX_PASSES = 4
 """Number of passes, because inlining changes lengths and uses of other rules; further passes dropped under 0.1 %
@@ -34,17 +39,17 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
     """Keep a rule of length l with u uses only if ``l * u > l + u + margin``; inline the others."""
     left, right, sequence = rules.left, rules.right, rules.sequence
     root_uses = _count_uses(sequence, vocabulary_size, len(left))
-    kept = np.ones(len(left), np.bool_)
-    lengths = np.zeros(len(left), np.int64)
-    for _ in range(MAX_PASSES):
-        if not kernels.decide(left, right, vocabulary_size, root_uses, margin, kept, lengths):
-            break
-    kernels.measure(left, right, vocabulary_size, kept, lengths)
-    numbers = np.zeros(len(left), np.uint32)
-    level_offsets = kernels.order_by_level(left, right, vocabulary_size, kept, numbers)
-    old = np.flatnonzero(kept).astype(np.uint32)
-    order = np.empty(len(old), np.uint32)
-    order[numbers[old] - vocabulary_size] = old
+    kept, dropped = np.ones(len(left), np.bool_), np.zeros(MAX_PASSES, np.int64)
+    lengths, uses, heights = (
+        np.empty(len(left), np.int64),
+        np.empty(len(left), np.int64),
+        np.empty(len(left), np.uint32),
+    )
+    edges, stages = _stages(rules)
+    given = (left, right, vocabulary_size, edges, stages, root_uses, margin, uses, kept, lengths, heights, dropped)
+    steps = MAX_PASSES * (2 * len(stages) - 1) + len(stages) - 1
+    share_tasks(lambda progress: kernels.decide(progress, *given), steps, int(np.diff(stages).max(initial=1)))
+    order, numbers, level_offsets = _by_level(kept, heights)
     rule_offsets = np.concatenate([[0], np.cumsum(lengths[order])]).astype(np.uint32)
     symbols = np.empty(int(rule_offsets[-1]), np.uint32)
     stack_size = int(lengths.max(initial=1)) + 2
@@ -71,15 +76,57 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
     return LevelledRules(rule_offsets, symbols, level_offsets, root_offsets, roots)
 
 
+def _stages(rules: BinaryRules) -> tuple[Int64, Int64]:
+    """Return the edges of ranges of rules, and the first range of each stage.
+
+    A stage has ranges of one round, whose rules do not use each other, or one range.
+    """
+    edges, stages = [0], [0]
+    offsets = [0, len(rules.left)] if rules.round_offsets is None else rules.round_offsets.tolist()
+    for first, stop in pairwise(offsets):
+        own = even_chunks(stop - first, RULES_PER_TASK, 2)
+        if len(own) > 1 and first > edges[-1]:
+            edges.append(first)
+            stages.append(len(edges) - 1)
+        if len(own) > 1:
+            edges += [first + end for _, end in own]
+            stages.append(len(edges) - 1)
+    if len(rules.left) > edges[-1]:
+        edges.append(len(rules.left))
+        stages.append(len(edges) - 1)
+    return np.array(edges), np.array(stages)
+
+
+def _by_level(kept: Bools, heights: UInt32) -> tuple[UInt32, UInt32, UInt32]:
+    """Number the kept rules level by level, older ones first.
+
+    Returns each new rule's old number, each kept rule's new number, and the levels' offsets.
+    """
+    chunks = even_chunks(len(kept))
+    levels = max(map_parallel(lambda own: int(heights[slice(*own)].max(initial=0)), chunks))
+    sizes = np.zeros((len(chunks), levels), np.uint32)
+    map_parallel(
+        lambda k: kernels.count_levels(kept[slice(*chunks[k])], heights[slice(*chunks[k])], sizes[k]),
+        range(len(chunks)),
+    )
+    level_offsets = np.concatenate([[0], np.cumsum(sizes.sum(axis=0))]).astype(np.uint32)
+    following = level_offsets[:-1] + np.cumsum(sizes, axis=0, dtype=np.uint32) - sizes
+    numbers, order = np.zeros(len(kept), np.uint32), np.empty(int(level_offsets[-1]), np.uint32)
+
+    def number(k: int) -> None:
+        own = slice(*chunks[k])
+        kernels.number_rules(kept[own], heights[own], following[k], numbers[own], order, chunks[k][0])
+
+    map_parallel(number, range(len(chunks)))
+    return order, numbers, level_offsets
+
+
 def _count_uses(sequence: UInt32, vocabulary_size: int, rules: int) -> Int64:
     """Count the uses of each rule in the rows."""
+    uses, chunks = np.zeros(rules, np.int64), even_chunks(len(sequence), 1 << 16)
 
-    def count(stretch: tuple[int, int]) -> Int64:
-        uses = np.zeros(rules, np.int64)
-        kernels.count_uses(sequence[stretch[0] : stretch[1]], vocabulary_size, uses)
-        return uses
+    def count(stretch: tuple[int, int]) -> None:
+        kernels.count_uses(sequence[stretch[0] : stretch[1]], vocabulary_size, len(chunks) > 1, uses)
 
-    parts = map_parallel(count, even_chunks(len(sequence), max(1 << 18, 2 * rules)))
-    for part in parts[1:]:
-        parts[0] += part
-    return parts[0]
+    map_parallel(count, chunks)
+    return uses

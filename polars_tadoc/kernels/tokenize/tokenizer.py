@@ -25,6 +25,9 @@ from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
 PIECE_BYTES = 1 << 19
 """Bytes of text per task; small, so that a delayed thread leaves the rest to the others."""
 
+MANY_THREADS, PIECES_PER_THREAD, MOST_PIECE_BYTES = 8, 4, 1 << 21
+"""With many threads, pieces of a large text are larger: threads take turns to begin one, which takes 0.1 ms."""
+
 CHECKED_BYTES = 1 << 21
 """Bytes of text, at least, that a thread checks to be UTF-8."""
 
@@ -290,11 +293,14 @@ def require_utf8(text: pl.Series, first: int = 0) -> None:
 def cut_pieces(
     addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.Classes | None
 ) -> list[kernels.Piece]:
-    """Split the text into pieces of about ``PIECE_BYTES``: between rows and, given classes, at ends of words."""
+    """Split the text into pieces of ``PIECE_BYTES`` or more: between rows and, given classes, at ends of words."""
     rows, size = len(lengths), int(before[-1])
     tail = np.empty(kernels.BLOCK, np.uint8)
     edges = [(0, 0)]
-    count = max(1, size // PIECE_BYTES)
+    piece_bytes = PIECE_BYTES
+    if thread_count() >= MANY_THREADS:
+        piece_bytes = min(max(piece_bytes, size // (PIECES_PER_THREAD * thread_count())), MOST_PIECE_BYTES)
+    count = max(1, size // piece_bytes)
     targets = [size * i // count for i in range(1, count + 1)]
     first_rows = (np.searchsorted(before, targets[:-1], side="right") - 1).tolist()
     for (target, limit), row in zip(pairwise(targets), first_rows, strict=True):

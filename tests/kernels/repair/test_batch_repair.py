@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.kernels.repair import batch_repair, equal_rows_cpu, pairs_cpu, reference
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.runtime.parallel import weighted_chunks
 from tests.handmade import flatten, unflatten
 from tests.strategies import sequences
 
@@ -20,6 +21,9 @@ def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut everywhere, so that pairs lie on seams between threads, and into as many buckets as there can be."""
     monkeypatch.setattr(batch_repair, "POSITIONS_PER_TASK", 1)
     monkeypatch.setattr(batch_repair, "POSITIONS_PER_BUCKET", 1)
+    monkeypatch.setattr(batch_repair, "POSITIONS_PER_THREAD", 1)
+    monkeypatch.setattr(batch_repair, "FEWEST_TO_SPREAD", 1)
+    monkeypatch.setattr(batch_repair, "weighted_chunks", lambda weights: weighted_chunks(weights, 1))
 
 
 def build(

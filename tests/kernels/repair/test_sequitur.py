@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from benchmarks.compress import PeakMemory
 from polars_tadoc.errors import LimitExceededError
-from polars_tadoc.kernels.repair import reference, sequitur
+from polars_tadoc.kernels.repair import reference
+from polars_tadoc.kernels.repair import sequitur_cpu as sequitur
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from tests.handmade import SEPARATOR, column, cut, flatten, grammar, words
