@@ -15,11 +15,11 @@ from __future__ import annotations
 import binascii
 import hashlib
 import re
+from _thread import allocate_lock
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -84,57 +84,202 @@ PIECE = 1 << 19
 
 def encode(grammar: Grammar) -> str:
     """Serialise a grammar; equal grammars give equal payloads."""
-    arranged = pack(grammar)
-    pieces = [section[at : at + PIECE] for section in arranged for at in range(0, len(section), PIECE)]
-    frame = b"".join(map_parallel(lambda piece: _ZSTD.compress(piece, asbytes=True), pieces))
-    digest, text = map_parallel(lambda make: make(frame), [_digest, _base64])
-    return f"{MAGIC}{FORMAT}{sum(map(len, arranged)):016x}{digest}{text}"
+    frame = _Frame()
+    frame.add(pack(grammar))
+    return frame.payload()
+
+
+class PartEncoder:
+    """Serialises a grammar whose parts become known one after the other, in the order of the methods.
+
+    The payload is that of :func:`encode`.
+    """
+
+    def __init__(self, tokenizer: str) -> None:
+        self._tokenizer = tokenizer
+        self._frame, self._words = _Frame(), _Frame()
+
+    def add_words(self, words: pa.LargeStringArray, gaps: pa.LargeStringArray) -> None:
+        """Add the vocabularies of words and of gaps."""
+        self._words.add(_arrange(_words_part(Vocabulary(words), Vocabulary(gaps))))
+        self._vocabulary_size = len(words)
+        self._counts = [len(words), self._words.sizes[2], len(gaps), self._words.sizes[5]]
+
+    def add_rules(self, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> None:
+        """Add the rules, arrays as in a grammar."""
+        rules = (len(level_offsets) - 1, len(rule_offsets) - 1, len(symbols))
+        self._frame.add(_first_sections(self._counts, self._tokenizer, rules))
+        self._frame.join(self._words)
+        self._frame.add(_arrange(_rules_part(rule_offsets, symbols, level_offsets)))
+        self._rules = (rule_offsets, symbols)
+
+    def add_gaps(self, predicted_gaps: UInt32) -> None:
+        """Add the predicted gaps."""
+        self._frame.add(_arrange(_gaps_part(predicted_gaps, self._vocabulary_size, *self._rules)))
+
+    def payload(self) -> str:
+        """Return the payload; all parts have been added."""
+        return self._frame.payload()
+
+
+class _Frame:
+    """Compressed pieces of sections, in order, and their digest."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes | None] = []
+        self.sizes: list[int] = []
+        """Bytes of each section before compression."""
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._hashed, self._hashing = 0, allocate_lock()
+
+    def add(self, sections: list[UInt8]) -> None:
+        """Compress sections on all threads; one of them computes the digest meanwhile, piece after piece."""
+        self.sizes += map(len, sections)
+        raw = [section[at : at + PIECE] for section in sections for at in range(0, len(section), PIECE)]
+        before = len(self._pieces)
+        self._pieces += [None] * len(raw)
+
+        def compress(k: int) -> None:
+            self._pieces[before + k] = _ZSTD.compress(raw[k], asbytes=True)
+            self._update()
+
+        map_parallel(compress, range(len(raw)))
+
+    def join(self, other: _Frame) -> None:
+        """Append the pieces of another frame."""
+        self.sizes += other.sizes
+        self._pieces += other._pieces
+
+    def _update(self) -> None:
+        """Hash the pieces that are next, unless another thread does."""
+        if self._hashing.acquire(blocking=False):
+            try:
+                while self._hashed < len(self._pieces) and (piece := self._pieces[self._hashed]) is not None:
+                    self._hash.update(piece)
+                    self._hashed += 1
+            finally:
+                self._hashing.release()
+
+    def payload(self) -> str:
+        """Return header and frame as text."""
+        self._update()
+        pieces = [piece for piece in self._pieces if piece is not None]
+        starts = [0, *accumulate(map(len, pieces))]
+        text = np.empty(HEADER_LENGTH + 4 * -(-starts[-1] // 3), np.uint8)
+        header = f"{MAGIC}{FORMAT}{sum(self.sizes):016x}{self._hash.hexdigest()}"
+        text[:HEADER_LENGTH] = np.frombuffer(header.encode(), np.uint8)
+
+        def write(k: int) -> None:
+            skipped = -starts[k] % 3  # three bytes make four letters; a zstd frame has more than two bytes
+            own = pieces[k][skipped:]
+            own += b"".join(pieces[k + 1 : k + 2])[: -len(own) % 3]
+            at = HEADER_LENGTH + (starts[k] + skipped) // 3 * 4
+            kernels.encode_base64(np.frombuffer(own, np.uint8), text[at:])
+
+        map_parallel(write, range(len(pieces)))
+        return str(text.data, "ascii")
 
 
 def pack(grammar: Grammar) -> list[UInt8]:
     """Arrange a grammar's arrays in the frame's order before zstd: counts, then sections."""
-    words, gaps, rule_offsets, symbols = grammar.words, grammar.gaps, grammar.rule_offsets, grammar.symbols
-    word_gaps, body_gaps = np.split(grammar.predicted_gaps, [len(words)])
-    expected = np.empty(len(words) + len(rule_offsets) - 1, np.uint32)
-    kernels.expect_gaps(word_gaps, rule_offsets, symbols, expected)
+    rules = (grammar.rule_offsets, grammar.symbols)
+    sections = _arrange(
+        _words_part(grammar.words, grammar.gaps),
+        _rules_part(*rules, grammar.level_offsets),
+        _gaps_part(grammar.predicted_gaps, grammar.vocabulary_size, *rules),
+    )
+    counts = [len(grammar.words), len(sections[2]), len(grammar.gaps), len(sections[5])]
+    sizes = (grammar.level_count, grammar.rule_count, len(grammar.symbols))
+    return [*_first_sections(counts, grammar.tokenizer, sizes), *sections]
+
+
+def _first_sections(counts: list[int], tokenizer: str, rules: tuple[int, int, int]) -> list[UInt8]:
+    """Return the counts of words, their bytes, gaps, theirs, then of other parts; and the tokenizer's name."""
+    name = np.frombuffer(tokenizer.encode(), np.uint8)
+    return [np.array([*counts, len(name), *rules], "<u8").view(np.uint8), name]
+
+
+_Part = tuple[list[Callable[[], object]], Callable[[], list[UInt8]]]
+"""Tasks that arrange a part of a grammar, side by side, and what returns its sections after them."""
+
+
+def _arrange(*parts: _Part) -> list[UInt8]:
+    map_parallel(lambda task: task(), [task for tasks, _ in parts for task in tasks])
+    return [section for _, sections in parts for section in sections()]
+
+
+def _words_part(words: Vocabulary, gaps: Vocabulary) -> _Part:
+    both = [_FrontCoded(words), _FrontCoded(gaps)]
+    return [task for one in both for task in one.tasks()], lambda: [part for one in both for part in one.sections()]
+
+
+class _FrontCoded:
+    """Strings without the prefix that each shares with the one before; coded in chunks."""
+
+    def __init__(self, strings: Vocabulary) -> None:
+        self._offsets, self._data = strings.offsets, strings.bytes
+        self._shared, self._lengths = np.empty(len(strings), np.uint8), np.empty(0, np.uint8)
+        self._rest = np.empty(len(self._data), np.uint8)
+        self._chunks = weighted_chunks(self._offsets)
+        self._sizes = [0] * len(self._chunks)
+
+    def tasks(self) -> list[Callable[[], object]]:
+        return [partial(self._code, k) for k in range(len(self._chunks))] + [self._measure]
+
+    def _code(self, k: int) -> None:
+        chunk = self._chunks[k]
+        self._sizes[k] = kernels.front_code(*chunk, self._offsets, self._data, self._shared, self._rest)
+
+    def _measure(self) -> None:
+        self._lengths = _planes(np.diff(self._offsets))
+
+    def sections(self) -> list[UInt8]:
+        starts = [int(self._offsets[first]) for first, _ in self._chunks]
+        rests = [self._rest[start : start + size] for start, size in zip(starts, self._sizes, strict=True)]
+        return [self._shared, self._lengths, rests[0] if len(rests) == 1 else np.concatenate(rests)]
+
+
+def _rules_part(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> _Part:
     first = symbols[rule_offsets[:-1]]
-    others, surprises = (np.empty(4 * (len(symbols) - len(first)), np.uint8) for _ in range(2))
+    others = np.empty(4 * (len(symbols) - len(first)), np.uint8)
+    numbers: dict[str, UInt8] = {"others": others}
 
-    def bodies(first: int, stop: int) -> None:
-        kernels.split_bodies(first, stop, rule_offsets, symbols, body_gaps, expected, others, surprises)
+    def levels() -> None:
+        numbers["levels"] = _planes(np.diff(level_offsets))
 
-    def steps() -> UInt8:
+    def lengths() -> None:
+        numbers["lengths"] = _planes(np.diff(rule_offsets))
+
+    def steps() -> None:
         differences = np.diff(first, prepend=np.uint32(0)).view(np.int32)
-        return _planes(((differences << 1) ^ (differences >> 31)).view(np.uint32))
+        numbers["steps"] = _planes(((differences << 1) ^ (differences >> 31)).view(np.uint32))
 
-    words.data, gaps.data, words.offsets, gaps.offsets  # noqa: B018 - made here, not on several threads at once
-    makers: list[Callable[[], object]] = [
-        lambda: _front_code(words),
-        lambda: _front_code(gaps),
-        lambda: _planes(np.diff(words.offsets)),
-        lambda: _planes(np.diff(gaps.offsets)),
-        lambda: _planes(np.diff(grammar.level_offsets)),
-        lambda: _planes(np.diff(rule_offsets)),
-        steps,
-        lambda: _planes(word_gaps),
+    def bodies(chunk: tuple[int, int]) -> None:
+        kernels.split_bodies(*chunk, rule_offsets, symbols, others)
+
+    chunks = weighted_chunks(rule_offsets.astype(np.int64))
+    tasks: list[Callable[[], object]] = [levels, lengths, steps, *(partial(bodies, chunk) for chunk in chunks)]
+    return tasks, lambda: [numbers[name] for name in ("levels", "lengths", "steps", "others")]
+
+
+def _gaps_part(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32) -> _Part:
+    word_gaps, body_gaps = np.split(predicted_gaps, [vocabulary_size])
+    expected = np.empty(vocabulary_size + len(rule_offsets) - 1, np.uint32)
+    kernels.expect_gaps(word_gaps, rule_offsets, symbols, expected)
+    own, surprises = (
+        np.empty(4 * len(word_gaps), np.uint8),
+        np.empty(4 * (len(symbols) - len(rule_offsets) + 1), np.uint8),
+    )
+
+    def bodies(chunk: tuple[int, int]) -> None:
+        kernels.split_gaps(*chunk, rule_offsets, symbols, body_gaps, expected, surprises)
+
+    chunks = weighted_chunks(rule_offsets.astype(np.int64))
+    tasks: list[Callable[[], object]] = [
+        lambda: kernels.split_planes(word_gaps, own),
+        *(partial(bodies, chunk) for chunk in chunks),
     ]
-    makers += [partial(bodies, *rules) for rules in weighted_chunks(rule_offsets.astype(np.int64))]
-    made: list[Any] = map_parallel(lambda make: make(), makers)
-    (shared_words, word_bytes), (shared_gaps, gap_bytes), word_lengths, gap_lengths, *numbers = made[:8]
-    levels, rules, rule_steps, own_gaps = numbers
-    name = np.frombuffer(grammar.tokenizer.encode(), np.uint8)
-    counts = [len(words), len(word_bytes), len(gaps), len(gap_bytes), len(name)]
-    counts += [grammar.level_count, grammar.rule_count, len(symbols)]
-    strings = [shared_words, word_lengths, word_bytes, shared_gaps, gap_lengths, gap_bytes]
-    numbers = [levels, rules, rule_steps, others, own_gaps, surprises]
-    return [np.array(counts, "<u8").view(np.uint8), name, *strings, *numbers]
-
-
-def _front_code(strings: Vocabulary) -> tuple[UInt8, UInt8]:
-    shared = np.empty(len(strings), np.uint8)
-    rest = np.empty(int(strings.offsets[-1]), np.uint8)
-    size = kernels.front_code(strings.offsets, strings.data, shared, rest)
-    return shared, rest[:size]
+    return tasks, lambda: [own, surprises]
 
 
 def _planes(numbers: npt.NDArray[np.integer]) -> UInt8:
@@ -144,14 +289,10 @@ def _planes(numbers: npt.NDArray[np.integer]) -> UInt8:
     return planes
 
 
-def _base64(frame: bytes) -> str:
-    return binascii.b2a_base64(frame, newline=False).decode()
-
-
 def key(payload: str) -> str:
     """Return a payload's cache key: format, content digest and length."""
-    encoded = payload.encode()
-    return key_of(encoded[:HEADER_LENGTH], len(encoded))
+    size = len(payload) if payload.isascii() else len(payload.encode())
+    return key_of(payload[: 4 * HEADER_LENGTH].encode()[:HEADER_LENGTH], size)
 
 
 def key_of(header: bytes, size: int) -> str:
