@@ -16,10 +16,10 @@ import binascii
 import hashlib
 import re
 from _thread import allocate_lock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -78,106 +78,147 @@ class _Counts:
 _COUNTS_BYTES = 8 * len(fields(_Counts))
 
 
-PIECE = 1 << 19
-"""Bytes of a section per zstd frame: smaller pieces cost space, larger ones time on many cores."""
+PIECE = 1 << 16
+"""Bytes of a section per zstd frame: smaller pieces cost space, larger ones time on many cores.
+
+Of 118 MB of logs, versions, PEPs and books the payload has 2.17 MB with pieces of 64 KiB, 2.15 MB with 512 KiB; the
+longest piece takes 0.8 and 5.7 ms.
+"""
 
 
 def encode(grammar: Grammar) -> str:
     """Serialise a grammar; equal grammars give equal payloads."""
+    return str(encode_text(grammar), "ascii")
+
+
+def encode_text(grammar: Grammar) -> pa.Buffer:
+    """Do as :func:`encode`, and return the text in Arrow's memory."""
     frame = _Frame()
     frame.add(pack(grammar))
-    return frame.payload()
+    return frame.text()
 
 
-class PartEncoder:
-    """Serialises a grammar whose parts become known one after the other, in the order of the methods.
+class Part:
+    """A compressed part of a grammar: some sections of its payload."""
 
-    The payload is that of :func:`encode`.
+    def __init__(self, sections: list[UInt8], *counts: int) -> None:
+        self.size, self.counts = sum(map(len, sections)), counts
+        self.pieces = map_parallel(_compress, _cut(sections))
+
+
+def encode_words(words: pa.LargeStringArray, gaps: pa.LargeStringArray) -> Part:
+    """Serialise the vocabularies of words and gaps: the first part."""
+    sections = _arrange(_words_part(Vocabulary(words), Vocabulary(gaps)))
+    return Part(sections, len(words), len(sections[2]), len(gaps), len(sections[5]))
+
+
+def pack_rules(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> list[UInt8]:
+    """Arrange the rules as in :func:`pack`: the second part."""
+    return _arrange(_rules_part(rule_offsets, symbols, level_offsets))
+
+
+def encode_gaps(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32) -> Part:
+    """Serialise the predicted gaps: the last part."""
+    return Part(_arrange(_gaps_part(predicted_gaps, vocabulary_size, rule_offsets, symbols)))
+
+
+class JoinedParts:
+    """Makes the payload of :func:`encode` from a grammar's parts, which are added in the order of the methods.
+
+    The digest is computed as far as the parts are known.
     """
 
     def __init__(self, tokenizer: str) -> None:
         self._tokenizer = tokenizer
-        self._frame, self._words = _Frame(), _Frame()
+        self._frame = _Frame()
 
-    def add_words(self, words: pa.LargeStringArray, gaps: pa.LargeStringArray) -> None:
-        """Add the vocabularies of words and of gaps."""
-        self._words.add(_arrange(_words_part(Vocabulary(words), Vocabulary(gaps))))
-        self._vocabulary_size = len(words)
-        self._counts = [len(words), self._words.sizes[2], len(gaps), self._words.sizes[5]]
+    def add_words(self, words: Part, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> None:
+        """Add the words; the frame begins with counts of words and rules."""
+        counts = (len(level_offsets) - 1, len(rule_offsets) - 1, len(symbols))
+        self._frame.add(_first_sections(words.counts, self._tokenizer, counts))
+        self._frame.append(words)
 
-    def add_rules(self, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> None:
-        """Add the rules, arrays as in a grammar."""
-        rules = (len(level_offsets) - 1, len(rule_offsets) - 1, len(symbols))
-        self._frame.add(_first_sections(self._counts, self._tokenizer, rules))
-        self._frame.join(self._words)
-        self._frame.add(_arrange(_rules_part(rule_offsets, symbols, level_offsets)))
-        self._rules = (rule_offsets, symbols)
+    def add_rules(self, sections: list[UInt8]) -> None:
+        """Add the rules, from :func:`pack_rules`."""
+        self._frame.add(sections)
 
-    def add_gaps(self, predicted_gaps: UInt32) -> None:
-        """Add the predicted gaps."""
-        self._frame.add(_arrange(_gaps_part(predicted_gaps, self._vocabulary_size, *self._rules)))
+    def add_gaps(self, gaps: Part) -> None:
+        """Add the gaps."""
+        self._frame.append(gaps)
 
-    def payload(self) -> str:
-        """Return the payload; all parts have been added."""
-        return self._frame.payload()
+    def text(self) -> pa.Buffer:
+        """Return the payload in Arrow's memory; all parts have been added."""
+        return self._frame.text()
 
 
 class _Frame:
     """Compressed pieces of sections, in order, and their digest."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes | None] = []
-        self.sizes: list[int] = []
-        """Bytes of each section before compression."""
+        self._pieces: list[bytes] = []
+        """Empty while a piece is being compressed."""
+        self.size = 0
+        """Bytes before compression."""
         self._hash = hashlib.blake2b(digest_size=16)
         self._hashed, self._hashing = 0, allocate_lock()
 
     def add(self, sections: list[UInt8]) -> None:
         """Compress sections on all threads; one of them computes the digest meanwhile, piece after piece."""
-        self.sizes += map(len, sections)
-        raw = [section[at : at + PIECE] for section in sections for at in range(0, len(section), PIECE)]
+        raw = _cut(sections)
         before = len(self._pieces)
-        self._pieces += [None] * len(raw)
+        self._pieces += [b""] * len(raw)
+        self.size += sum(map(len, sections))
 
         def compress(k: int) -> None:
-            self._pieces[before + k] = _ZSTD.compress(raw[k], asbytes=True)
+            self._pieces[before + k] = _compress(raw[k])
             self._update()
 
         map_parallel(compress, range(len(raw)))
 
-    def join(self, other: _Frame) -> None:
-        """Append the pieces of another frame."""
-        self.sizes += other.sizes
-        self._pieces += other._pieces
+    def append(self, part: Part) -> None:
+        """Append compressed pieces."""
+        self.size += part.size
+        self._pieces += part.pieces
+        self._update()
 
     def _update(self) -> None:
         """Hash the pieces that are next, unless another thread does."""
         if self._hashing.acquire(blocking=False):
             try:
-                while self._hashed < len(self._pieces) and (piece := self._pieces[self._hashed]) is not None:
-                    self._hash.update(piece)
-                    self._hashed += 1
+                while ready := [*takewhile(len, self._pieces[self._hashed :])]:
+                    self._hash.update(b"".join(ready))  # at once: another thread may keep the GIL after each update
+                    self._hashed += len(ready)
             finally:
                 self._hashing.release()
 
-    def payload(self) -> str:
+    def text(self) -> pa.Buffer:
         """Return header and frame as text."""
         self._update()
-        pieces = [piece for piece in self._pieces if piece is not None]
+        pieces = self._pieces
         starts = [0, *accumulate(map(len, pieces))]
-        text = np.empty(HEADER_LENGTH + 4 * -(-starts[-1] // 3), np.uint8)
-        header = f"{MAGIC}{FORMAT}{sum(self.sizes):016x}{self._hash.hexdigest()}"
+        buffer, text = allocate(HEADER_LENGTH + 4 * -(-starts[-1] // 3), np.uint8)
+        header = f"{MAGIC}{FORMAT}{self.size:016x}{self._hash.hexdigest()}"
         text[:HEADER_LENGTH] = np.frombuffer(header.encode(), np.uint8)
 
-        def write(k: int) -> None:
-            skipped = -starts[k] % 3  # three bytes make four letters; a zstd frame has more than two bytes
-            own = pieces[k][skipped:]
-            own += b"".join(pieces[k + 1 : k + 2])[: -len(own) % 3]
-            at = HEADER_LENGTH + (starts[k] + skipped) // 3 * 4
+        def write(chunk: tuple[int, int]) -> None:
+            first, stop = chunk
+            skipped = -starts[first] % 3  # three bytes make four letters
+            own = b"".join(pieces[first:stop])[skipped:]
+            own += b"".join(pieces[stop : stop + 1])[: -len(own) % 3]  # a zstd frame has more than two bytes
+            at = HEADER_LENGTH + (starts[first] + skipped) // 3 * 4
             kernels.encode_base64(np.frombuffer(own, np.uint8), text[at:])
 
-        map_parallel(write, range(len(pieces)))
-        return str(text.data, "ascii")
+        map_parallel(write, weighted_chunks(np.array(starts, np.int64)))
+        return buffer
+
+
+def _cut(sections: list[UInt8]) -> list[UInt8]:
+    return [section[at : at + PIECE] for section in sections for at in range(0, len(section), PIECE)]
+
+
+def _compress(piece: UInt8) -> bytes:
+    compressed: bytes = _ZSTD.compress(piece, asbytes=True)
+    return compressed
 
 
 def pack(grammar: Grammar) -> list[UInt8]:
@@ -193,10 +234,10 @@ def pack(grammar: Grammar) -> list[UInt8]:
     return [*_first_sections(counts, grammar.tokenizer, sizes), *sections]
 
 
-def _first_sections(counts: list[int], tokenizer: str, rules: tuple[int, int, int]) -> list[UInt8]:
-    """Return the counts of words, their bytes, gaps, theirs, then of other parts; and the tokenizer's name."""
+def _first_sections(words: Sequence[int], tokenizer: str, rules: Sequence[int]) -> list[UInt8]:
+    """Return the counts of words, their bytes, gaps, theirs, then of the rules' parts; and the tokenizer's name."""
     name = np.frombuffer(tokenizer.encode(), np.uint8)
-    return [np.array([*counts, len(name), *rules], "<u8").view(np.uint8), name]
+    return [np.array([*words, len(name), *rules], "<u8").view(np.uint8), name]
 
 
 _Part = tuple[list[Callable[[], object]], Callable[[], list[UInt8]]]
@@ -289,10 +330,12 @@ def _planes(numbers: npt.NDArray[np.integer]) -> UInt8:
     return planes
 
 
-def key(payload: str) -> str:
+def key(payload: str | pa.Buffer) -> str:
     """Return a payload's cache key: format, content digest and length."""
+    if isinstance(payload, pa.Buffer):
+        return key_of(payload[:HEADER_LENGTH].to_pybytes(), payload.size)
     size = len(payload) if payload.isascii() else len(payload.encode())
-    return key_of(payload[: 4 * HEADER_LENGTH].encode()[:HEADER_LENGTH], size)
+    return key_of(payload[:HEADER_LENGTH].encode()[:HEADER_LENGTH], size)
 
 
 def key_of(header: bytes, size: int) -> str:

@@ -66,11 +66,13 @@ def test_pieces_and_threads_and_parts_do_not_change_a_payload(piece: int, monkey
     for threads in (1, 2, 7):
         with tadoc.Config(threads=threads):
             encoded.add(payload.encode(grammar))
-            parts = payload.PartEncoder(grammar.tokenizer)
-            parts.add_words(grammar.vocabulary, grammar.gap_vocabulary)
-            parts.add_rules(grammar.rule_offsets, grammar.symbols, grammar.level_offsets)
-            parts.add_gaps(grammar.predicted_gaps)
-            encoded.add(parts.payload())
+            rules = (grammar.rule_offsets, grammar.symbols)
+            joined = payload.JoinedParts(grammar.tokenizer)
+            words = payload.encode_words(grammar.vocabulary, grammar.gap_vocabulary)
+            joined.add_words(words, *rules, grammar.level_offsets)
+            joined.add_rules(payload.pack_rules(*rules, grammar.level_offsets))
+            joined.add_gaps(payload.encode_gaps(grammar.predicted_gaps, grammar.vocabulary_size, *rules))
+            encoded.add(str(joined.text(), "ascii"))
     (only,) = encoded
     frame = binascii.a2b_base64(only[payload.HEADER_LENGTH :], strict_mode=True)
     assert only[payload.HEADER_LENGTH :] == binascii.b2a_base64(frame, newline=False).decode()

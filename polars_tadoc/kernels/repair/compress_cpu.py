@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from polars_tadoc.kernels.repair import batch_repair, compressed, sequitur
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
-from polars_tadoc.kernels.repair.compressed import Compressed
+from polars_tadoc.kernels.repair.compressed import Compressed, OnRules, OnWords, ignore
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
@@ -25,7 +26,15 @@ RULE_METHODS = (*compressed.METHODS, compressed.NO_RULES)
 
 
 def compress_rows(
-    text: pl.Series, tokenizer: Tokenizer, *, method: str, lossless: bool, on_round: Callable[[int, int], None]
+    text: pl.Series,
+    tokenizer: Tokenizer,
+    *,
+    method: str,
+    lossless: bool,
+    on_round: Callable[[int, int], None],
+    on_words: OnWords = ignore,
+    on_rules: OnRules = ignore,
+    loaded: Callable[[], Any] = ignore,
 ) -> Compressed:
     """Compress the rows of a String series that share one grammar.
 
@@ -37,6 +46,10 @@ def compress_rows(
         Keep the gaps between words.
     on_round
         Called with the number of each round of grammar construction and its alive positions.
+    on_words, on_rules
+        Called with parts of the grammar as soon as they are known.
+    loaded
+        Returns what :func:`loading` has loaded of the rows; not called: they are read in place.
 
     Raises
     ------
@@ -47,11 +60,13 @@ def compress_rows(
 
     """
     tokens = tokenize(text, tokenizer, lossless=lossless)
+    on_words(tokens.vocabulary, tokens.gap_vocabulary)
     is_large = len(tokens.sequence) >= LARGE
     if is_large:
         drop_scratch()  # the tokenizer's tables; rounds need larger pieces
         trim_heap()
     rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round)
+    on_rules(rules.rule_offsets, rules.symbols, rules.level_offsets)
     if is_large:
         trim_heap()
     made = Compressed(tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules))
@@ -59,6 +74,11 @@ def compress_rows(
     if is_large:
         trim_heap()
     return made
+
+
+def loading(text: pl.Series) -> Callable[[], None]:
+    """Return a function that loads rows in another thread: it does nothing, they are read in place."""
+    return lambda: None
 
 
 def build_rules(

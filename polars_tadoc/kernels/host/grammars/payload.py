@@ -34,7 +34,7 @@ def front_code(first: int, last: int, offsets: Int64, data: UInt8, shared: UInt8
         for i in range(start + common, stop):
             rest[out] = data[i]
             out += 1
-    return out - begin
+    return int(out - begin)
 
 
 @kernel
