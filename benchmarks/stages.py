@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 
 def by_stage(
-    run: Callable[[], object], stages: list[tuple[ModuleType, str]], wait: Callable[[], object] = lambda: None
+    run: Callable[[], object],
+    stages: Sequence[tuple[ModuleType | type, str]],
+    wait: Callable[[], object] = lambda: None,
 ) -> dict[str, float]:
     """Seconds of each stage of one run, by ``module.function``, and of the rest and the whole.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, TypedDict, Unpack
+from typing import Annotated, Any, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.compress.append import RecentGrammar, encode, row_bytes
+from polars_tadoc.compress.encode_beside import EncodingBeside, Encodings
 from polars_tadoc.compress.known_words import number_by_dictionary
 from polars_tadoc.config import asked_progress
 from polars_tadoc.dictionary.dictionary import Dictionary, require_dictionary
@@ -41,7 +42,6 @@ ROWS_PER_GRAMMAR = 250_000
 
 BYTES_PER_GRAMMAR = 1 << 28
 """Maximum text bytes of one grammar's rows (about 2^26 words); a longer single row still has one grammar."""
-
 
 GPU_REPAYS_AT = 1 << 20
 """Text bytes from which "auto" uses a GPU (``benchmarks/gpu_compress.py``)."""
@@ -213,7 +213,8 @@ class Compression:
             for start, stop in cut_grammars(sizes, self.rows_per_grammar)
         ]
         engines = [self.engine_for(int(own.sum())) for _, own in blocks]
-        with interruptible(), bar_of(len(text), "compress", self.progress) as bar:
+        on_device = blocks if all(engine.resident is not None for engine in engines) else []
+        with interruptible(), bar_of(len(text), "compress", self.progress) as bar, Encodings(on_device) as encodings:
             batches = DeviceBatches("compress", self.engine)
 
             def make_like(rows: tuple[pl.Series, Int64], recent: RecentGrammar) -> pl.Series:
@@ -224,7 +225,7 @@ class Compression:
             def make_rules(rows: tuple[pl.Series, Int64]) -> list[_Ruled]:
                 block, own = rows
                 with BlockProgress(bar, len(block)) as shown:
-                    return _make_rules(block, own, self, shown, batches)
+                    return _make_rules(block, own, self, shown, batches, encodings)
 
             def encode(made: list[_Ruled]) -> pl.Series:
                 return _column([_encode_rows(rows, self) for rows in made], self)
@@ -360,7 +361,7 @@ class _Block:
     """
 
     grammar: Grammar
-    payload: str
+    payload: pa.Buffer
     root_offsets: Int64
     roots: UInt32
     gap_offsets: Int64
@@ -372,7 +373,7 @@ class _Block:
     def nbytes(self) -> int:
         """Bytes of the payload, the rows' symbols and their gaps."""
         gap_bytes = 0 if self.gap_data is None else self.gap_data.nbytes
-        return len(self.payload) + self.roots.nbytes + gap_bytes
+        return int(self.payload.size) + self.roots.nbytes + gap_bytes
 
     def column(self, *, cached: bool) -> pl.Series:
         """Make the column; if ``cached``, keep the grammar in the cache."""
@@ -381,8 +382,8 @@ class _Block:
         return column.build(self.payload, self.root_offsets, self.roots, self.gap_offsets, self.gap_data, self.valid)
 
 
-_Ruled = tuple[Compressed, pl.Series | None]
-"""One grammar and its rows, and which rows are not null; None: all."""
+_Ruled = tuple[Compressed, pl.Series | None, EncodingBeside | None]
+"""One grammar and its rows; which rows are not null, None: all; its payload, if it is being made."""
 
 
 def _column(blocks: list[_Block], how: Compression) -> pl.Series:
@@ -402,27 +403,33 @@ def _compress_rows(
 
 
 def _make_rules(
-    text: pl.Series, sizes: Int64, how: Compression, bar: BlockProgress, batches: DeviceBatches
+    text: pl.Series,
+    sizes: Int64,
+    how: Compression,
+    bar: BlockProgress,
+    batches: DeviceBatches,
+    encodings: Encodings | None = None,
 ) -> list[_Ruled]:
     """Do the part of :func:`_compress_rows` that an engine does."""
     before = running_sum(sizes)
 
     def work(first: int, stop: int, engine: Engine) -> _Ruled:
-        rows = text[first:stop]
+        rows = text[first:stop] if stop - first < len(text) else text
         valid = rows.is_not_null() if rows.null_count() else None
-        made = engine.kernels.compress_rows(
-            rows, how.tokenizer, method=how.method, lossless=how.lossless, on_round=bar.round
-        )
-        return made, valid
+        options: Any = {"method": how.method, "lossless": how.lossless, "on_round": bar.round}
+        if encodings is None or how.dictionary is not None:  # which numbers the words again
+            return engine.kernels.compress_rows(rows, how.tokenizer, **options), valid, None
+        made, encoding = encodings.compress_rows(engine, rows, how.tokenizer, **options)
+        return made, valid, encoding
 
     return list(batches.each(how.engine_for(int(before[-1])), before, work, "bytes"))
 
 
 def _encode_rows(rows: _Ruled, how: Compression) -> _Block:
     """Do the part of :func:`_compress_rows` that the host does."""
-    made, valid = rows
+    made, valid, encoding = rows
     gaps = (made.predicted_gaps, made.gap_offsets, made.gap_data)
-    return _encode(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid)
+    return _encode(made.vocabulary, made.gap_vocabulary, made.rules, gaps, how, valid, encoding)
 
 
 def build_rules(tokens: Tokens, rows: int, how: Compression, bar: BlockProgress) -> LevelledRules:
@@ -456,6 +463,7 @@ def _encode(
     gaps: tuple[UInt32, Int64, UInt8],
     how: Compression,
     valid: pl.Series | None,
+    encoding: EncodingBeside | None = None,
 ) -> _Block:
     predicted_gaps, gap_offsets, gap_data = gaps
     if how.dictionary is not None:
@@ -470,7 +478,7 @@ def _encode(
         predicted_gaps=predicted_gaps,
         tokenizer=how.tokenizer.name,
     )
-    encoded = payload.encode(grammar)
+    encoded = payload.encode_text(grammar) if encoding is None else encoding.payload()
     kept = gap_data if how.lossless else None
     return _Block(grammar, encoded, rules.root_offsets, rules.roots, gap_offsets, kept, valid)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict, TypeVar, get_args
 
@@ -187,7 +187,10 @@ def finishing_engine(engine: str | None, merged: Engine) -> Engine:
 
 
 def map_on(
-    engines: Sequence[Engine], work: Callable[[Item], Made], finish: Callable[[Made], Result], items: Sequence[Item]
+    engines: Sequence[Engine],
+    work: Callable[[Item], Made],
+    finish: Callable[[Made], Result],
+    items: Sequence[Item],
 ) -> list[Result]:
     """Apply a function that uses some engines to each item, and one that uses the host to what it makes.
 
@@ -196,7 +199,9 @@ def map_on(
     """
     if all(engine.resident is None for engine in engines):
         return map_apart(lambda item: finish(work(item)), items)
-    return [finish(made) for made in read_ahead(map(work, items))]
+    made: Any = read_ahead(map(work, items))
+    with closing(made):  # at once: an error's traceback would keep it, and its threads
+        return [finish(one) for one in made]
 
 
 def release_all() -> None:

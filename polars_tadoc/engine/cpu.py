@@ -17,6 +17,7 @@ from polars_tadoc.kernels.primitives.to_arrow_cpu import to_arrow as to_arrow
 from polars_tadoc.kernels.repair.compress_cpu import RULE_METHODS as RULE_METHODS
 from polars_tadoc.kernels.repair.compress_cpu import build_rules as build_rules
 from polars_tadoc.kernels.repair.compress_cpu import compress_rows as compress_rows
+from polars_tadoc.kernels.repair.compress_cpu import loading as loading
 from polars_tadoc.kernels.search.search_cpu import READS_BOUNDS as READS_BOUNDS
 from polars_tadoc.kernels.search.search_cpu import block_bounds as block_bounds
 from polars_tadoc.kernels.search.search_cpu import search as search

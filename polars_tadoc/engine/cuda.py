@@ -34,6 +34,7 @@ from polars_tadoc.kernels.sequences.sequences_cuda import (
 from polars_tadoc.kernels.sequences.sequences_cuda import sequence_postings as sequence_postings
 from polars_tadoc.kernels.tokenize.number_words_cuda import count_text_words as count_text_words
 from polars_tadoc.kernels.tokenize.number_words_cuda import number_words as number_words
+from polars_tadoc.kernels.tokenize.tokenize_cuda import loading as loading
 from polars_tadoc.kernels.traverse.counts_cuda import load_grammar as load_grammar
 from polars_tadoc.kernels.traverse.counts_cuda import map_counts as map_counts
 from polars_tadoc.kernels.traverse.counts_cuda import select as select

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from struct import unpack
+from struct import pack, unpack
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,15 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import STORAGE, is_tadoc, storage
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
-from polars_tadoc.runtime.arrow_memory import owned, view
+from polars_tadoc.runtime.arrow_memory import shared, view
 from polars_tadoc.runtime.plain_name import plain
 
 MAX_WITH_SHARED_BUFFERS = 16
 """With more grammars than this, gaps are copied into one buffer first: a slice references all buffers of its column,
 which made splitting quadratic."""
+
+MAX_VIEWED = (1 << 31) - 1
+"""Maximum bytes of a string that an Arrow view refers to; fewer than 13 would be in the view itself."""
 
 ROW_CALLS = {
     "token_count",
@@ -121,7 +124,7 @@ def require_string(name: str, dtype: object, call: str) -> None:
 
 
 def build(
-    grammar: str | pl.Series,
+    grammar: str | pa.Buffer | pl.Series,
     root_offsets: Int64,
     roots: UInt32,
     gap_offsets: Int64,
@@ -133,31 +136,40 @@ def build(
     Parameters
     ----------
     grammar
-        The grammar's payload, or a ``grammar`` field of one row.
+        The grammar's payload, as text or as its bytes, or a ``grammar`` field of one row.
     root_offsets, roots
         Each row's symbols: int64 offsets, length rows + 1, into uint32 symbols.
     gap_offsets, gap_data
-        Each row's gap bytes likewise; None if gaps are not kept.
+        Each row's gap bytes likewise; None if gaps are not kept. Arrays over Arrow's memory become part of the column.
     valid
         Boolean series, false for null rows; None if no row is null.
 
     """
-    if isinstance(grammar, str):
-        grammar = pl.Series("grammar", [grammar], STORAGE.fields[0].dtype)
+    if not isinstance(grammar, pl.Series):
+        # made of the text at once it takes four times as long
+        grammar = _string(grammar).cast(STORAGE.fields[0].dtype)
     rows = len(root_offsets) - 1
-    values = pa.UInt32Array.from_buffers(pa.uint32(), len(roots), [None, owned(roots)])
+    values = pa.UInt32Array.from_buffers(pa.uint32(), len(roots), [None, shared(roots)])
     symbols = pa.LargeListArray.from_buffers(
-        pa.large_list(pa.uint32()), rows, [None, owned(root_offsets)], children=[values]
+        pa.large_list(pa.uint32()), rows, [None, shared(root_offsets)], children=[values]
     )
     if gap_data is None:
         gaps = pl.Series("gaps", [None], pl.Binary).new_from_index(0, rows)
     else:
-        buffers = [None, owned(gap_offsets), owned(gap_data)]
+        buffers = [None, shared(gap_offsets), shared(gap_data)]
         gaps = pl.Series("gaps", pa.LargeBinaryArray.from_buffers(pa.large_binary(), rows, buffers))
     column = pl.DataFrame([grammar.new_from_index(0, rows), pl.Series("symbols", symbols), gaps]).to_struct("text")
     if valid is None:
         return column
     return pl.DataFrame([column, valid.alias("valid")]).select(pl.when("valid").then("text")).to_series()
+
+
+def _string(text: str | pa.Buffer) -> pl.Series:
+    """Return a series of one string; shares a buffer."""
+    if isinstance(text, str) or text.size > MAX_VIEWED:
+        return pl.Series("grammar", [text if isinstance(text, str) else str(text, "utf-8")], pl.String)
+    view = pa.py_buffer(pack("<I4s2I", text.size, text[:4].to_pybytes(), 0, 0))
+    return pl.Series("grammar", pa.Array.from_buffers(pa.string_view(), 1, [None, view, text]))
 
 
 def rows_of_lists(imploded: pl.Series) -> tuple[pl.Series, Int64]:

@@ -92,12 +92,14 @@ class Vocabulary:
     @cached_property
     def data(self) -> UInt8:
         """UTF-8 bytes of all words plus eight bytes of padding, so that kernels may read eight at a time."""
-        stored = self._stored_data()
+        stored = self.bytes
         padded = np.zeros(len(stored) + 8, np.uint8)
         padded[: len(stored)] = stored
         return padded
 
-    def _stored_data(self) -> UInt8:
+    @property
+    def bytes(self) -> UInt8:
+        """UTF-8 bytes of all words, in place."""
         size = int(self.offsets[-1])
         first = int(self._stored_offsets()[0]) if size else 0
         return np.frombuffer(self.strings.buffers()[2], np.uint8, size, first) if size else np.zeros(0, np.uint8)
@@ -183,7 +185,7 @@ def common_start(vocabularies: Sequence[Vocabulary]) -> int:
 
 def _equal_words(one: Vocabulary, other: Vocabulary, limit: int) -> int:
     """Return the length of the common prefix of two vocabularies, in words, at most ``limit``."""
-    one_data, other_data = one._stored_data(), other._stored_data()
+    one_data, other_data = one.bytes, other.bytes
     at, step = 0, 1 << 8  # growing steps: vocabularies that differ usually differ early
     while at < limit:
         stop = min(at + step, limit)

@@ -83,6 +83,12 @@ def owned(array: npt.NDArray[Any]) -> pa.Buffer:
     return buffer
 
 
+def shared(array: npt.NDArray[Any]) -> pa.Buffer:
+    """Return the Arrow buffer of an array made by :func:`allocate`, which nothing may change any more, or a copy."""
+    buffer = buffer_under(array)
+    return owned(array) if buffer is None else buffer
+
+
 def view(array: pa.Array) -> npt.NDArray[Any]:
     """View the numbers of an Arrow array without nulls, without a copy.
 

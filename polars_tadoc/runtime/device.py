@@ -151,6 +151,15 @@ def _attribute(device: int, name: str) -> int:
     return int(cupy.cuda.Device(device).attributes[name])
 
 
+@cache
+def side_stream(device: int) -> Any:
+    """Return a stream for copies beside kernels; it is kept: CuPy's pool has memory of its own for each stream."""
+    import cupy
+
+    with cupy.cuda.Device(device):
+        return cupy.cuda.Stream(non_blocking=True)
+
+
 WORK_SHARE = 64
 """Part of the device's memory that the work space of a call may take, where little memory would mean batches."""
 

@@ -15,6 +15,7 @@ from hypothesis import given, is_hypothesis_test, settings
 from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
+from polars_tadoc.compress.encode_beside import begin
 from polars_tadoc.engine.choose import choose
 from polars_tadoc.engine.kernels import Kernels
 from polars_tadoc.kernels.postings.coded import PFORDELTA, RICE, Postings, Queries
@@ -230,13 +231,16 @@ def compress_rows(engine: str, texts: list[str]) -> None:
     vocabulary = sorted(counts, key=lambda word: (-counts[word], word.encode()))
     numbers = {word: number for number, word in enumerate(vocabulary)}
     rows = [[numbers[word] for word in words] for words, _ in tokens]
+    text = pl.Series("text", texts, pl.String)
     for method in kernels.RULE_METHODS:
+        load = begin(kernels.loading(text))
         made = kernels.compress_rows(
-            pl.Series("text", texts, pl.String),
+            text,
             Tokenizer("words"),
             method=method,
             lossless=True,
             on_round=lambda number, alive: None,
+            loaded=load.result,
         )
         assert made.vocabulary.to_pylist() == vocabulary
         bodies, _, roots = plain_rules(made.rules)
@@ -317,6 +321,7 @@ COMPARISONS: dict[str, Callable[..., None]] = {
     "RULE_METHODS": build_rules,
     "build_rules": build_rules,
     "compress_rows": compress_rows,
+    "loading": compress_rows,
 }
 """By member: what runs it on an engine and compares it with a plain-Python definition."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -53,6 +54,29 @@ def test_round_trip(rows: list[str | None]) -> None:
         assert payload.encode(decoded) == encoded
         assert payload.key(encoded) == f"{encoded[: payload.HEADER_LENGTH]}:{len(encoded)}"
         assert corpus.key == payload.key(encoded)
+
+
+@pytest.mark.parametrize("piece", [50, 1000, payload.PIECE])
+def test_pieces_and_threads_and_parts_do_not_change_a_payload(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload, "PIECE", piece)
+    texts = pl.Series([f"word{i % 97} and {chr(97 + i % 26)}x{i},\t{i % 5}" for i in range(1000)])
+    (corpus,) = tadoc.column.split(tadoc.compress(texts))
+    grammar = corpus.grammar
+    encoded = set()
+    for threads in (1, 2, 7):
+        with tadoc.Config(threads=threads):
+            encoded.add(payload.encode(grammar))
+            rules = (grammar.rule_offsets, grammar.symbols)
+            joined = payload.JoinedParts(grammar.tokenizer)
+            words = payload.encode_words(grammar.vocabulary, grammar.gap_vocabulary)
+            joined.add_words(words, *rules, grammar.level_offsets)
+            joined.add_rules(payload.pack_rules(*rules, grammar.level_offsets))
+            joined.add_gaps(payload.encode_gaps(grammar.predicted_gaps, grammar.vocabulary_size, *rules))
+            encoded.add(str(joined.text(), "ascii"))
+    (only,) = encoded
+    frame = binascii.a2b_base64(only[payload.HEADER_LENGTH :], strict_mode=True)
+    assert only[payload.HEADER_LENGTH :] == binascii.b2a_base64(frame, newline=False).decode()
+    assert_same(payload.decode(only), grammar)
 
 
 def test_equal_grammars_have_equal_payloads() -> None:

@@ -24,7 +24,7 @@ _CHUNK = 1 << 22
 _MAX_WORKERS = 8
 
 
-def upload_rows(addresses: UInt64, before: Int64) -> Any:
+def upload_rows(addresses: UInt64, before: Int64, after: Any = None) -> Any:
     """Copy rows to the device through pinned memory, with several threads.
 
     The driver copies pageable memory at a fraction of the bus's rate.
@@ -35,6 +35,8 @@ def upload_rows(addresses: UInt64, before: Int64) -> Any:
         Address of each row's bytes in host memory; the caller keeps them alive.
     before
         Number of bytes before each row, and in total; length rows + 1.
+    after
+        A stream, if it is not the current one: its kernels may still read memory that was freed before.
 
     Returns
     -------
@@ -45,11 +47,13 @@ def upload_rows(addresses: UInt64, before: Int64) -> Any:
     import cupy
 
     size = int(before[-1])
+    stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device().id
     text = cupy.empty(size + PADDING, np.uint8)
+    if after is not None:
+        stream.wait_event(after.record())
     text[size:] = 0
     chunks = list(pairwise([*range(0, size, _CHUNK), size]))
     workers = min(thread_count(), len(chunks), _MAX_WORKERS)
-    stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device().id
     pinned = cupy.cuda.alloc_pinned_memory(max(1, 2 * workers) * _CHUNK)
 
     def work(worker: int) -> None:

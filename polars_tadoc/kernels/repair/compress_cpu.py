@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,15 @@ from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.repair import batch_repair, compressed
 from polars_tadoc.kernels.repair import sequitur_cpu as sequitur
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
-from polars_tadoc.kernels.repair.compressed import SHARES, Compressed, rules_pay, sample_windows
+from polars_tadoc.kernels.repair.compressed import (
+    SHARES,
+    Compressed,
+    OnRules,
+    OnWords,
+    ignore,
+    rules_pay,
+    sample_windows,
+)
 from polars_tadoc.kernels.repair.gaps import predict_gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
@@ -29,7 +38,15 @@ RULE_METHODS = (*compressed.METHODS, compressed.NO_RULES, compressed.SMALL_RULES
 
 
 def compress_rows(
-    text: pl.Series, tokenizer: Tokenizer, *, method: str, lossless: bool, on_round: Callable[[int, int], None]
+    text: pl.Series,
+    tokenizer: Tokenizer,
+    *,
+    method: str,
+    lossless: bool,
+    on_round: Callable[[int, int], None],
+    on_words: OnWords = ignore,
+    on_rules: OnRules = ignore,
+    loaded: Callable[[], Any] = ignore,
 ) -> Compressed:
     """Compress the rows of a String series that share one grammar.
 
@@ -41,6 +58,10 @@ def compress_rows(
         Keep the gaps between words.
     on_round
         Called with the number of each round of grammar construction and its alive positions.
+    on_words, on_rules
+        Called with parts of the grammar as soon as they are known.
+    loaded
+        Returns what :func:`loading` has loaded of the rows; not called: they are read in place.
 
     Raises
     ------
@@ -51,12 +72,14 @@ def compress_rows(
 
     """
     tokens = tokenize(text, tokenizer, lossless=lossless)
+    on_words(tokens.vocabulary, tokens.gap_vocabulary)
     method = _settled(method, tokens.sequence, len(tokens.vocabulary))
     has_rules = method != compressed.NO_RULES
     is_large = len(tokens.sequence) >= LARGE
     if is_large:
         _beside(give_back_memory)  # of the tokenizer's tables and sorts; rounds need larger pieces
     rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round)
+    on_rules(rules.rule_offsets, rules.symbols, rules.level_offsets)
     if is_large and has_rules:
         _beside(trim_heap)
     made = Compressed(
@@ -75,6 +98,11 @@ def _beside(give_back: Callable[[], None]) -> None:
         return
     with suppress(RuntimeError):  # there can be no thread
         Task(give_back).start()
+
+
+def loading(text: pl.Series) -> Callable[[], None]:
+    """Return a function that loads rows in another thread: it does nothing, they are read in place."""
+    return lambda: None
 
 
 def build_rules(

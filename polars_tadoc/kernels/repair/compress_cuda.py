@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from polars_tadoc.config import own_count, own_threads
+from polars_tadoc.kernels.primitives.to_arrow_cuda import copied
 from polars_tadoc.kernels.repair import batch_repair_cuda as batch_repair
 from polars_tadoc.kernels.repair.compressed import (
     AUTO_RULES,
@@ -15,22 +17,27 @@ from polars_tadoc.kernels.repair.compressed import (
     SHARES,
     SMALL_RULES,
     Compressed,
+    OnRules,
+    OnWords,
+    ignore,
     rules_pay,
     sample_windows,
 )
 from polars_tadoc.kernels.repair.gaps_cuda import predict_gaps
+from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
-from polars_tadoc.kernels.tokenize.tokenize_cuda import tokenize
+from polars_tadoc.kernels.tokenize.tokenize_cuda import LoadedText, tokenize
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.device import device_errors
+from polars_tadoc.runtime.interrupts import began, interruptible
+from polars_tadoc.runtime.process.threads import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import polars as pl
 
-    from polars_tadoc.kernels.repair.prune import LevelledRules
     from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 
 
@@ -45,6 +52,9 @@ def compress_rows(
     method: str = RULE_METHODS[0],
     lossless: bool,
     on_round: Callable[[int, int], None],
+    on_words: OnWords = ignore,
+    on_rules: OnRules = ignore,
+    loaded: Callable[[], LoadedText | None] = ignore,
 ) -> Compressed:
     """Compress rows to one grammar, bit for bit as the CPU does.
 
@@ -59,18 +69,42 @@ def compress_rows(
         A row is not UTF-8.
 
     """
-    tokens = tokenize(text, tokenizer, lossless=lossless)
+    tokens = tokenize(text, tokenizer, lossless=lossless, loaded=loaded())
     size = len(tokens.vocabulary)
+    gap_vocabulary = pa.nulls(0, pa.large_string()) if tokens.gaps is None else tokens.gaps.vocabulary
+    on_words(tokens.vocabulary, gap_vocabulary)
     rules = _make_rules(tokens.sequence, size, len(text), method, on_round)
-    if tokens.gaps is None:
-        nothing = np.zeros(len(text) + 1, np.int64)
-        none = pa.nulls(0, pa.large_string())
-        codes = np.zeros(size + len(rules.symbols), np.uint32)
-        return Compressed(tokens.vocabulary, none, rules.to_host(), codes, nothing, np.zeros(0, np.uint8))
-    gaps = predict_gaps(tokens.gaps, size, rules)
-    with device_errors("copying compressed rows to the host"):
-        own: list[Any] = [array.get() for array in (gaps.codes, gaps.offsets, gaps.data)]  # synchronize!
-    return Compressed(tokens.vocabulary, tokens.gaps.vocabulary, rules.to_host(), *own)
+    rule_offsets, symbols, level_offsets = copied([rules.rule_offsets, rules.symbols, rules.level_offsets])
+    on_rules(rule_offsets, symbols, level_offsets)
+    copying = _copied_beside([rules.root_offsets, rules.roots])
+    try:
+        if tokens.gaps is None:
+            codes = np.zeros(size + len(rules.symbols), np.uint32)
+            own: list[Any] = [codes, np.zeros(len(text) + 1, np.int64), np.zeros(0, np.uint8)]
+        else:
+            gaps = predict_gaps(tokens.gaps, size, rules)
+            own = copied([gaps.codes, gaps.offsets, gaps.data])
+        root_offsets, roots = copying.result()
+    finally:
+        copying.stop()
+    levelled = LevelledRules(rule_offsets, symbols, level_offsets, root_offsets, roots)
+    return Compressed(tokens.vocabulary, gap_vocabulary, levelled, *own)
+
+
+def _copied_beside(arrays: list[Any]) -> Task[list[Any]]:
+    """Copy arrays to the host in a thread of its own, in the order of this thread's work on the device."""
+    with device_errors("copying rows to the host"):
+        import cupy
+
+        device, stream = cupy.cuda.Device(), cupy.cuda.get_current_stream()
+
+    def copy(since: int = began(), threads: int = own_count()) -> list[Any]:
+        with own_threads(threads), interruptible(since), device, stream:
+            return copied(arrays)
+
+    task = Task(copy)
+    task.start_or_run()
+    return task
 
 
 def build_rules(

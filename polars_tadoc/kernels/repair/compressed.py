@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from polars_tadoc.kernels.repair.prune import LevelledRules
@@ -43,6 +45,17 @@ def rules_pay(words: int, symbols: int, rules: int) -> bool:
     """Tell whether rules pay, given the words of a sample, and the symbols and rules of its grammar."""
     part, whole = MOST_SYMBOLS
     return whole * (symbols + rules) <= part * words
+
+
+OnWords = Callable[[pa.LargeStringArray, pa.LargeStringArray], None]
+"""Called with the vocabularies of words and gaps when they are known."""
+
+OnRules = Callable[[UInt32, UInt32, UInt32], None]
+"""Called with the rules' offsets, symbols and the levels' offsets when they are known, after the words."""
+
+
+def ignore(*parts: object) -> None:
+    """Ignore parts of a grammar."""
 
 
 @array_dataclass

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import polars as pl
 
-from polars_tadoc.kernels.repair.compressed import Compressed
+from polars_tadoc.kernels.repair.compressed import Compressed, OnRules, OnWords, ignore
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.array_types import UInt32
@@ -27,8 +27,15 @@ class RepairKernels(Protocol):
         method: str,
         lossless: bool,
         on_round: Callable[[int, int], None],
+        on_words: OnWords = ignore,
+        on_rules: OnRules = ignore,
+        loaded: Callable[[], Any] = ignore,
     ) -> Compressed:
         """Compress the rows of a String series to one grammar."""
+        ...
+
+    def loading(self, text: pl.Series) -> Callable[[], Any]:
+        """Return a function that loads rows for ``compress_rows`` in another thread, beside this thread's work."""
         ...
 
     def build_rules(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import Classes, Matches
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, found_words, require_utf8
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64, array_dataclass
 from polars_tadoc.runtime.arrow_memory import binary_views
-from polars_tadoc.runtime.device import device_errors, launch, launch_each
+from polars_tadoc.runtime.device import device_errors, launch, launch_each, side_stream
 
 _MAX_BYTES = 1 << 31
 
@@ -63,11 +64,18 @@ class _Spans:
     row_tokens: Any
 
 
-def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) -> DeviceTokens:
-    """Cut each row of a String series on the current device; null rows count as empty.
+@array_dataclass
+class LoadedText:
+    """The rows of a String series on the device."""
 
-    Parameters and errors as for :func:`polars_tadoc.kernels.tokenize.tokenizer.tokenize`. The host matches regexes and
-    cuts XML; the device does the rest.
+    text: Any
+    """cupy uint8: the concatenated rows, and padding."""
+    before: Int64
+    """Number of bytes before each row, and in total; length rows + 1; in host memory."""
+
+
+def load_text(text: pl.Series, after: Any = None) -> LoadedText:
+    """Copy the rows of a String series to the current device; ``after`` as for :func:`~.upload_cuda.upload_rows`.
 
     Raises
     ------
@@ -76,9 +84,43 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
 
     """
     addresses, before, views = text_rows(text, "a smaller rows_per_grammar")
+    with device_errors(f"copying {before[-1]:,} bytes of text"):
+        loaded = upload_rows(addresses, before, after)
+    del views  # the addresses point into them until here
+    return LoadedText(loaded, before)
+
+
+def loading(text: pl.Series) -> Callable[[], LoadedText]:
+    """Return a function that loads text in another thread, beside this thread's work on the device."""
+    with device_errors("asking for the device"):
+        import cupy
+
+        device, stream = cupy.cuda.Device(), cupy.cuda.get_current_stream()
+
+    def load() -> LoadedText:
+        with device, side_stream(device.id):
+            return load_text(text, stream)
+
+    return load
+
+
+def tokenize(
+    text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True, loaded: LoadedText | None = None
+) -> DeviceTokens:
+    """Cut each row of a String series on the current device; null rows count as empty.
+
+    Parameters and errors as for :func:`polars_tadoc.kernels.tokenize.tokenizer.tokenize`; ``loaded`` is the text if it
+    has been loaded. The host matches regexes and cuts XML; the device does the rest.
+
+    Raises
+    ------
+    EngineUnavailableError
+        The device is out of memory or failed, or the text exceeds the kernels' 32-bit positions.
+
+    """
+    loaded = load_text(text) if loaded is None else loaded
+    device_text, before = loaded.text, loaded.before
     with device_errors(f"cutting {before[-1]:,} bytes into words"):
-        device_text = upload_rows(addresses, before)
-        del views  # the addresses point into them until here
         if tokenizer.has_classes:
             spans = _spans_of_classes(device_text, before.astype(np.uint32), characters.classes(tokenizer.name))
         else:

@@ -42,6 +42,13 @@ class Task(Generic[Result]):
         self._token = weakref.ref(token)
         start_new_thread(self._run, (token,))
 
+    def start_or_run(self) -> None:
+        """Start the thread, or run the function in this one if there can be none."""
+        try:
+            self.start()
+        except RuntimeError:
+            self._run(Token())
+
     def _run(self, token: Token) -> None:
         self.has_begun = True
         try:

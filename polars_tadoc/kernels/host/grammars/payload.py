@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numba as nb
+import numpy as np
 
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.jit import kernel
@@ -10,12 +11,18 @@ from polars_tadoc.runtime.jit import kernel
 MAX_SHARED = 255
 """Maximum bytes that a string shares with the one before: their number has one byte."""
 
+_LETTERS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
+
 
 @kernel
-def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
-    """Split each string into the prefix shared with the one before and the rest; return the bytes of the rests."""
-    out = 0
-    for s in range(len(shared)):
+def front_code(first: int, last: int, offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
+    """Split strings ``first`` to ``last`` into the prefix shared with the one before and the rest.
+
+    Returns the bytes of the rests, written from the offset of the first string on.
+    """
+    begin = offsets[first]
+    out = begin
+    for s in range(first, last):
         start, stop = offsets[s], offsets[s + 1]
         common = 0
         if s > 0:
@@ -27,7 +34,7 @@ def front_code(offsets: Int64, data: UInt8, shared: UInt8, rest: UInt8) -> int:
         for i in range(start + common, stop):
             rest[out] = data[i]
             out += 1
-    return out
+    return int(out - begin)
 
 
 @kernel
@@ -72,30 +79,36 @@ def join_planes(planes: UInt8, numbers: UInt32) -> None:
 
 
 @kernel
-def split_bodies(
+def split_bodies(first: int, stop: int, rule_offsets: UInt32, symbols: UInt32, others: UInt8) -> None:
+    """Write the planes of all symbols but first ones, for the rules from ``first`` to ``stop``."""
+    n = len(others) // 4
+    for rule in range(first, stop):
+        for i in range(nb.int64(rule_offsets[rule]) + 1, nb.int64(rule_offsets[rule + 1])):
+            for plane in range(4):
+                others[plane * n + i - rule - 1] = (symbols[i] >> nb.uint32(8 * plane)) & nb.uint32(255)
+
+
+@kernel
+def split_gaps(
     first: int,
     stop: int,
     rule_offsets: UInt32,
     symbols: UInt32,
     body_gaps: UInt32,
     expected: UInt32,
-    others: UInt8,
     surprises: UInt8,
 ) -> None:
-    """Write the planes of all symbols but first ones, and of their gaps, for the rules from ``first`` to ``stop``.
+    """Write the planes of the gaps before all symbols but first ones, for the rules from ``first`` to ``stop``.
 
-    Inverts :func:`join_bodies` and :func:`join_gaps`: a gap is 0 where its code is expected, else the code plus 1.
+    Inverts :func:`join_gaps`: a gap is 0 where its code is expected, else the code plus 1.
     """
-    n = len(others) // 4
+    n = len(surprises) // 4
     for rule in range(first, stop):
         for i in range(nb.int64(rule_offsets[rule]) + 1, nb.int64(rule_offsets[rule + 1])):
-            at = i - rule - 1
-            symbol, gap = symbols[i], body_gaps[i]
-            gap = nb.uint32(0) if gap == expected[symbol] else nb.uint32(gap + nb.uint32(1))
+            gap = body_gaps[i]
+            gap = nb.uint32(0) if gap == expected[symbols[i]] else nb.uint32(gap + nb.uint32(1))
             for plane in range(4):
-                shift = nb.uint32(8 * plane)
-                others[plane * n + at] = (symbol >> shift) & nb.uint32(255)
-                surprises[plane * n + at] = (gap >> shift) & nb.uint32(255)
+                surprises[plane * n + i - rule - 1] = (gap >> nb.uint32(8 * plane)) & nb.uint32(255)
 
 
 @kernel
@@ -136,3 +149,22 @@ def join_gaps(
             elif symbols[i] < len(expected):
                 predicted_gaps[i] = expected[symbols[i]]
             at += 1
+
+
+@kernel
+def encode_base64(data: UInt8, text: UInt8) -> None:
+    """Write the base64 text of bytes, with padding if they are no multiple of three."""
+    whole = len(data) // 3
+    for group in range(whole):
+        at = 3 * group
+        bits = nb.uint32(data[at]) << nb.uint32(16) | nb.uint32(data[at + 1]) << nb.uint32(8) | nb.uint32(data[at + 2])
+        for letter in range(4):
+            text[4 * group + letter] = _LETTERS[(bits >> nb.uint32(18 - 6 * letter)) & nb.uint32(63)]
+    left = len(data) - 3 * whole
+    if left:
+        bits = nb.uint32(data[3 * whole]) << nb.uint32(16)
+        if left == 2:
+            bits |= nb.uint32(data[3 * whole + 1]) << nb.uint32(8)
+        for letter in range(4):
+            padded = letter > left
+            text[4 * whole + letter] = 61 if padded else _LETTERS[(bits >> nb.uint32(18 - 6 * letter)) & nb.uint32(63)]
