@@ -13,8 +13,10 @@ import numpy as np
 
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.host.patterns import triples as kernels
-from polars_tadoc.kernels.host.patterns.exact_rows import WordSteps
-from polars_tadoc.rows.pattern_exact import ExactRows
+from polars_tadoc.kernels.host.patterns.exact_rows import FOUND_BEFORE, WordSteps
+from polars_tadoc.kernels.host.patterns.match import flag_owners
+from polars_tadoc.kernels.host.rows.phrases import Owners
+from polars_tadoc.rows.pattern_exact import ExactRows, owners_of
 from polars_tadoc.rows.pattern_words import WordAutomaton
 from polars_tadoc.runtime.array_types import UInt8, UInt32, array_dataclass
 from polars_tadoc.runtime.cache import ByteLRU
@@ -34,6 +36,9 @@ MARKED = 1 << 12
 
 JUDGED = 1 << 15
 """Minimum triples per thread, the first time."""
+
+SPARSE = 4
+"""The rules and triples to judge are listed by words if fewer than one word in this many does something."""
 
 
 @array_dataclass
@@ -68,6 +73,8 @@ class RowTriples:
     starts: UInt32
     rows: UInt32
     """``starts``, ``rows``: by triple, the rows that have it."""
+    owners: Owners
+    """By symbol: the triples that have it, each number less one."""
     number: int
     """Of these rows' triples; no others have it."""
 
@@ -75,7 +82,7 @@ class RowTriples:
     def nbytes(self) -> int:
         """Bytes of memory, without those of patterns."""
         own = self.numbers.nbytes + self.starts.nbytes + self.rows.nbytes
-        return own + sum(array.nbytes for array in self.triples)
+        return own + sum(array.nbytes for array in (*self.triples, *self.owners))
 
     @classmethod
     def of(cls, exact: ExactRows, steps: WordSteps) -> RowTriples | None:
@@ -101,7 +108,9 @@ class RowTriples:
         starts, rows = np.zeros(distinct + 1, np.uint32), np.empty(places, np.uint32)
         kernels.list_rows(exact.offsets[exact.rule_count :], numbers, np.zeros(distinct, np.uint32), starts, rows)
         triples = kernels.Triples(*(own[:distinct].copy() for own in room))
-        return cls(triples, numbers, starts, rows[: starts[-1]].copy(), next(_numbers))
+        bodies = np.arange(distinct), triples.symbols[1:]
+        owners = owners_of(exact.vocabulary_size + exact.rule_count + 1, *bodies)
+        return cls(triples, numbers, starts, rows[: starts[-1]].copy(), owners, next(_numbers))
 
     def search(self, exact: ExactRows, own: WordAutomaton, key: str) -> UInt8:
         """Tell by row whether it matches a pattern, which has a key in the cache: not 0 if it does."""
@@ -128,20 +137,36 @@ class RowTriples:
 
     def _judge(self, exact: ExactRows, own: WordAutomaton) -> Judged:
         rows, steps = exact.bodies, own.steps
+        size, symbols = exact.vocabulary_size, exact.vocabulary_size + exact.rule_count
+        is_sparse = not _has_matching_gaps(steps) and len(own.loud) * SPARSE < size
         lengths = np.diff(exact.offsets[: exact.rule_count + 1])
-        table = np.empty(steps.width * exact.rule_count, np.uint8)
-        still = np.zeros(exact.vocabulary_size + exact.rule_count, np.uint8)
-        still[: exact.vocabulary_size] = steps.classes == 0
-        kernels.fill_rules(rows, steps, int(lengths.max(initial=0)), still, table)
+        table = np.ones(steps.width * exact.rule_count, np.uint8)
+        still = np.zeros(symbols, np.uint8)
+        still[:size] = steps.classes == 0
+        flags = (np.zeros if is_sparse else np.ones)(symbols, np.uint8)
+        if is_sparse:
+            flag_owners(size, *exact.owners, own.loud, np.zeros(-(-exact.rule_count // 64), np.uint64), flags)
+        kernels.fill_rules(rows, steps, int(lengths.max(initial=0)), flags, still, table)
         reached = np.zeros(steps.codes, np.uint64)
         kernels.find_entries(steps, reached)
         verdicts = np.zeros(len(self.triples.symbols), np.uint8)
-        read = rows, steps, table, still, reached, self.triples
-        chunks = even_chunks(len(verdicts) - 1, JUDGED)
-        map_parallel(lambda some: kernels.judge_triples(*read, 1 + some[0], 1 + some[1], verdicts), chunks)
+        some, count = np.empty(0, np.uint32), len(verdicts) - 1
+        if is_sparse:
+            some = np.empty(count, np.uint32)
+            loud = np.append(np.flatnonzero(still == 0), symbols).astype(np.uint32)  # and rows without words
+            count = kernels.list_triples(*self.owners, loud, some)
+        read = rows, steps, table, still, reached, self.triples, some
+        map_parallel(lambda own: kernels.judge_triples(*read, *own, verdicts), even_chunks(count, JUDGED))
         opens, matches = (np.flatnonzero(verdicts == one).astype(np.uint32) for one in (kernels.OPEN, kernels.MATCH))
-        sizes = np.diff(self.starts)
-        return Judged(table, verdicts, opens, matches, int(sizes[opens].sum()), int(sizes[matches].sum()))
+        places = (int((self.starts[own + np.uint32(1)] - self.starts[own]).sum()) for own in (opens, matches))
+        return Judged(table, verdicts, opens, matches, *places)
+
+
+def _has_matching_gaps(steps: WordSteps) -> bool:
+    """Whether rows may match, by a gap or their end, in which all words are still."""
+    entries = steps.entries.reshape(-1, steps.codes)
+    gaps = (entries[0] == FOUND_BEFORE).any() or (entries[steps.start] == FOUND_BEFORE).any()
+    return bool(gaps or steps.ends_after[0] or steps.ends_before.any())
 
 
 def _budget() -> int:

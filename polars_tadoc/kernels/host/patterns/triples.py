@@ -143,7 +143,7 @@ def _after(symbol: int, entry: int, exact: Exact, steps: WordSteps, table: UInt8
 
 
 @polled_njit
-def fill_rules(exact: Exact, steps: WordSteps, longest: int, still: UInt8, table: UInt8) -> None:
+def fill_rules(exact: Exact, steps: WordSteps, longest: int, flags: UInt8, still: UInt8, table: UInt8) -> None:
     """Fill 1 plus the state after each rule, by rule and state before it.
 
     Parameters
@@ -152,10 +152,12 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, still: UInt8, table
         Rules, and the pattern.
     longest
         Symbols of the longest rule.
+    flags
+        By symbol: 0 for a rule of nothing but words that are still, and gaps that don't match.
     still
         By symbol: whether it leads from any state to the first one, without a match; filled for rules.
     table
-        Output.
+        Output; initially 1.
 
     """
     began = interrupts()
@@ -164,6 +166,9 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, still: UInt8, table
     for rule in range(exact.rule_count):  # from another one, most rules soon go on alike
         if rule & 0xFF == 0 and interrupts() != began:
             return
+        if flags[size + rule] == 0:
+            still[size + rule] = 1
+            continue
         first, stop = exact.offsets[rule], exact.offsets[rule + 1]
         is_same, all_still = still[exact.symbols[first]] != 0, True
         for entry in range(width):
@@ -239,6 +244,17 @@ def _outcome(symbol: int, entry: int, after: int, exact: Exact, steps: WordSteps
     return nb.int64(MATCH if following == FOUND_BEFORE else OPEN)
 
 
+@kernel
+def list_triples(offsets: UInt32, triples: UInt32, symbols: UInt32, some: UInt32) -> int:
+    """List the triples of some symbols, of lists by symbol; return their number."""
+    count = 0
+    for k in range(len(symbols)):
+        for i in range(offsets[symbols[k]], offsets[symbols[k] + nb.uint32(1)]):
+            some[count] = triples[i] + nb.uint32(1)
+            count += 1
+    return count
+
+
 @polled_kernel
 def judge_triples(
     exact: Exact,
@@ -247,6 +263,7 @@ def judge_triples(
     still: UInt8,
     reached: UInt64,
     triples: Triples,
+    some: UInt32,
     first: int,
     stop: int,
     verdicts: UInt8,
@@ -259,8 +276,12 @@ def judge_triples(
         Rules, the pattern, the states after rules, and which symbols lead to the first state without a match.
     reached
         By gap code: bits of the states after it.
-    triples, first, stop
-        The triples, and which of them; not number 0.
+    triples
+        The triples.
+    some
+        The ones to judge; empty: all but number 0.
+    first, stop
+        Places in ``some``, or in all after number 0.
     verdicts
         Output by triple: ``QUIET``, ``OPEN`` or ``MATCH``.
 
@@ -268,9 +289,10 @@ def judge_triples(
     began = interrupts()
     codes, symbols = steps.codes, exact.vocabulary_size + exact.rule_count
     start = steps.start * codes
-    for k in range(first, stop):
-        if k & 0xFFF == 0 and interrupts() != began:
+    for place in range(first, stop):
+        if place & 0xFFF == 0 and interrupts() != began:
             return
+        k = nb.int64(some[place]) if len(some) else place + 1
         symbol, before, after = nb.int64(triples.symbols[k]), nb.int64(triples.before[k]), nb.int64(triples.after[k])
         if symbol >= symbols:
             verdicts[k] = MATCH if _ends(nb.int64(steps.start), before - codes, steps) else QUIET
