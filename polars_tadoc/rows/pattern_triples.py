@@ -38,7 +38,7 @@ JUDGED = 1 << 15
 """Minimum triples per thread, the first time."""
 
 SPARSE = 4
-"""The rules and triples to judge are listed by words if fewer than one word in this many does something."""
+"""The rules and triples to judge are listed by words if at most one word in this many does something."""
 
 
 @array_dataclass
@@ -138,7 +138,7 @@ class RowTriples:
     def _judge(self, exact: ExactRows, own: WordAutomaton) -> Judged:
         rows, steps = exact.bodies, own.steps
         size, symbols = exact.vocabulary_size, exact.vocabulary_size + exact.rule_count
-        is_sparse = not _has_matching_gaps(steps) and len(own.loud) * SPARSE < size
+        is_sparse = not _has_matching_gaps(steps) and len(own.loud) * SPARSE <= size
         lengths = np.diff(exact.offsets[: exact.rule_count + 1])
         table = np.ones(steps.width * exact.rule_count, np.uint8)
         still = np.zeros(symbols, np.uint8)
