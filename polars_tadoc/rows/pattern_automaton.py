@@ -64,6 +64,12 @@ class PatternAutomaton:
             todo.extend(following)
         return True
 
+    @cached_property
+    def beyond(self) -> UInt8:
+        """Classes of characters beyond ASCII."""
+        some = self.classes[128:]  # nearly all are 0
+        return np.unique(np.append(some[np.flatnonzero(some.view(np.bool_))], np.uint8(0)))
+
     @property
     def width(self) -> int:
         """Number of classes."""
