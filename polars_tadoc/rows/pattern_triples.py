@@ -18,7 +18,7 @@ from polars_tadoc.kernels.host.patterns.match import flag_owners
 from polars_tadoc.kernels.host.rows.phrases import Owners
 from polars_tadoc.rows.pattern_exact import ExactRows, owners_of
 from polars_tadoc.rows.pattern_words import WordAutomaton
-from polars_tadoc.runtime.array_types import UInt8, UInt32, array_dataclass
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, array_dataclass
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
@@ -73,8 +73,11 @@ class RowTriples:
     starts: UInt32
     rows: UInt32
     """``starts``, ``rows``: by triple, the rows that have it."""
-    owners: Owners
-    """By symbol: the triples that have it, each number less one."""
+    of_symbols: Owners
+    of_gaps: Owners
+    """``of_symbols``, ``of_gaps``: by symbol, and by the gap before it but spaces: triples, numbers less one."""
+    gap_rules: Owners
+    """By gap code but 0, the rules that have it."""
     number: int
     """Of these rows' triples; no others have it."""
 
@@ -82,7 +85,7 @@ class RowTriples:
     def nbytes(self) -> int:
         """Bytes of memory, without those of patterns."""
         own = self.numbers.nbytes + self.starts.nbytes + self.rows.nbytes
-        return own + sum(array.nbytes for array in (*self.triples, *self.owners))
+        return own + sum(array.nbytes for array in (*self.triples, *self.of_symbols, *self.of_gaps, *self.gap_rules))
 
     @classmethod
     def of(cls, exact: ExactRows, steps: WordSteps) -> RowTriples | None:
@@ -108,9 +111,13 @@ class RowTriples:
         starts, rows = np.zeros(distinct + 1, np.uint32), np.empty(places, np.uint32)
         kernels.list_rows(exact.offsets[exact.rule_count :], numbers, np.zeros(distinct, np.uint32), starts, rows)
         triples = kernels.Triples(*(own[:distinct].copy() for own in room))
-        bodies = np.arange(distinct), triples.symbols[1:]
-        owners = owners_of(exact.vocabulary_size + exact.rule_count + 1, *bodies)
-        return cls(triples, numbers, starts, rows[: starts[-1]].copy(), owners, next(_numbers))
+        each, symbols = np.arange(distinct), exact.vocabulary_size + exact.rule_count + 1
+        of_symbols = owners_of(symbols, each, triples.symbols[1:])
+        of_gaps = _owners_of_gaps(2 * codes, each, triples.before[1:])
+        bounds = exact.offsets[: exact.rule_count + 1]
+        gap_rules = _owners_of_gaps(codes, bounds, exact.gaps[: bounds[-1]])
+        rows = rows[: starts[-1]].copy()
+        return cls(triples, numbers, starts, rows, of_symbols, of_gaps, gap_rules, next(_numbers))
 
     def search(self, exact: ExactRows, own: WordAutomaton, key: str) -> UInt8:
         """Tell by row whether it matches a pattern, which has a key in the cache: not 0 if it does."""
@@ -138,28 +145,44 @@ class RowTriples:
     def _judge(self, exact: ExactRows, own: WordAutomaton) -> Judged:
         rows, steps = exact.bodies, own.steps
         size, symbols = exact.vocabulary_size, exact.vocabulary_size + exact.rule_count
-        is_sparse = not _has_matching_gaps(steps) and len(own.loud) * SPARSE <= size
+        entries = steps.entries.reshape(-1, steps.codes)
         lengths = np.diff(exact.offsets[: exact.rule_count + 1])
         table = np.ones(steps.width * exact.rule_count, np.uint8)
         still = np.zeros(symbols, np.uint8)
-        still[:size] = steps.classes == 0
+        is_restful = steps.exits.reshape(-1, steps.width)[:, 0] == 1
+        calm = np.where(is_restful, kernels.RESTFUL, 0).astype(np.uint8)
+        calm[0] = kernels.STILL
+        still[:size] = calm[steps.classes]
+        loud = np.flatnonzero(still[:size] == 0).astype(np.uint32)
+        is_sparse = not _has_matching_gaps(steps) and entries[0, 0] == 0 and len(loud) * SPARSE <= size
+        gaps = np.flatnonzero(entries[0]).astype(np.uint32)
         flags = (np.zeros if is_sparse else np.ones)(symbols, np.uint8)
         if is_sparse:
-            flag_owners(size, *exact.owners, own.loud, np.zeros(-(-exact.rule_count // 64), np.uint64), flags)
+            pending = np.zeros(-(-exact.rule_count // 64), np.uint64)
+            kernels.pend_rules(*self.gap_rules, gaps, pending)
+            flag_owners(size, *exact.owners, loud, pending, flags)
         kernels.fill_rules(rows, steps, int(lengths.max(initial=0)), flags, still, table)
         reached = np.zeros(steps.codes, np.uint64)
         kernels.find_entries(steps, reached)
         verdicts = np.zeros(len(self.triples.symbols), np.uint8)
         some, count = np.empty(0, np.uint32), len(verdicts) - 1
         if is_sparse:
-            some = np.empty(count, np.uint32)
+            some = np.empty(2 * count, np.uint32)  # some by both lists
             loud = np.append(np.flatnonzero(still == 0), symbols).astype(np.uint32)  # and rows without words
-            count = kernels.list_triples(*self.owners, loud, some)
+            gaps = np.append(gaps, steps.codes + np.flatnonzero(entries[steps.start])).astype(np.uint32)
+            count = kernels.list_triples(*self.of_symbols, loud, 0, some)
+            count = kernels.list_triples(*self.of_gaps, gaps, count, some)
         read = rows, steps, table, still, reached, self.triples, some
         map_parallel(lambda own: kernels.judge_triples(*read, *own, verdicts), even_chunks(count, JUDGED))
         opens, matches = (np.flatnonzero(verdicts == one).astype(np.uint32) for one in (kernels.OPEN, kernels.MATCH))
         places = (int((self.starts[own + np.uint32(1)] - self.starts[own]).sum()) for own in (opens, matches))
         return Judged(table, verdicts, opens, matches, *places)
+
+
+def _owners_of_gaps(codes: int, offsets: Int64, gaps: UInt32) -> Owners:
+    """Return the bodies that contain each gap but 0, a space."""
+    before = np.concatenate([[0], np.cumsum(gaps != 0)])
+    return owners_of(codes, before[offsets], gaps[gaps != 0])
 
 
 def _has_matching_gaps(steps: WordSteps) -> bool:
