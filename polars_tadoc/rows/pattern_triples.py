@@ -76,6 +76,8 @@ class RowTriples:
     of_symbols: Owners
     of_gaps: Owners
     """``of_symbols``, ``of_gaps``: by symbol, and by the gap before it but spaces: triples, numbers less one."""
+    ends: UInt32
+    """The triples at ends of rows."""
     gap_rules: Owners
     """By gap code but 0, the rules that have it."""
     number: int
@@ -84,7 +86,7 @@ class RowTriples:
     @property
     def nbytes(self) -> int:
         """Bytes of memory, without those of patterns."""
-        own = self.numbers.nbytes + self.starts.nbytes + self.rows.nbytes
+        own = self.ends.nbytes + self.numbers.nbytes + self.starts.nbytes + self.rows.nbytes
         return own + sum(array.nbytes for array in (*self.triples, *self.of_symbols, *self.of_gaps, *self.gap_rules))
 
     @classmethod
@@ -114,10 +116,11 @@ class RowTriples:
         each, symbols = np.arange(distinct), exact.vocabulary_size + exact.rule_count + 1
         of_symbols = owners_of(symbols, each, triples.symbols[1:])
         of_gaps = _owners_of_gaps(2 * codes, each, triples.before[1:])
+        ends = (1 + np.flatnonzero(triples.after[1:] >= codes)).astype(np.uint32)
         bounds = exact.offsets[: exact.rule_count + 1]
         gap_rules = _owners_of_gaps(codes, bounds, exact.gaps[: bounds[-1]])
         rows = rows[: starts[-1]].copy()
-        return cls(triples, numbers, starts, rows, of_symbols, of_gaps, gap_rules, next(_numbers))
+        return cls(triples, numbers, starts, rows, of_symbols, of_gaps, ends, gap_rules, next(_numbers))
 
     def search(self, exact: ExactRows, own: WordAutomaton, key: str) -> UInt8:
         """Tell by row whether it matches a pattern, which has a key in the cache: not 0 if it does."""
@@ -154,7 +157,7 @@ class RowTriples:
         calm[0] = kernels.STILL
         still[:size] = calm[steps.classes]
         loud = np.flatnonzero(still[:size] == 0).astype(np.uint32)
-        is_sparse = not _has_matching_gaps(steps) and entries[0, 0] == 0 and len(loud) * SPARSE <= size
+        is_sparse = entries[0, 0] == 0 and len(loud) * SPARSE <= size
         gaps = np.flatnonzero(entries[0]).astype(np.uint32)
         flags = (np.zeros if is_sparse else np.ones)(symbols, np.uint8)
         if is_sparse:
@@ -167,11 +170,14 @@ class RowTriples:
         verdicts = np.zeros(len(self.triples.symbols), np.uint8)
         some, count = np.empty(0, np.uint32), len(verdicts) - 1
         if is_sparse:
-            some = np.empty(2 * count, np.uint32)  # some by both lists
+            some = np.empty(3 * count, np.uint32)  # some by several lists
             loud = np.append(np.flatnonzero(still == 0), symbols).astype(np.uint32)  # and rows without words
             gaps = np.append(gaps, steps.codes + np.flatnonzero(entries[steps.start])).astype(np.uint32)
             count = kernels.list_triples(*self.of_symbols, loud, 0, some)
             count = kernels.list_triples(*self.of_gaps, gaps, count, some)
+            if steps.ends_after[0] or steps.ends_before.any() or (entries[0] == FOUND_BEFORE).any():
+                some[count : count + len(self.ends)] = self.ends
+                count += len(self.ends)
         read = rows, steps, table, still, reached, self.triples, some
         map_parallel(lambda own: kernels.judge_triples(*read, *own, verdicts), even_chunks(count, JUDGED))
         opens, matches = (np.flatnonzero(verdicts == one).astype(np.uint32) for one in (kernels.OPEN, kernels.MATCH))
@@ -183,13 +189,6 @@ def _owners_of_gaps(codes: int, offsets: Int64, gaps: UInt32) -> Owners:
     """Return the bodies that contain each gap but 0, a space."""
     before = np.concatenate([[0], np.cumsum(gaps != 0)])
     return owners_of(codes, before[offsets], gaps[gaps != 0])
-
-
-def _has_matching_gaps(steps: WordSteps) -> bool:
-    """Whether rows may match, by a gap or their end, in which all words are still."""
-    entries = steps.entries.reshape(-1, steps.codes)
-    gaps = (entries[0] == FOUND_BEFORE).any() or (entries[steps.start] == FOUND_BEFORE).any()
-    return bool(gaps or steps.ends_after[0] or steps.ends_before.any())
 
 
 def _budget() -> int:

@@ -175,11 +175,14 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, flags: UInt8, still
     for rule in range(exact.rule_count):  # from another one, most rules soon go on alike
         if rule & 0xFF == 0 and interrupts() != began:
             return
+        if flags[size + rule] == 0 and width == 1:
+            still[size + rule] = STILL
+            continue
         first, stop = exact.offsets[rule], exact.offsets[rule + 1]
         is_same, all_still = still[exact.symbols[first]] == STILL, True
         if flags[size + rule] == 0:
-            still[size + rule] = STILL if is_same or width == 1 else RESTFUL
-            if is_same or width == 1:
+            still[size + rule] = STILL if is_same else RESTFUL
+            if is_same:
                 continue
             for entry in range(1, width):
                 state, i = _after(nb.int64(exact.symbols[first]), entry, exact, steps, table), first + 1
