@@ -343,8 +343,10 @@ class _Builder:
             before[state] = numbers[key]
         if not self._counts:
             before[FOUND] = FOUND_BEFORE
-        classes = np.zeros(self._text.vocabulary_size, np.uint8)
-        classes[self._words] = own
+        classes = own
+        if self._all is None:
+            classes = np.zeros(self._text.vocabulary_size, np.uint8)
+            classes[self._words] = own
         values = np.stack(columns).T
         bits = np.left_shift(1, np.minimum(np.arange(len(columns)), _LAST_BIT)).astype(np.uint8)
         masks = np.bitwise_or.reduce(np.where(values != values[:, :1], bits, 0), axis=1).astype(np.uint8)
