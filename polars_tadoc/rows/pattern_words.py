@@ -23,6 +23,7 @@ from polars_tadoc.kernels.host.patterns.words import (
     choose_words,
     classify_words,
     find_required,
+    pass_words,
     run_some,
     sum_up_words,
 )
@@ -126,6 +127,13 @@ class WordOrder:
         some = np.empty(len(self.sets), np.uint32)
         return some[: choose_words(self.sets, self.lasts, np.uint64(moves), required[:count], ends, some)]
 
+    def moves(self, own: PatternAutomaton, state: int) -> np.uint64:
+        """Return the bits of bytes of characters that lead from a state elsewhere, or match."""
+        stays = (own.steps[state] == state) & (own.hits[state] == 0)
+        bytes_stay = np.full(256, stays[own.beyond].all())
+        bytes_stay[:128] = stays[own.classes[:128]]
+        return np.uint64(np.bitwise_or.reduce(_BITS[~bytes_stay], initial=np.uint64(0)))
+
     def apart(self, own: PatternAutomaton, state: int) -> UInt32:
         """Return the words whose first characters may lead from a state elsewhere than from ``REST``."""
         differ = (own.steps[state] != own.steps[REST]) | (own.hits[state] != own.hits[REST])
@@ -133,7 +141,7 @@ class WordOrder:
         firsts[:128] = differ[own.classes[:128]]
         firsts[255] = True
         if firsts.all():
-            return self.order
+            return np.arange(len(self.order), dtype=np.uint32)
         begins, stops = self.starts[:-1][firsts], self.starts[1:][firsts]
         return np.concatenate(
             [self.order[one:two] for one, two in zip(begins, stops, strict=True) if one < two] or [self.order[:0]]
@@ -276,6 +284,14 @@ class _Builder:
         if len(some) < len(self._words):
             self._exits[row] = self._exits[0] if row else REST
             matches[row][:] = matches[0] if row else 0
+        if self._all is not None and state != REST:
+            others = np.empty(len(some), np.uint32)
+            moves = self._all.moves(self._own, state)
+            count = pass_words(
+                self._all.sets, moves, state, some, self._touched, self._exits[row], matches[row], others
+            )
+            reached[state] = count < len(some)
+            some = others[:count]
         read = self._text, self._automaton, self._words, state, REST, self._exits[0], matches[0], some
         written = reached, self._touched, self._exits[row], matches[row]
         map_parallel(lambda own: run_some(*read, *own, *written), even_chunks(len(some), CHUNK))

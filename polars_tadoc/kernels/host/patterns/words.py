@@ -87,6 +87,40 @@ def choose_words(sets: UInt64, lasts: UInt8, moves: int, required: UInt64, ends:
     return count
 
 
+@kernel
+def pass_words(
+    sets: UInt64, moves: int, state: int, some: UInt32, touched: UInt8, exits: UInt16, counts: UInt32, others: UInt32
+) -> int:
+    """Fill a state, other than ``REST``, as the one after the words that stay in it; list the others of some words.
+
+    Parameters
+    ----------
+    sets
+        By word: the bits of its bytes.
+    moves
+        Bits of the bytes that lead from the state elsewhere, or match.
+    state
+        The state before the words.
+    some
+        The words.
+    touched, exits, counts
+        As for :func:`run_some`.
+    others
+        Output: words that may not stay.
+
+    """
+    count, elsewhere = 0, nb.uint64(moves)
+    for k in some:
+        if sets[k] & elsewhere != 0:
+            others[count] = k
+            count += 1
+            continue
+        touched[k], exits[k] = 1, state
+        if len(counts):
+            counts[k] = 0
+    return count
+
+
 @polled_njit
 def run_some(
     text: Text,
