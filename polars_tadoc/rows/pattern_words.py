@@ -88,8 +88,9 @@ class WordOrder:
 
     sets: UInt64
     """By word: the bits of its bytes."""
+    firsts: UInt8
     lasts: UInt8
-    """By word: its last byte; of an empty word 255, which no text has."""
+    """``firsts``, ``lasts``: by word, its first byte, and its last one; of an empty word 255, which no text has."""
     order: UInt32
     """The words by their first bytes; empty ones as if it were 255."""
     starts: Int64
@@ -98,7 +99,7 @@ class WordOrder:
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return int(self.sets.nbytes + self.lasts.nbytes + self.order.nbytes + self.starts.nbytes + 256)
+        return int(self.sets.nbytes + 2 * self.lasts.nbytes + self.order.nbytes + self.starts.nbytes + 256)
 
     @classmethod
     def of(cls, grammar: Grammar) -> WordOrder:
@@ -110,7 +111,7 @@ class WordOrder:
         firsts = np.where(is_empty, 255, data[offsets[:-1]]).astype(np.uint8)
         lasts = np.where(is_empty, 255, data[offsets[1:] - 1]).astype(np.uint8)
         starts = np.concatenate([[0], np.cumsum(np.bincount(firsts, minlength=256))])
-        return cls(sets, lasts, np.argsort(firsts, kind="stable").astype(np.uint32), starts)
+        return cls(sets, firsts, lasts, np.argsort(firsts, kind="stable").astype(np.uint32), starts)
 
     def choose(self, automaton: Automaton, own: PatternAutomaton) -> UInt32:
         """Return the words that may lead from ``REST`` elsewhere, or match."""
@@ -127,12 +128,21 @@ class WordOrder:
         some = np.empty(len(self.sets), np.uint32)
         return some[: choose_words(self.sets, self.lasts, np.uint64(moves), required[:count], ends, some)]
 
-    def moves(self, own: PatternAutomaton, state: int) -> np.uint64:
-        """Return the bits of bytes of characters that lead from a state elsewhere, or match."""
-        stays = (own.steps[state] == state) & (own.hits[state] == 0)
-        bytes_stay = np.full(256, stays[own.beyond].all())
-        bytes_stay[:128] = stays[own.classes[:128]]
-        return np.uint64(np.bitwise_or.reduce(_BITS[~bytes_stay], initial=np.uint64(0)))
+    def after_firsts(self, own: PatternAutomaton, state: int) -> tuple[UInt16, UInt64]:
+        """Return, by first byte, the state after it, and the bits of bytes that lead from there elsewhere, or match.
+
+        These are all bits where words are to be read.
+        """
+        following = np.full(256, state, np.uint16)
+        following[:128] = own.steps[state, own.classes[:128]]
+        moves = np.full(256, np.iinfo(np.uint64).max, np.uint64)
+        for one in set(following[:128].tolist()):
+            stays = (own.steps[one] == one) & (own.hits[one] == 0)
+            bytes_stay = np.full(256, stays[own.beyond].all())
+            bytes_stay[:128] = stays[own.classes[:128]]
+            moves[:128][following[:128] == one] = np.bitwise_or.reduce(_BITS[~bytes_stay], initial=np.uint64(0))
+        moves[:128][own.hits[state, own.classes[:128]] != 0] = np.iinfo(np.uint64).max
+        return following, moves
 
     def apart(self, own: PatternAutomaton, state: int) -> UInt32:
         """Return the words whose first characters may lead from a state elsewhere than from ``REST``."""
@@ -284,17 +294,17 @@ class _Builder:
         if len(some) < len(self._words):
             self._exits[row] = self._exits[0] if row else REST
             matches[row][:] = matches[0] if row else 0
-        if self._all is not None and state != REST:
+        if self._all is not None and row:
             others = np.empty(len(some), np.uint32)
-            moves = self._all.moves(self._own, state)
-            count = pass_words(
-                self._all.sets, moves, state, some, self._touched, self._exits[row], matches[row], others
-            )
-            reached[state] = count < len(some)
+            after, moves = self._all.after_firsts(self._own, state)
+            read = self._all.sets, self._all.firsts, after, moves, some
+            count = pass_words(*read, self._touched, self._exits[row], matches[row], others)
+            if count < len(some):
+                reached[after[np.diff(self._all.starts) > 0]] = 1
             some = others[:count]
-        read = self._text, self._automaton, self._words, state, REST, self._exits[0], matches[0], some
+        run = self._text, self._automaton, self._words, state, REST, self._exits[0], matches[0], some
         written = reached, self._touched, self._exits[row], matches[row]
-        map_parallel(lambda own: run_some(*read, *own, *written), even_chunks(len(some), CHUNK))
+        map_parallel(lambda own: run_some(*run, *own, *written), even_chunks(len(some), CHUNK))
         return np.flatnonzero(reached).tolist()
 
     def _is_found(self, state: int) -> bool:

@@ -89,18 +89,26 @@ def choose_words(sets: UInt64, lasts: UInt8, moves: int, required: UInt64, ends:
 
 @kernel
 def pass_words(
-    sets: UInt64, moves: int, state: int, some: UInt32, touched: UInt8, exits: UInt16, counts: UInt32, others: UInt32
+    sets: UInt64,
+    firsts: UInt8,
+    states: UInt16,
+    moves: UInt64,
+    some: UInt32,
+    touched: UInt8,
+    exits: UInt16,
+    counts: UInt32,
+    others: UInt32,
 ) -> int:
-    """Fill a state, other than ``REST``, as the one after the words that stay in it; list the others of some words.
+    """Fill the state after the words that stay in the one after their first characters; list the others of some words.
 
     Parameters
     ----------
-    sets
-        By word: the bits of its bytes.
+    sets, firsts
+        By word: the bits of its bytes, and its first byte.
+    states
+        By first byte: the state after it.
     moves
-        Bits of the bytes that lead from the state elsewhere, or match.
-    state
-        The state before the words.
+        By first byte: bits of the bytes that lead from that state elsewhere, or match.
     some
         The words.
     touched, exits, counts
@@ -109,13 +117,16 @@ def pass_words(
         Output: words that may not stay.
 
     """
-    count, elsewhere = 0, nb.uint64(moves)
+    count = 0
     for k in some:
-        if sets[k] & elsewhere != 0:
+        first = firsts[k]
+        if sets[k] & moves[first] != 0:
             others[count] = k
             count += 1
             continue
-        touched[k], exits[k] = 1, state
+        exits[k] = states[first]
+        if states[first] != REST:
+            touched[k] = 1
         if len(counts):
             counts[k] = 0
     return count
