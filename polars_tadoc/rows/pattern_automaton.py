@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from polars_tadoc.kernels.host.patterns.match import FOUND, REST
 from polars_tadoc.rows.pattern_syntax import (
@@ -19,6 +21,7 @@ from polars_tadoc.rows.pattern_syntax import (
     read_pattern,
 )
 from polars_tadoc.runtime.array_types import UInt8, UInt16, UInt32, array_dataclass
+from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.cached_property import cached_property
 
 MAX_STEPS = 1 << 20
@@ -60,6 +63,12 @@ class PatternAutomaton:
             seen |= following
             todo.extend(following)
         return True
+
+    @cached_property
+    def beyond(self) -> UInt8:
+        """Classes of characters beyond ASCII."""
+        some = self.classes[128:]  # nearly all are 0
+        return np.unique(np.append(some[np.flatnonzero(some.view(np.bool_))], np.uint8(0)))
 
     @property
     def width(self) -> int:
@@ -173,20 +182,21 @@ class _Determinised:
             if used & {LINE_START, LINE_END}:
                 sets.append(_LINE_SET)
                 self._kinds.append(_LINE)
-        characters = pl.Series([chr(code) for code in alphabet.tolist()], dtype=pl.String)
         inside = np.zeros((len(sets) + 1, len(alphabet)), np.bool_)
-        named = (pl.first().str.contains(rf"\A(?:{own})\z").alias(str(row)) for row, own in enumerate(sets))
-        for row, own in zip(inside, characters.to_frame().select(named), strict=False):
-            row[:] = own.to_numpy()
-        distinct, numbers = np.unique(inside, axis=1, return_inverse=True)
+        for row, members in zip(inside, _tell_members(sets, alphabet), strict=False):
+            row[:] = members
+        packed = np.packbits(inside, axis=0)
+        keys = np.ascontiguousarray(packed.T).view(f"V{len(packed)}").reshape(-1)
+        _, firsts, numbers = np.unique(keys, return_index=True, return_inverse=True)
+        distinct = inside[:, firsts]
         self.width = distinct.shape[1]
         if self.width > 255:
             raise Unsupported
         self.classes = np.zeros(max(int(alphabet.max(initial=0)), 127) + 1, np.uint8)
         self.classes[alphabet] = numbers.reshape(-1)
-        members = {own: {int(k) for k in np.flatnonzero(row)} for own, row in zip(sets, distinct, strict=False)}
-        self._members = [members[own] if own is not None else set() for own in nodes.sets]
-        lines, words = (members[own] if kind in self._kinds else set() for kind, own in _KIND_SETS)
+        of_sets = {own: {int(k) for k in np.flatnonzero(row)} for own, row in zip(sets, distinct, strict=False)}
+        self._members = [of_sets[own] if own is not None else set() for own in nodes.sets]
+        lines, words = (of_sets[own] if kind in self._kinds else set() for kind, own in _KIND_SETS)
         self._kind_of = [_LINE if k in lines else _WORD if k in words else _OTHER for k in range(self.width)]
         self._closures: dict[tuple[tuple[int, ...], int, int], tuple[tuple[int, ...], bool]] = {}
         self._rest = _State((), _WORD if _WORD in self._kinds else _OTHER)
@@ -292,6 +302,26 @@ class _Determinised:
 
 
 _KIND_SETS = ((_LINE, _LINE_SET), (_WORD, _WORD_SET))
+
+
+_members: ByteLRU[NDArray[np.bool_]] = ByteLRU(lambda: 1 << 20, lambda own: own.nbytes + 256)
+"""Cache: which characters of an alphabet are in a set."""
+
+
+def _tell_members(sets: list[str], alphabet: UInt32) -> list[NDArray[np.bool_]]:
+    """Tell for each set which characters are in it."""
+    digest = blake2b(alphabet.tobytes()).hexdigest()
+    known = {own: _members.get(f"{digest} {own}") for own in sets}
+    for own in sets:
+        if own[0] not in "\\.[(" or (own[0] == "\\" and not own[1].isalnum()):  # one character
+            known[own] = alphabet == ord(own[-1])
+    unknown = [own for own, row in known.items() if row is None]
+    if unknown:
+        characters = pl.Series([chr(code) for code in alphabet.tolist()], dtype=pl.String)
+        named = (pl.first().str.contains(rf"\A(?:{own})\z").alias(own) for own in unknown)
+        for own, column in zip(unknown, characters.to_frame().select(named), strict=True):
+            known[own] = _members.put(f"{digest} {own}", column.to_numpy())
+    return [np.asarray(known[own]) for own in sets]
 
 
 def _holds(assertion: str | None, left: int, right: int) -> bool:

@@ -227,8 +227,8 @@ class ExactRows:
             codes,
             len(stops),
             shorts,
-            _owners(size + rules, begins, renumbered[:inner]),
-            _owners(size + rules + 1, np.arange(len(bodies) - inner + 1), renumbered[inner:]),
+            owners_of(size + rules, begins, renumbered[:inner]),
+            owners_of(size + rules + 1, np.arange(len(bodies) - inner + 1), renumbered[inner:]),
             grammar.level_count,
             not grammar.gaps.series.is_in([""]).any(),
         )
@@ -245,7 +245,8 @@ def _grown(made: kernels.Variants | None, room: int) -> kernels.Variants:
     return grown
 
 
-def _owners(size: int, offsets: Int64, symbols: UInt32) -> phrases.Owners:
+def owners_of(size: int, offsets: Int64, symbols: UInt32) -> phrases.Owners:
+    """Return the bodies that contain each symbol."""
     owners = phrases.Owners(np.zeros(size + 2, np.uint32), np.empty(len(symbols), np.uint32))
     phrases.find_owners(phrases.Text(size, offsets.view(np.uint64), symbols, np.zeros(1, np.uint32)), owners)
     return owners

@@ -25,7 +25,7 @@ from polars_tadoc.rows.pattern_automaton import PatternAutomaton
 from polars_tadoc.rows.pattern_exact import ExactRows, text_of
 from polars_tadoc.rows.pattern_sequences import NO_SEQUENCES, WordSequences
 from polars_tadoc.rows.pattern_triples import RowTriples
-from polars_tadoc.rows.pattern_words import GapOrder, WordAutomaton
+from polars_tadoc.rows.pattern_words import GapOrder, WordAutomaton, WordOrder
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views
 from polars_tadoc.runtime.cache import ByteLRU
@@ -64,6 +64,9 @@ _automata: ByteLRU[WordAutomaton] = ByteLRU(lambda: settings().host_cache_bytes 
 
 _gap_orders: ByteLRU[GapOrder] = ByteLRU(lambda: settings().host_cache_bytes // 16, lambda own: own.nbytes)
 """Cache of sorted gaps, by grammar."""
+
+_word_orders: ByteLRU[WordOrder] = ByteLRU(lambda: settings().host_cache_bytes // 16, lambda own: own.nbytes)
+"""Cache of words by their characters, by grammar."""
 
 _sequences: ByteLRU[WordSequences] = ByteLRU(lambda: settings().host_cache_bytes // 16, lambda own: own.nbytes + 256)
 """Cache of automata over words, by grammar and pattern."""
@@ -134,7 +137,7 @@ class Search:
         """Tell by byte whether ``REST`` stays at rest; bytes of characters beyond ASCII only all together."""
         own = self._own
         stays = (own.steps[kernels.REST] == kernels.REST) & (own.hits[kernels.REST] == 0)
-        beyond = stays[0] and stays[own.classes[128:]].all()
+        beyond = stays[own.beyond].all()
         return np.concatenate([stays[own.classes[:128]], np.full(128, beyond)]).astype(np.uint8)
 
     def _at_rest(self) -> UInt8:
@@ -162,7 +165,9 @@ class Search:
             key = f"{self._corpus.key} {own.key}"
             made = _automata.get(key)
             if made is None:
-                everything = np.arange(grammar.vocabulary_size, dtype=np.uint32)
+                everything = _word_orders.get(self._corpus.key)
+                if everything is None:
+                    everything = _word_orders.put(self._corpus.key, WordOrder.of(grammar))
                 made = WordAutomaton.of(self._text, gaps, self._known, own, everything)
                 if made is None:
                     return None

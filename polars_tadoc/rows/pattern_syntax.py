@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 MAX_NODES = 3000
 """Maximum nodes of an automaton; repetitions are copied."""
@@ -19,6 +20,14 @@ _REPEAT = re.compile(r"\{(\d{1,4})(,(\d{1,4})?)?\}")
 _ESCAPE = re.compile(r"\\(?:[pP](?:\{[^{}]*\}|\w)|x(?:\{[0-9A-Fa-f]+\}|[0-9A-Fa-f]{2})|[dDwWsSnrtfva]|[!-/:-@\[-`{-~])")
 _GROUP = re.compile(r"\((?:\?(?:P?<\w+>|(?P<flags>[ims]*(?:-[ims]+)?)(?P<ends>[:)])))?")
 _POSIX = re.compile(r"\[:\^?[a-z]+:\]")
+_PLAIN = re.compile(
+    r"(?:\(\?[im]\))?"
+    r"(?:[^\\+*?()|\[\]{}]"
+    r"|\\[dDwWsSbB.\[\](){}|+*?^$/\"-]|\[\^?(?:0-9|a-f|a-z|A-F|A-Z|[\w .,:/]|\\[dws\"\].])+\]"
+    r"|\((?!\?)|[)|+*?]|(?<![)}])\{\d\})*"
+)
+MAX_PLAIN = 48
+"""Maximum length of a pattern that is known to be valid: longer ones may be too large for Polars."""
 
 
 class Unsupported(Exception):  # noqa: N818 (no error: Polars takes the pattern)
@@ -75,8 +84,14 @@ class _Choice:
     parts: tuple[object, ...]
 
 
+def is_plain(pattern: str) -> bool:
+    """Whether a pattern has only signs that are valid anywhere, so that Polars can read it if it can be read here."""
+    return len(pattern) <= MAX_PLAIN and _PLAIN.fullmatch(pattern) is not None
+
+
+@lru_cache(maxsize=64)
 def read_pattern(pattern: str) -> Nodes:
-    """Read a valid pattern.
+    """Read a valid pattern; the nodes are not to be changed.
 
     Raises
     ------

@@ -13,10 +13,12 @@ import numpy as np
 
 from polars_tadoc.config import settings
 from polars_tadoc.kernels.host.patterns import triples as kernels
-from polars_tadoc.kernels.host.patterns.exact_rows import WordSteps
-from polars_tadoc.rows.pattern_exact import ExactRows
+from polars_tadoc.kernels.host.patterns.exact_rows import FOUND_BEFORE, WordSteps
+from polars_tadoc.kernels.host.patterns.match import flag_owners
+from polars_tadoc.kernels.host.rows.phrases import Owners
+from polars_tadoc.rows.pattern_exact import ExactRows, owners_of
 from polars_tadoc.rows.pattern_words import WordAutomaton
-from polars_tadoc.runtime.array_types import UInt8, UInt32, array_dataclass
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, array_dataclass
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
@@ -34,6 +36,9 @@ MARKED = 1 << 12
 
 JUDGED = 1 << 15
 """Minimum triples per thread, the first time."""
+
+SPARSE = 4
+"""The rules and triples to judge are listed by words if at most one word in this many does something."""
 
 
 @array_dataclass
@@ -68,14 +73,21 @@ class RowTriples:
     starts: UInt32
     rows: UInt32
     """``starts``, ``rows``: by triple, the rows that have it."""
+    of_symbols: Owners
+    of_gaps: Owners
+    """``of_symbols``, ``of_gaps``: by symbol, and by the gap before it but spaces: triples, numbers less one."""
+    ends: UInt32
+    """The triples at ends of rows."""
+    gap_rules: Owners
+    """By gap code but 0, the rules that have it."""
     number: int
     """Of these rows' triples; no others have it."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory, without those of patterns."""
-        own = self.numbers.nbytes + self.starts.nbytes + self.rows.nbytes
-        return own + sum(array.nbytes for array in self.triples)
+        own = self.ends.nbytes + self.numbers.nbytes + self.starts.nbytes + self.rows.nbytes
+        return own + sum(array.nbytes for array in (*self.triples, *self.of_symbols, *self.of_gaps, *self.gap_rules))
 
     @classmethod
     def of(cls, exact: ExactRows, steps: WordSteps) -> RowTriples | None:
@@ -101,7 +113,14 @@ class RowTriples:
         starts, rows = np.zeros(distinct + 1, np.uint32), np.empty(places, np.uint32)
         kernels.list_rows(exact.offsets[exact.rule_count :], numbers, np.zeros(distinct, np.uint32), starts, rows)
         triples = kernels.Triples(*(own[:distinct].copy() for own in room))
-        return cls(triples, numbers, starts, rows[: starts[-1]].copy(), next(_numbers))
+        each, symbols = np.arange(distinct), exact.vocabulary_size + exact.rule_count + 1
+        of_symbols = owners_of(symbols, each, triples.symbols[1:])
+        of_gaps = _owners_of_gaps(2 * codes, each, triples.before[1:])
+        ends = (1 + np.flatnonzero(triples.after[1:] >= codes)).astype(np.uint32)
+        bounds = exact.offsets[: exact.rule_count + 1]
+        gap_rules = _owners_of_gaps(codes, bounds, exact.gaps[: bounds[-1]])
+        rows = rows[: starts[-1]].copy()
+        return cls(triples, numbers, starts, rows, of_symbols, of_gaps, ends, gap_rules, next(_numbers))
 
     def search(self, exact: ExactRows, own: WordAutomaton, key: str) -> UInt8:
         """Tell by row whether it matches a pattern, which has a key in the cache: not 0 if it does."""
@@ -128,20 +147,51 @@ class RowTriples:
 
     def _judge(self, exact: ExactRows, own: WordAutomaton) -> Judged:
         rows, steps = exact.bodies, own.steps
+        size, symbols = exact.vocabulary_size, exact.vocabulary_size + exact.rule_count
+        entries = steps.entries.reshape(-1, steps.codes)
         lengths = np.diff(exact.offsets[: exact.rule_count + 1])
-        table = np.empty(steps.width * exact.rule_count, np.uint8)
-        still = np.zeros(exact.vocabulary_size + exact.rule_count, np.uint8)
-        still[: exact.vocabulary_size] = steps.classes == 0
-        kernels.fill_rules(rows, steps, int(lengths.max(initial=0)), still, table)
+        table = np.ones(steps.width * exact.rule_count, np.uint8)
+        still = np.zeros(symbols, np.uint8)
+        is_restful = steps.exits.reshape(-1, steps.width)[:, 0] == 1
+        calm = np.zeros(256, np.uint8)
+        calm[: len(is_restful)] = np.where(is_restful, kernels.RESTFUL, 0)
+        calm[0] = kernels.STILL
+        still[:size] = np.frombuffer(
+            steps.classes.tobytes().translate(calm.tobytes()), np.uint8
+        )  # twice as fast as by index
+        loud = np.flatnonzero(still[:size] == 0).astype(np.uint32)
+        is_sparse = entries[0, 0] == 0 and len(loud) * SPARSE <= size
+        gaps = np.flatnonzero(entries[0]).astype(np.uint32)
+        flags = (np.zeros if is_sparse else np.ones)(symbols, np.uint8)
+        if is_sparse:
+            pending = np.zeros(-(-exact.rule_count // 64), np.uint64)
+            kernels.pend_rules(*self.gap_rules, gaps, pending)
+            flag_owners(size, *exact.owners, loud, pending, flags)
+        kernels.fill_rules(rows, steps, int(lengths.max(initial=0)), flags, still, table)
         reached = np.zeros(steps.codes, np.uint64)
         kernels.find_entries(steps, reached)
         verdicts = np.zeros(len(self.triples.symbols), np.uint8)
-        read = rows, steps, table, still, reached, self.triples
-        chunks = even_chunks(len(verdicts) - 1, JUDGED)
-        map_parallel(lambda some: kernels.judge_triples(*read, 1 + some[0], 1 + some[1], verdicts), chunks)
+        some, count = np.empty(0, np.uint32), len(verdicts) - 1
+        if is_sparse:
+            some = np.empty(3 * count, np.uint32)  # some by several lists
+            loud = np.append(np.flatnonzero(still == 0), symbols).astype(np.uint32)  # and rows without words
+            gaps = np.append(gaps, steps.codes + np.flatnonzero(entries[steps.start])).astype(np.uint32)
+            count = kernels.list_triples(*self.of_symbols, loud, 0, some)
+            count = kernels.list_triples(*self.of_gaps, gaps, count, some)
+            if steps.ends_after[0] or steps.ends_before.any() or (entries[0] == FOUND_BEFORE).any():
+                some[count : count + len(self.ends)] = self.ends
+                count += len(self.ends)
+        read = rows, steps, table, still, reached, self.triples, some
+        map_parallel(lambda own: kernels.judge_triples(*read, *own, verdicts), even_chunks(count, JUDGED))
         opens, matches = (np.flatnonzero(verdicts == one).astype(np.uint32) for one in (kernels.OPEN, kernels.MATCH))
-        sizes = np.diff(self.starts)
-        return Judged(table, verdicts, opens, matches, int(sizes[opens].sum()), int(sizes[matches].sum()))
+        places = (int((self.starts[own + np.uint32(1)] - self.starts[own]).sum()) for own in (opens, matches))
+        return Judged(table, verdicts, opens, matches, *places)
+
+
+def _owners_of_gaps(codes: int, offsets: Int64, gaps: UInt32) -> Owners:
+    """Return the bodies that contain each gap but 0, a space."""
+    before = np.concatenate([[0], np.cumsum(gaps != 0)])
+    return owners_of(codes, before[offsets], gaps[gaps != 0])
 
 
 def _budget() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from hashlib import blake2b
@@ -22,6 +23,7 @@ from polars_tadoc.rows.pattern_automaton import PatternAutomaton, literal_automa
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.rows.pattern_kept import KeptRows, kept_rows, seen_rows
 from polars_tadoc.rows.pattern_search import Characters, Search
+from polars_tadoc.rows.pattern_syntax import Unsupported, is_plain, read_pattern
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.arguments import require_text as require_utf8
 from polars_tadoc.runtime.array_types import Int64, UInt64
@@ -371,6 +373,10 @@ def _texts(corpus: Corpus, documents: Int64 | None, call: str) -> pl.Series:
 @lru_cache(maxsize=256)
 def _is_valid(own: PatternRequest) -> bool:
     """Whether Polars can read a regular expression; it raises if ``strict``."""
+    if is_plain(own.pattern):
+        with suppress(Unsupported):
+            read_pattern(own.pattern)
+            return True
     probe = pl.Series(["a"])
     if own.strict:
         own.in_polars(probe)

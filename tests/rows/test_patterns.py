@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -26,6 +26,7 @@ from polars_tadoc.rows import pattern_anchor, pattern_exact, pattern_kept, patte
 from polars_tadoc.rows.pattern_automaton import regex_automaton
 from polars_tadoc.rows.pattern_exact import ExactRows
 from polars_tadoc.rows.pattern_kept import KeptRows, kept_rows, seen_rows
+from polars_tadoc.rows.pattern_syntax import Unsupported, is_plain, read_pattern
 from polars_tadoc.runtime.cache import ByteLRU
 from tests import handmade
 from tests.rows import pattern_draws
@@ -61,7 +62,10 @@ def kept_in_ways(data: Any) -> Iterator[None]:
     threads, smallest = data.draw(st.sampled_from([(1, 1), (2, 1), (16, 1), (2, 1 << 40)]))
     limits = patch.multiple(pattern_exact, SPARSE=sparse, CHUNK=smallest, MARKED=smallest)
     longest, dense = data.draw(st.sampled_from([(0, 0), (1 << 40, 0), (1 << 40, 4), (1 << 40, 1 << 40)]))
-    triples = patch.multiple(pattern_triples, LONG=longest, DENSE=dense, CHUNK=smallest, MARKED=smallest)
+    listed = data.draw(st.sampled_from([0, 1 << 40]))
+    triples = patch.multiple(
+        pattern_triples, LONG=longest, DENSE=dense, CHUNK=smallest, MARKED=smallest, JUDGED=smallest, SPARSE=listed
+    )
     with patch.object(pattern_kept, "SPELLED_FROM", first), limits, triples, tadoc.Config(threads=threads):
         yield
 
@@ -193,6 +197,15 @@ def test_anchors_at_the_first_word_of_a_row(pattern: str, spelled_from: int) -> 
     with patch.object(pattern_kept, "SPELLED_FROM", spelled_from):
         for call in (*CALLS, "extract_all"):
             check(text, column, call, pattern)
+
+
+@given(st.lists(st.sampled_from([*r"a -()[]*+?|^$.é&~#", r"\w", r"\B", r"\-", r"\"", "{9}", "(?i)", "[^0-9 ]"])))
+def test_plain_patterns_are_valid(parts: list[str]) -> None:
+    pattern = "".join(parts)
+    with suppress(Unsupported):
+        read_pattern(pattern)
+        if is_plain(pattern):
+            assert pl.Series(["a"]).str.contains(pattern).null_count() == 0
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ from polars_tadoc.runtime.jit import inner, kernel, polled_kernel, polled_njit
 QUIET, OPEN, MATCH = 0, 1, 2
 """Verdicts on a triple: it does nothing; its row must be read; its row matches, whatever state it is entered in."""
 
+RESTFUL, STILL = 1, 2
+"""What a symbol does, without a match: from the first state, or from any, it leads to the first one; 0: neither."""
+
 _FOUND_BIT = 63
 
 
@@ -142,8 +145,14 @@ def _after(symbol: int, entry: int, exact: Exact, steps: WordSteps, table: UInt8
     return nb.int64(table[(symbol - exact.vocabulary_size) * steps.width + entry]) - 1
 
 
+@inner
+def _is_calm(still: int, entry: int) -> Any:
+    """Tell whether a symbol leads to the first state, by what it does and the state before it."""
+    return entry != FOUND_BEFORE and (still == STILL or (still == RESTFUL and entry == 0))
+
+
 @polled_njit
-def fill_rules(exact: Exact, steps: WordSteps, longest: int, still: UInt8, table: UInt8) -> None:
+def fill_rules(exact: Exact, steps: WordSteps, longest: int, flags: UInt8, still: UInt8, table: UInt8) -> None:
     """Fill 1 plus the state after each rule, by rule and state before it.
 
     Parameters
@@ -152,10 +161,12 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, still: UInt8, table
         Rules, and the pattern.
     longest
         Symbols of the longest rule.
+    flags
+        By symbol: 0 for a rule of nothing but restful words, and gaps that lead from the first state to the first one.
     still
-        By symbol: whether it leads from any state to the first one, without a match; filled for rules.
+        By symbol: ``RESTFUL``, ``STILL`` or 0; filled for rules.
     table
-        Output.
+        Output; initially 1.
 
     """
     began = interrupts()
@@ -164,8 +175,28 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, still: UInt8, table
     for rule in range(exact.rule_count):  # from another one, most rules soon go on alike
         if rule & 0xFF == 0 and interrupts() != began:
             return
+        if flags[size + rule] == 0 and width == 1:
+            still[size + rule] = STILL
+            continue
         first, stop = exact.offsets[rule], exact.offsets[rule + 1]
-        is_same, all_still = still[exact.symbols[first]] != 0, True
+        is_same, all_still = still[exact.symbols[first]] == STILL, True
+        if flags[size + rule] == 0:
+            still[size + rule] = STILL if is_same else RESTFUL
+            if is_same:
+                continue
+            for entry in range(1, width):
+                state, i = _after(nb.int64(exact.symbols[first]), entry, exact, steps, table), first + 1
+                while state != 0 and state != FOUND_AFTER and i < stop:
+                    if i & 0xFFFF == 0 and interrupts() != began:
+                        return
+                    before = nb.int64(steps.entries[state * codes + nb.int64(exact.gaps[i])])
+                    if before == FOUND_BEFORE:
+                        state = nb.int64(FOUND_AFTER)
+                    else:
+                        state = _after(nb.int64(exact.symbols[i]), before, exact, steps, table)
+                    i += 1
+                table[rule * width + entry] = state + 1
+            continue
         for entry in range(width):
             if is_same and entry > 0:
                 table[rule * width + entry] = table[rule * width]
@@ -184,7 +215,7 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, still: UInt8, table
                     break
                 i += 1
                 if state == 0:
-                    while i < stop and still[exact.symbols[i]] and steps.entries[exact.gaps[i]] != FOUND_BEFORE:
+                    while i < stop and _is_calm(still[exact.symbols[i]], steps.entries[exact.gaps[i]]):
                         if entry == 0:
                             path[i - first] = 0
                         i += 1
@@ -201,7 +232,7 @@ def fill_rules(exact: Exact, steps: WordSteps, longest: int, still: UInt8, table
                     i += 1
             table[rule * width + entry] = state + 1
             all_still = all_still and state == 0
-        still[size + rule] = all_still
+        still[size + rule] = STILL if all_still else RESTFUL if table[rule * width] == 1 else 0
 
 
 @kernel
@@ -239,6 +270,24 @@ def _outcome(symbol: int, entry: int, after: int, exact: Exact, steps: WordSteps
     return nb.int64(MATCH if following == FOUND_BEFORE else OPEN)
 
 
+@kernel
+def pend_rules(offsets: UInt32, rules: UInt32, codes: UInt32, pending: UInt64) -> None:
+    """Set the bits of the rules that have one of some gaps, of lists by gap code."""
+    for k in range(len(codes)):
+        for i in range(offsets[codes[k]], offsets[codes[k] + nb.uint32(1)]):
+            pending[rules[i] >> nb.uint32(6)] |= nb.uint64(1) << nb.uint64(rules[i] & nb.uint32(63))
+
+
+@kernel
+def list_triples(offsets: UInt32, triples: UInt32, symbols: UInt32, count: int, some: UInt32) -> int:
+    """List the triples of some symbols, or gaps, of lists by them, behind others; return the number of all."""
+    for k in range(len(symbols)):
+        for i in range(offsets[symbols[k]], offsets[symbols[k] + nb.uint32(1)]):
+            some[count] = triples[i] + nb.uint32(1)
+            count += 1
+    return count
+
+
 @polled_kernel
 def judge_triples(
     exact: Exact,
@@ -247,6 +296,7 @@ def judge_triples(
     still: UInt8,
     reached: UInt64,
     triples: Triples,
+    some: UInt32,
     first: int,
     stop: int,
     verdicts: UInt8,
@@ -256,11 +306,15 @@ def judge_triples(
     Parameters
     ----------
     exact, steps, table, still
-        Rules, the pattern, the states after rules, and which symbols lead to the first state without a match.
+        Rules, the pattern, the states after rules, and what symbols do.
     reached
         By gap code: bits of the states after it.
-    triples, first, stop
-        The triples, and which of them; not number 0.
+    triples
+        The triples.
+    some
+        The ones to judge; empty: all but number 0.
+    first, stop
+        Places in ``some``, or in all after number 0.
     verdicts
         Output by triple: ``QUIET``, ``OPEN`` or ``MATCH``.
 
@@ -268,15 +322,16 @@ def judge_triples(
     began = interrupts()
     codes, symbols = steps.codes, exact.vocabulary_size + exact.rule_count
     start = steps.start * codes
-    for k in range(first, stop):
-        if k & 0xFFF == 0 and interrupts() != began:
+    for place in range(first, stop):
+        if place & 0xFFF == 0 and interrupts() != began:
             return
+        k = nb.int64(some[place]) if len(some) else place + 1
         symbol, before, after = nb.int64(triples.symbols[k]), nb.int64(triples.before[k]), nb.int64(triples.after[k])
         if symbol >= symbols:
             verdicts[k] = MATCH if _ends(nb.int64(steps.start), before - codes, steps) else QUIET
             continue
         entry = nb.int64(steps.entries[before if before < codes else start + before - codes])
-        if still[symbol] and entry != FOUND_BEFORE and after < codes:
+        if after < codes and _is_calm(still[symbol], entry):
             verdicts[k] = QUIET
             continue
         own = _outcome(symbol, entry, after, exact, steps, table)
