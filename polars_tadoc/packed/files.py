@@ -103,8 +103,7 @@ class PackedFile:
             self._fetch(group, [leaf for name in names for leaf in self._leaves_of(name)])
             self._require_within_limit(group, names)
             fixed = _NO_FIXED_LISTS and any(_holds_fixed_lists(self.schema[name]) for name in names)
-            table = (self._as_stored if fixed else self._file).read_row_group(group, columns=names)
-            table.validate(full=True)
+            table = self._whole(self._as_stored if fixed else self._file, group, names)
             frame = frame_of(table)
             frame = frame.cast({name: self.schema[name] for name in frame.columns}) if fixed else frame
         return frame.select(cs.by_name(names, require_all=True))
@@ -115,11 +114,18 @@ class PackedFile:
             leaves = [at for at in self._leaves_of(self.column) if self._path(at).startswith(f"{self.column}.valid.")]
             self._fetch(group, leaves)
             path = self._path(leaves[0])
-            table = self._file.read_row_group(group, columns=[path])
-            table.validate(full=True)
+            table = self._whole(self._file, group, [path])
             column = table[self.column].combine_chunks()
             lists = column.field(0) if isinstance(column, pa.StructArray) else column.chunk(0).field(0)
             return [len(value or []) for value in lists.to_pylist()]
+
+    def _whole(self, file: Any, group: int, names: list[str]) -> pa.Table:
+        """Read some columns of a row group, and check them: Arrow skips pages of unknown types, with their rows."""
+        table, rows = file.read_row_group(group, columns=names), self._file.metadata.row_group(group).num_rows
+        table.validate(full=True)
+        if table.num_rows != rows:
+            raise pa.ArrowInvalid(f"columns {names} have {table.num_rows:,} rows, the footer has {rows:,}")
+        return table
 
     @contextmanager
     def _damage_named(self, group: int) -> Iterator[None]:

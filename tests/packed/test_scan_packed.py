@@ -220,6 +220,26 @@ def test_flipped_bytes_are_errors_or_change_nothing(path: Path, tmp_path: Path) 
         assert found.width == 3  # Parquet has no digest over data: values may differ, nothing crashes
 
 
+def test_pages_of_an_unknown_type_are_damage(tmp_path: Path) -> None:
+    """Arrow skips them: a column of conditions had no rows then, and all documents passed."""
+    path = tmp_path / "a.parquet"
+    FRAME.select("number", "text").tadoc.write_packed(path)
+    metadata, data = pq.ParquetFile(path).metadata, bytearray(path.read_bytes())
+    names = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+    for name in ("number.", "text.valid."):
+        (place,) = [place for place, own in enumerate(names) if own.startswith(name)]
+        start = metadata.row_group(0).column(place).data_page_offset
+        assert data[start : start + 2] == b"\x15\x00"  # a field of Thrift: the page's type
+        data[start + 1] = 16
+    path.write_bytes(data)
+    lf, odd = tadoc.scan_packed(path), pl.col("number") % 8 == 100 % 8
+    for plan in (lf.filter(odd).select("text"), lf.filter(odd).select("number"), lf.select(pl.len()), lf):
+        with pytest.raises(InvalidGrammarError, match="row group 0: the data is damaged"):
+            plan.collect()
+    with pytest.raises(InvalidGrammarError, match="have 0 rows, the footer has 1"), PackedFile(path) as file:
+        file.document_counts(0)
+
+
 def test_only_the_columns_asked_for_are_read(path: Path, tmp_path: Path) -> None:
     spoilt = tmp_path / "spoilt.parquet"
     spoilt.write_bytes(path.read_bytes())

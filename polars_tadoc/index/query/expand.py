@@ -60,6 +60,8 @@ def _best(found: list[tuple[Segment, Int64, Int64]], most: int) -> list[tuple[st
     edits_of: dict[str, int] = {}
     counts: dict[str, int] = {}
     for segment, numbers, edits in found:
+        held = segment.live_frequencies[numbers] > 0  # else words of deleted documents take places
+        numbers, edits = numbers[held], edits[held]
         frequencies = segment.live_frequencies[numbers]
         if len(found) == 1 and len(numbers) > 2 * most:  # the others can't be chosen: equal ones are kept
             least = np.sort(edits * (1 << 33) - frequencies)[most]
@@ -68,7 +70,7 @@ def _best(found: list[tuple[Segment, Int64, Int64]], most: int) -> list[tuple[st
         words = segment.terms.series.gather(numbers).to_list()
         for word, edit, count in zip(words, edits.tolist(), frequencies.tolist(), strict=True):
             edits_of[word], counts[word] = edit, counts.get(word, 0) + count
-    rows = sorted((edit, -counts[word], word) for word, edit in edits_of.items() if counts[word])
+    rows = sorted((edit, -counts[word], word) for word, edit in edits_of.items())
     return [(word, edit, -count) for edit, count, word in rows[:most]]
 
 

@@ -108,6 +108,7 @@ class _Rooms:
         )
         self.batch = packed(self.single, BATCH, (0,))
         self.typed, self.numbers, self.is_taken = self.text.data, self.counts.data, False
+        """``is_taken``: a query uses it; one of a signal's handler, which interrupts that, makes its own work space."""
 
     def all(self, terms: int, documents: int) -> UInt64:
         """Return all arrays as the kernel takes them, for a segment of some terms and documents."""
@@ -198,25 +199,31 @@ def run(
     given = prepared(index, scoring, data.isascii(), spells, phrases)
     own = this_thread.rooms
     if size == 1 and not (lists or own.is_taken):
-        return _run_one(own, data, shapes[0], given, own.all(len(segment.terms), documents_held), k, allowed, whole)
+        return _run_one(own, data, shapes[0], given, (len(segment.terms), documents_held), k, allowed, whole)
     found, totals, documents = np.empty(size, np.int64), np.empty(size, np.int64), np.empty((size, k), np.uint32)
     scores, hits = np.empty((size, k), np.uint32), np.empty((size, documents_held if lists else 0), np.uint32)
     mask, terms = _NO_MASK if allowed is None else allowed, len(segment.terms)
     results = found, totals, documents.ravel(), scores.ravel(), hits.ravel()
     arrays = np.frombuffer(data, np.uint8), *_batch(texts, shapes), mask, *results
     batch = packed(arrays, BATCH, (hits.shape[1],))
-    map_parallel(
-        lambda chunk: answer_programs(
-            given[0], this_thread.rooms.all(terms, documents_held), batch, _NO_SHAPES, *chunk, -1, k, whole
-        ),
-        [(0, 1)] if size == 1 else even_chunks(size, CHUNK, 4),
-    )
+
+    def answer(chunk: tuple[int, int]) -> None:
+        own = this_thread.rooms
+        own = _Rooms() if own.is_taken else own
+        own.is_taken = True
+        try:
+            answer_programs(given[0], own.all(terms, documents_held), batch, _NO_SHAPES, *chunk, -1, k, whole)
+        finally:
+            own.is_taken = False
+
+    map_parallel(answer, [(0, 1)] if size == 1 else even_chunks(size, CHUNK, 4))
     return Answer(found, documents, scores.view(np.float32), totals, hits)
 
 
 def _run_one(
-    own: _Rooms, data: bytes, shape: Shape, given: Given, work: UInt64, k: int, allowed: UInt32 | None, whole: bool
-) -> Answer:
+    own: _Rooms, data: bytes, shape: Shape, given: Given, sizes: tuple[int, int], k: int, allowed: UInt32 | None,
+    whole: bool,
+) -> Answer:  # fmt: skip
     """Answer one query in the arrays of the thread: addresses of eleven new ones take longer than most searches."""
     batch, program = own.batch.copy(), shape.program
     batch[8], batch[9] = program.ctypes.data, len(program)
@@ -227,7 +234,7 @@ def _run_one(
         own.single[0].data[: len(data)] = data
         own.single[1][1], own.single[3][:] = len(data), shape.ends
         own.single[1][0] = 0
-        answer_programs(given[0], work, batch, _NO_SHAPES, 0, 1, -1, k, whole)
+        answer_programs(given[0], own.all(*sizes), batch, _NO_SHAPES, 0, 1, -1, k, whole)
         documents, scores = own.single[8][:k].reshape((1, k)).copy(), own.scores[:k].reshape((1, k)).copy()
         return Answer(own.counts[:1].copy(), documents, scores, own.counts[1:].copy(), np.empty((1, 0), np.uint32))
     finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -252,6 +254,22 @@ def test_a_pattern_stands_for_the_most_frequent_words() -> None:
     assert sorted(word for word, _ in expand.matching(index, "w*")) == sorted(words)
     assert index.search("w*", 100).equals(index.search(" ".join(words), 100))
     assert [word for word, _, _ in expand.alike(index, "w119", 1, 3)] == ["w119", "w118", "w116"]
+
+
+def test_words_of_deleted_documents_take_no_place() -> None:
+    texts = [f"w{number}" for number in range(500) for _ in range(1 + number % 101)]
+    is_kept = [int(text[1:]) % 3 > 0 for text in texts]
+    index = tadoc.build_index(pl.Series("text", texts).tadoc.compress())  # type: ignore[attr-defined]
+    index = index.delete([row for row, own in enumerate(is_kept) if not own])
+    live = Counter(itertools.compress(texts, is_kept))
+    for word in ("w10", "w11", "w21"):
+        rows = sorted((distance(word, own), -count, own) for own, count in live.items())
+        wanted = [own for edits, _, own in rows if edits <= 2]
+        assert len(wanted) > 2 * expand.MAX_WORDS
+        for most in (1, 20, expand.MAX_WORDS):
+            assert [own for own, _, _ in expand.alike(index, word, 2, most)] == wanted[:most]
+        ids, _ = index.top(f"{word}~2", len(texts))
+        assert {texts[number] for number in ids.tolist()} == set(wanted[: expand.MAX_WORDS])
 
 
 alphabet = st.text("abéñ明🙂", min_size=1, max_size=6) | st.text("ab", min_size=1, max_size=12)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -18,6 +20,7 @@ import polars_tadoc as tadoc
 from polars_tadoc.index.language.parse import OPERATORS, may_have_syntax
 from polars_tadoc.index.query import direct, programs, search
 from polars_tadoc.index.query.shapes import _SPLIT, outline_of, shape_of
+from polars_tadoc.kernels.host.rows.programs import answer_programs
 from polars_tadoc.kernels.host.rows.query_shapes import COLONS, PLAIN, WHOLE, cut_query
 from polars_tadoc.kernels.search.count_cpu import bitmaps_of
 from polars_tadoc.scoring.bm25 import Scoring
@@ -146,6 +149,35 @@ def test_a_search_while_another_one_runs() -> None:
         assert [own.tolist() for own in index.top("a -b", 3)] == wanted
     finally:
         rooms.is_taken = False
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_search_just_before_another_ones_kernel(alone: bool) -> None:
+    """A signal's handler may search a larger index there; the first search's work space is not freed then."""
+    (_, small, _), (_, large, _) = corpus(1), corpus(4)
+    with by_stages():
+        wanted, other = small.search(["a -b", '"a b"'], 3), large.search(["b -a"], 3)
+    inside: list[Any] = []
+
+    def interrupted(*given: Any) -> Any:
+        rooms = programs.this_thread.rooms
+        if rooms.is_taken and not inside:
+            inside.append(weakref.ref(rooms.extra))
+            assert large.search(["b -a"], 3).equals(other)
+            assert large.top("b -a", 3)[0].tolist() == other["id"].to_list()
+            assert inside[0]() is rooms.extra
+        return answer_programs(*given)
+
+    def search() -> bool:
+        if alone:
+            return small.top("a -b", 3)[0].tolist() == wanted.filter(query=0)["id"].to_list()
+        return small.search(["a -b", '"a b"'], 3).equals(wanted)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as thread:  # whose work space is new
+        patch.setattr(programs, "answer_programs", interrupted)
+        patch.setattr(direct, "answer_programs", interrupted)
+        assert thread.submit(search).result()
+    assert inside
 
 
 def test_several_windows() -> None:
