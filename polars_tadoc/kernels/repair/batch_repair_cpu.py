@@ -318,7 +318,7 @@ def rewrite(
             symbol, was = sequence[i], state[i]
             is_selected = nb.uint64(was == SELECTED)
             rule = rules[nb.uint64(chosen[taken]) * is_selected]
-            prefetch(rules, nb.int64(chosen[taken + nb.uint64(AHEAD)]))
+            prefetch(rules, nb.int64(chosen[taken + nb.uint64(AHEAD - 1)]))
             taken += is_selected
             is_rule = is_selected & nb.uint64(rule != NONE)
             is_word = nb.uint64(symbol != SEPARATOR)
