@@ -1,9 +1,10 @@
 """Compression on the GPU, text in host memory to compressed column in host memory.
 
 ``python -m benchmarks.gpu_compress docs_peps prose_books`` compresses all the corpora named as one column
-(default: the standard four) on both engines in turn and takes the device's way apart by stage, one block after the
-other and waiting for the device after each; a process of its own with an empty cache compiles every kernel. Results of
-both engines are compared before anything is timed. A corpus may be named several times.
+(default: the standard four) on both engines in turn and takes the device's way apart by stage, waiting for the device
+after each; stages that run side by side are counted twice, so that the rest may be below zero. A process of its own
+with an empty cache compiles every kernel. Results of both engines are compared before anything is timed. A corpus may
+be named several times.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from types import FunctionType
 from typing import Any
 
 _WRITING_METHODS = {"fill", "sort", "partition", "put", "itemset"}
-WRITING_INTRINSICS = {"move", "copy_wide", "copy_scaled", "update"}
+WRITING_INTRINSICS = {"move", "copy_wide", "copy_scaled", "update", "atomic_exchange_if"}
 """Intrinsics that write to the array that is their first argument."""
-READING_INTRINSICS = {"prefetch", "equal_bits", "nonzero_bits"}
+READING_INTRINSICS = {"prefetch", "equal_bits", "nonzero_bits", "ordered_load"}
 """Intrinsics that take an array and write to none; all others take numbers and addresses."""
 
 _PARSING = threading.RLock()

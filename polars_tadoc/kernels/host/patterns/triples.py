@@ -22,7 +22,7 @@ QUIET, OPEN, MATCH = 0, 1, 2
 """Verdicts on a triple: it does nothing; its row must be read; its row matches, whatever state it is entered in."""
 
 RESTFUL, STILL = 1, 2
-"""What a symbol does, without a match: from the first state, or from any, it leads to the first one; 0: neither."""
+"""A symbol without a match leads to the first state: from that state, or from any; 0: neither."""
 
 _FOUND_BIT = 63
 
