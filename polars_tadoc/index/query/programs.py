@@ -221,9 +221,15 @@ def run(
 
 
 def _run_one(
-    own: _Rooms, data: bytes, shape: Shape, given: Given, sizes: tuple[int, int], k: int, allowed: UInt32 | None,
+    own: _Rooms,
+    data: bytes,
+    shape: Shape,
+    given: Given,
+    sizes: tuple[int, int],
+    k: int,
+    allowed: UInt32 | None,
     whole: bool,
-) -> Answer:  # fmt: skip
+) -> Answer:
     """Answer one query in the arrays of the thread: addresses of eleven new ones take longer than most searches."""
     batch, program = own.batch.copy(), shape.program
     batch[8], batch[9] = program.ctypes.data, len(program)
