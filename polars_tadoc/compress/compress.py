@@ -32,6 +32,7 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import DTYPE, STORAGE, in_form, result_type
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, array_dataclass
+from polars_tadoc.runtime.arrow_memory import string_sizes
 from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import Default, takes_options
@@ -206,7 +207,7 @@ class Compression:
         require_series(text, "compress")
         require_string(text.name, text.dtype, "compress")
         named, text = text, plain(text.rechunk())
-        sizes = _sizes(text)
+        sizes = string_sizes(text)
         # sizes are computed first: threads must not call Polars, all of whose threads may be waiting for them
         blocks = [
             (text.slice(start, stop - start), sizes[start:stop])
@@ -388,11 +389,6 @@ _Ruled = tuple[Compressed, pl.Series | None, EncodingBeside | None]
 
 def _column(blocks: list[_Block], how: Compression) -> pl.Series:
     return pl.concat([block.column(cached=how.cached) for block in blocks])
-
-
-def _sizes(text: pl.Series) -> Int64:
-    """Return the bytes of each row."""
-    return text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
 
 
 def _compress_rows(

@@ -256,6 +256,39 @@ def atomic_exchange_if(typing_context: Any, array: Any, index: Any, expected: An
 
 
 @intrinsic
+def ordered_load_at(typing_context: Any, address: Any) -> Any:
+    """Load 64 bits, aligned, that other threads change, and see what they wrote before."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load_atomic(place, ordering="acquire", align=8)
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def exchange_if_at(typing_context: Any, address: Any, expected: Any, value: Any) -> Any:
+    """Atomically replace 64 bits, aligned, that equal ``expected``; returns the old ones."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.extract_value(builder.cmpxchg(place, arguments[1], arguments[2], "acq_rel", "acquire"), 0)
+
+    return types.uint64(types.uint64, types.uint64, types.uint64), generate
+
+
+@intrinsic
+def atomic_add_at(typing_context: Any, address: Any, value: Any) -> Any:
+    """Atomically add to 64 bits, aligned; returns the old ones."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("add", place, arguments[1], "monotonic")
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+@intrinsic
 def move(typing_context: Any, array: Any, target: Any, source: Any, count: Any) -> Any:
     """Move ``count`` items within an array; the ranges may overlap."""
 

@@ -127,6 +127,13 @@ def binary_views(series: pl.Series) -> tuple[npt.NDArray[np.uint64], npt.NDArray
     return np.where(long, outside, inline), lengths, array
 
 
+def string_sizes(text: pl.Series) -> npt.NDArray[np.int64]:
+    """Return the bytes of each string of a series, 0 for null."""
+    if len(text) == 1:  # Polars' expressions copy the string of such a series: three times its size
+        return binary_views(text)[1].astype(np.int64)
+    return text.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
+
+
 def read_batches(data: Any) -> pa.Table:
     """Read a file in Arrow's IPC format, its record batches in parallel.
 

@@ -387,14 +387,17 @@ class Strings(NamedTuple):
     def order(self, by_count: bool) -> UInt32:
         """Return the ids of occurring strings in code point order, ``by_count`` by descending tally first."""
         occurring = [first + np.flatnonzero(self.tallies[first:stop]) for first, stop in self.ranges]
-        found = np.concatenate(occurring).astype(np.uint64)
+        found = np.concatenate(occurring).view(np.uint64)
+        del occurring
         keys, found = sort_with(gathered(self.firsts, found), found)
         order, equal = found.astype(np.uint32), keys[1:] == keys[:-1]
+        del keys, found  # the next sort takes their memory
         if equal.any():
             self._sort_equal(order, equal)
         if by_count:
             counts = gathered(self.tallies, order)
-            order = sort_with(counts.max(initial=0) - counts, order.astype(np.uint64))[1].astype(np.uint32)
+            np.subtract(counts.max(initial=0), counts, out=counts)
+            order = sort_with(counts, order.astype(np.uint64))[1].astype(np.uint32)
         return order
 
     def _sort_equal(self, order: UInt32, equal: Bools) -> None:

@@ -68,11 +68,8 @@ WORK_BYTES = BLOCK + 8 * WORD_FIELDS * BATCH_WORDS
 """Work space of a thread: a block at the end of a row, and a batch. It is an argument, because Numba frees a kernel's
 own arrays after the last use of their name, while their addresses are still used."""
 
-_RECENT_GAPS = 1024
-_K1 = np.uint64(0x9E3779B97F4A7C15)
-
 # by length: masks of the first and of the second eight bytes of a string of up to 16 bytes
-_LOW = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(17)], np.uint64)
+LOW = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(17)], np.uint64)
 _HIGH = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(17)], np.uint64)
 
 
@@ -135,7 +132,7 @@ def shift_of(table: Table) -> Any:
 
 
 @njit
-def _load_up_to_8(address: int, length: int) -> Any:
+def load_up_to_8(address: int, length: int) -> Any:
     """Load up to 8 bytes of a string, zero-padded, without reading beyond it."""
     p = nb.uint64(address)
     n = nb.uint64(length)
@@ -157,9 +154,9 @@ def key_of(address: int, length: int) -> Any:
     """Return ``low`` and ``high`` of a string without reading beyond it."""
     p = nb.uint64(address)
     if length <= 8:
-        return _load_up_to_8(p, length), nb.uint64(0)
+        return load_up_to_8(p, length), nb.uint64(0)
     if length <= 16:
-        return load_u64(p), _load_up_to_8(p + nb.uint64(8), length - 8)
+        return load_u64(p), load_up_to_8(p + nb.uint64(8), length - 8)
     last = nb.uint64(length) - nb.uint64(8)
     h = first_secret() ^ nb.uint64(length)
     i = nb.uint64(0)
@@ -259,7 +256,7 @@ def intern_batch(
 def add_to_batch(batch: int, many: int, word: int, length: int, room: int, slots: int, shift: int) -> None:
     """Put a word at an address, whose row has ``room`` bytes from there on, into a batch, and prefetch its slot."""
     if length <= 16 and room >= 16:
-        low = load_u64(word) & _LOW[nb.uint64(length)]
+        low = load_u64(word) & LOW[nb.uint64(length)]
         high = load_u64(word + nb.uint64(8)) & _HIGH[nb.uint64(length)]
     else:
         low, high = key_of(word, length)
@@ -449,188 +446,6 @@ def count_ids(addresses: UInt64, lengths: UInt32, piece: Piece, classes: Classes
             count += count_ones(starts)
             position += size
     return count
-
-
-@njit
-def scan(
-    addresses: UInt64,
-    lengths: UInt32,
-    piece: Piece,
-    classes: Classes,
-    matches: Matches,
-    words: Table,
-    distinct_words: int,
-    gaps: Table,
-    distinct_gaps: int,
-    sequence: UInt32,
-    lossless: bool,
-    gap_ends: Int64,
-    pairs: UInt8,
-    tail: UInt8,
-) -> tuple[int, int, int, int, int, bool, int, int, bool]:
-    """Cut a piece into word ids, with ``SEPARATOR_ID`` after each row that ends in it, and gaps.
-
-    A row of n words has n + 1 gaps. Gaps other than the default (one space inside a row, empty at its ends) are encoded
-    as pairs of varints: number of gaps skipped since the last pair of the row, gap id. ``gap_ends[row]`` becomes the
-    number of bytes up to the row's end.
-
-    Parameters
-    ----------
-    addresses, lengths
-        All rows.
-    piece
-        The piece.
-    classes, matches
-        Tokenizer.
-    words, distinct_words, gaps, distinct_gaps
-        Tables with room for ``BATCH_WORDS`` more strings, and their sizes. A gap's tally does not count default
-        occurrences.
-    sequence
-        Output: ids, length words + rows that end in the piece.
-    lossless
-        Whether to record gaps.
-    gap_ends
-        By row.
-    pairs
-        Room for ``MAX_PAIR_BYTES`` per id.
-    tail
-        Work space, ``WORK_BYTES`` bytes.
-
-    Returns
-    -------
-    (int, int, int, int, int, bool, int, int, bool)
-        Sizes of both tables; number of ids; bytes of pairs; for a row that continues: the number of gaps skipped since
-        its last pair, and whether it had a pair; and where the scanned text ends, row and byte, and whether that is the
-        end of the piece. If not, a table has no room for ``BATCH_WORDS`` more strings; the rest is another piece.
-
-    """
-    by_class, match = len(matches.ends) == 0, first_match(matches, piece)
-    tables, pairs_at = tables_of(classes, tail), nb.uint64(pairs.ctypes.data)
-    slots, strings = addresses_of(words)
-    gap_slots, gap_strings = addresses_of(gaps)
-    shift, gap_shift = shift_of(words), shift_of(gaps)
-    edges = np.empty(EDGES, np.int64)
-    edges_at, batch_at = nb.uint64(edges.ctypes.data), nb.uint64(tail.ctypes.data) + nb.uint64(BLOCK)
-    odd = np.empty(EDGES // 2, np.int64)
-    recent, recent_ids = np.full(_RECENT_GAPS, ~np.uint64(0)), np.zeros(_RECENT_GAPS, np.int64)
-    recent_slots, ids_at = np.zeros(_RECENT_GAPS, np.uint64), nb.uint64(sequence.ctypes.data)
-    at = written = many = skipped = row_pairs = 0
-    final_row = piece.last_row if piece.last_byte > 0 else piece.last_row - 1
-    for row in range(piece.first_row, final_row + 1):
-        ends_here = row < piece.last_row
-        position = piece.first_byte if row == piece.first_row else 0
-        stop = nb.int64(lengths[row]) if ends_here else piece.last_byte
-        base = addresses[row]
-        gap_start = position
-        assumed = EMPTY_ID if position == 0 else SPACE_ID
-        in_word, single_end = 0, -1
-        count = skipped = row_pairs = 0
-        more = True
-        while more:
-            if by_class:
-                while position < stop and count < SPANS:
-                    starts, ends, size, in_word, single_end = cut_block(
-                        base + nb.uint64(position), stop - position, in_word, single_end, *tables
-                    )
-                    count = write_edges(edges_at, count, position, starts, ends)
-                    position += size
-                more = position < stop
-                if not more and in_word:
-                    edges[count] = stop
-                    count += 1
-            else:
-                while match < matches.ends[row] and count < SPANS:
-                    edges[count] = nb.int64(matches.starts[match])
-                    edges[count + 1] = edges[count] + nb.int64(matches.lengths[match])
-                    count += 2
-                    match += 1
-                more = match < matches.ends[row]
-            if not more and ends_here:  # the row's end counts as an empty word, the separator
-                edges[count] = edges[count + 1] = stop
-                count += 2
-            others = 0
-            for k in range(0, count - 1, 2):
-                start = edges[nb.uint64(k)]
-                length = edges[nb.uint64(k + 1)] - start
-                if lossless:  # most gaps are one space: no branch, which would be unpredictable
-                    odd[nb.uint64(others)] = k
-                    if k > 0:
-                        gap = start - edges[nb.uint64(k - 1)]
-                        is_space = (gap == 1) & (load_u8(base + nb.uint64(start - 1)) == SPACE) & (length > 0)
-                        others += 1 - nb.int64(is_space)
-                    else:
-                        others += 1
-                add_to_batch(batch_at, many, base + nb.uint64(start), length, stop - start, slots, shift)
-                many += 1
-            following = 0  # the word after the last one whose gap was looked at
-            for j in range(others):
-                k = odd[nb.uint64(j)]
-                if k > 0:
-                    gap_start = edges[nb.uint64(k - 1)]
-                skipped += (k - following) >> 1
-                following = k + 2
-                start = edges[nb.uint64(k)]
-                length = edges[nb.uint64(k + 1)] - start
-                if length == 0:
-                    assumed = EMPTY_ID
-                gap = start - gap_start
-                from_ = base + nb.uint64(gap_start)
-                packed = ~nb.uint64(0)
-                if gap < 8:
-                    packed = load_u64(from_) & _LOW[gap] if gap_start + 8 <= stop else _load_up_to_8(from_, gap)
-                    packed |= nb.uint64(gap) << nb.uint64(56)
-                r = (packed * _K1) >> nb.uint64(54)
-                g = recent_ids[r]
-                gap_slot = recent_slots[r]
-                if gap >= 8 or recent[r] != packed:
-                    low, high = key_of(from_, gap)
-                    p = hash_of(low, high, gap) >> gap_shift
-                    g, gap_slot = find_or_add(
-                        p, gap_slots, gap_shift, gap_strings, distinct_gaps, low, high, gap, from_
-                    )
-                    distinct_gaps = max(distinct_gaps, g + 1)
-                    recent[r] = packed
-                    recent_ids[r] = g
-                    recent_slots[r] = gap_slot
-                differs = nb.int64(g != assumed)
-                tally(gap_slot, differs)
-                if skipped < 0x80 and g < 0x4000:  # branches only on rare cases
-                    two = nb.int64(g >= 0x80)
-                    pairs[at] = skipped
-                    pairs[at + 1] = (g & 0x7F) | (two << 7)
-                    pairs[at + 2] = g >> 7
-                    at += differs * (2 + two)
-                elif differs:
-                    at = write_varint(pairs_at, at, skipped)
-                    at = write_varint(pairs_at, at, g)
-                skipped = 0 if differs else skipped + 1
-                row_pairs |= differs
-                assumed = SPACE_ID
-            if lossless and count > 1:
-                skipped += ((count & ~1) - following) >> 1
-                gap_start, assumed = edges[(count & ~1) - 1], SPACE_ID
-            done = edges[(count & ~1) - 1]
-            if count & 1:
-                edges[0] = edges[count - 1]
-            count &= 1
-            if many >= BATCH or (row == final_row and not more):
-                ids = ids_at + nb.uint64(4 * written)
-                distinct_words = intern_batch(batch_at, many, slots, shift, strings, distinct_words, ids, True)
-                written += many
-                many = 0
-                is_full = 6 * (distinct_words + BATCH_WORDS) >= len(words.slots)
-                is_full |= 6 * (distinct_gaps + BATCH_WORDS) >= len(gaps.slots)
-                if is_full and not (row == final_row and not more):
-                    found = (distinct_words, distinct_gaps, written, at, skipped, row_pairs != 0)
-                    if more or not ends_here:
-                        return *found, row, done, False
-                    if lossless:
-                        gap_ends[row] = at
-                    return *found, row + 1, 0, False
-        if ends_here and lossless:
-            gap_ends[row] = at
-    found = (distinct_words, distinct_gaps, written, at, skipped, row_pairs != 0)
-    return *found, piece.last_row, piece.last_byte, True
 
 
 @njit

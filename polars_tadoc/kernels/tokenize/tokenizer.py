@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from queue import SimpleQueue
-from typing import NamedTuple
+from functools import partial
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,11 +17,13 @@ from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize import characters
 from polars_tadoc.kernels.tokenize import tokenize_cpu as kernels
+from polars_tadoc.kernels.tokenize.scan_cpu import SCAN_BYTES, scan
+from polars_tadoc.kernels.tokenize.shared_words_cpu import SharedWords
 from polars_tadoc.kernels.tokenize.tables_cpu import Interned, number
 from polars_tadoc.kernels.tokenize.xml_words import xml_words
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.arrow_memory import binary_views
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.arrow_memory import binary_views, string_sizes
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 PIECE_BYTES = 1 << 19
 """Bytes of text per task; small, so that a delayed thread leaves the rest to the others."""
@@ -122,14 +125,14 @@ class _Thread:
     """One thread's tables and work space."""
 
     def __init__(self) -> None:
-        self.words = Interned.of([b""])  # kernels.SEPARATOR_ID
         self.gaps = Interned.of([b" ", b""])  # kernels.SPACE_ID, kernels.EMPTY_ID
         self.pairs = np.empty(0, np.uint8)
-        self.tail = np.empty(kernels.WORK_BYTES, np.uint8)
+        self.tail = np.empty(SCAN_BYTES, np.uint8)
+        self.rest: tuple[int, UInt32, kernels.Piece] | None = None
+        """A piece that is not done: its number, room for its ids, and the rest of it."""
 
     def reserve(self, count: int) -> None:
-        """Make room for the next words and gaps, and for the pairs of ``count`` gaps."""
-        self.words.reserve(kernels.BATCH_WORDS)
+        """Make room for the next gaps, and for the pairs of ``count`` gaps."""
         self.gaps.reserve(kernels.BATCH_WORDS)
         if len(self.pairs) < kernels.MAX_PAIR_BYTES * count:
             self.pairs = np.empty(kernels.MAX_PAIR_BYTES * count, np.uint8)
@@ -137,7 +140,7 @@ class _Thread:
 
 @dataclass
 class _Scanned:
-    """A piece's gaps, and the thread whose ids its words and gaps have."""
+    """A piece's gaps, and the thread whose ids they have."""
 
     piece: kernels.Piece
     ids: int
@@ -150,15 +153,15 @@ class _Scanned:
 
 @dataclass
 class Cut:
-    """Rows as ids that are local to each thread."""
+    """Rows as ids of words, and gaps as ids that are local to each thread."""
 
     sequence: UInt32
-    """Each thread's local ids of words, ``SEPARATOR_ID`` after each row."""
+    """Ids in the table of words, ``SEPARATOR_ID`` after each row."""
     scanned: list[_Scanned]
     """By piece, in order."""
-    words: list[Interned]
-    """By thread."""
+    words: SharedWords
     gaps: list[Interned]
+    """By thread."""
     gap_offsets: Int64
     text: object
     """Owner of the bytes at the tables' addresses."""
@@ -183,17 +186,12 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
 
     """
     found = cut(text, tokenizer, lossless=lossless)
-    sequence, scanned = found.sequence, found.scanned
-    places = running_sum(np.array([piece.ids for piece in scanned], np.int64))
-    (vocabulary, word_ids), (gap_vocabulary, gap_ids) = map_parallel(number, [found.words, found.gaps])
-    for ids in word_ids:
-        ids[kernels.SEPARATOR_ID] = kernels.SEPARATOR
-
-    def renumber(i: int) -> None:
-        kernels.renumber(sequence[places[i] : places[i + 1]], word_ids[scanned[i].thread])
-
-    map_parallel(renumber, range(len(scanned)))
-    gap_data = _encode_gaps(scanned, gap_ids, found.gap_offsets)
+    sequence = found.sequence
+    numbering: list[Callable[[], Any]] = [found.words.number, partial(number, found.gaps)]
+    (vocabulary, word_ids), (gap_vocabulary, gap_ids) = map_parallel(lambda call: call(), numbering)
+    word_ids[kernels.SEPARATOR_ID] = kernels.SEPARATOR
+    map_parallel(lambda own: kernels.renumber(sequence[slice(*own)], word_ids), even_chunks(len(sequence)))
+    gap_data = _encode_gaps(found.scanned, gap_ids, found.gap_offsets)
     return Tokens(vocabulary, gap_vocabulary, sequence, found.gap_offsets, gap_data)
 
 
@@ -236,46 +234,45 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
     sequence = np.empty(places[-1], np.uint32)
     gap_offsets = np.zeros(len(lengths) + 1, np.int64)
     threads = [_Thread() for _ in range(min(thread_count(), len(pieces)))]
-    idle: SimpleQueue[int] = SimpleQueue()
-    for i in range(len(threads)):
-        idle.put(i)
+    words = SharedWords(int(lengths.sum(dtype=np.int64)), len(threads))
+    scanned: list[list[_Scanned]] = [[] for _ in pieces]
+    # a thread begins with neighbouring pieces, which have words in common, and goes on with those of others
+    edges = [len(pieces) * k // len(threads) for k in range(len(threads) + 1)]
+    shares = [iter(range(*share)) for share in pairwise(edges)]
 
-    def scan(i: int) -> list[_Scanned]:
-        own = idle.get()
-        try:
-            thread, made, piece = threads[own], [], pieces[i]
-            words, gaps, ids, is_done = thread.words, thread.gaps, sequence[places[i] : places[i + 1]], False
-            while not is_done:
-                thread.reserve(len(ids))
-                tables = (words.arrays, words.distinct, gaps.arrays, gaps.distinct)
-                written = (ids, lossless, gap_offsets[1:], thread.pairs, thread.tail)
-                words.distinct, gaps.distinct, many, size, skipped, had_pair, row, byte, is_done = kernels.scan(
-                    addresses, lengths, piece, classes, matches, *tables, *written
-                )
-                done = piece._replace(last_row=row, last_byte=byte)
-                made.append(_Scanned(done, many, own, thread.pairs[:size].copy(), skipped, had_pair))
-                ids, piece = ids[many:], piece._replace(first_row=row, first_byte=byte)
-            return made
-        finally:
-            idle.put(own)
+    def scan_pieces(own: int) -> None:
+        thread, waiting = threads[own], chain(*shares[own:], *shares[:own])
+        table = (words.caches[own], words.cache_shift, words.shared, words.shift, words.limit)
+        while not words.is_full:
+            if thread.rest is None:
+                number = next(waiting, -1)
+                if number < 0:
+                    return
+                thread.rest = number, sequence[places[number] : places[number + 1]], pieces[number]
+            number, ids, piece = thread.rest
+            thread.reserve(len(ids))
+            gaps, written = thread.gaps, (ids, lossless, gap_offsets[1:], thread.pairs, thread.tail)
+            gaps.distinct, many, size, skipped, had_pair, row, byte, is_done = scan(
+                addresses, lengths, piece, classes, matches, *table, gaps.arrays, gaps.distinct, *written
+            )
+            done = piece._replace(last_row=row, last_byte=byte)
+            scanned[number].append(_Scanned(done, many, own, thread.pairs[:size].copy(), skipped, had_pair))
+            rest = number, ids[many:], piece._replace(first_row=row, first_byte=byte)
+            thread.rest = None if is_done else rest
 
-    scanned = [part for parts in map_parallel(scan, range(len(pieces))) for part in parts]
-    words, gaps = [thread.words for thread in threads], [thread.gaps for thread in threads]
-    for table in words:
-        forget_separator(table)
-    return Cut(sequence, scanned, words, gaps, gap_offsets, views)
-
-
-def forget_separator(table: Interned) -> None:
-    """Set the tally of the separator to 0: it is not a word."""
-    table.arrays.slots[3 + 4 * int(np.flatnonzero(table.arrays.slots[2::4] == kernels.SEPARATOR_ID + 1)[0])] = 0
+    map_parallel(scan_pieces, range(len(threads)))
+    while not all(scanned) or any(thread.rest for thread in threads):
+        words.grow()
+        map_parallel(scan_pieces, range(len(threads)))
+    parts = [part for parts in scanned for part in parts]
+    return Cut(sequence, parts, words, [thread.gaps for thread in threads], gap_offsets, views)
 
 
 def require_utf8(text: pl.Series, first: int = 0) -> None:
     """Raise ``ValueError`` that names the first row that is not UTF-8, counted from ``first``."""
     binary, chunks = text.cast(pl.Binary), [(0, len(text))]
     if text.estimated_size() > 2 * CHECKED_BYTES:
-        chunks = weighted_chunks(running_sum(text.str.len_bytes().fill_null(0).to_numpy()), CHECKED_BYTES)
+        chunks = weighted_chunks(running_sum(string_sizes(text)), CHECKED_BYTES)
     try:
         map_parallel(lambda own: binary[slice(*own)].cast(pl.String), chunks)  # Polars checks 10 GB/s
     except pl.exceptions.ComputeError:
@@ -337,7 +334,7 @@ def _regex_matches(text: pl.Series, pattern: str) -> kernels.Matches:
     Works piece by piece, because Polars cannot be interrupted while it matches.
     """
     size = pl.element().str.len_bytes()
-    before = np.append(0, np.cumsum(text.str.len_bytes().fill_null(0).to_numpy(), dtype=np.int64))
+    before = running_sum(string_sizes(text))
     parts: list[kernels.Matches] = []
     first = words = 0
     while first < len(text) or not parts:

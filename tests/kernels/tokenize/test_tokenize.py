@@ -226,7 +226,7 @@ def test_an_error_in_one_piece_ends_the_call(monkeypatch: pytest.MonkeyPatch) ->
         raise MemoryError("no room")
 
     monkeypatch.setattr(stage, "PIECE_BYTES", 16)
-    monkeypatch.setattr(kernels, "scan", fail)
+    monkeypatch.setattr(stage, "scan", fail)
     with tadoc.Config(threads=2), pytest.raises(MemoryError, match="no room"):
         tokenize(pl.Series(["some words"] * 100), Tokenizer("words"))
 
