@@ -5,6 +5,7 @@ The budget is a part of ``host_cache_bytes``. Calls under a memory limit keep no
 
 from __future__ import annotations
 
+import mmap
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ from polars_tadoc.runtime.array_types import UInt8
 
 SMALLEST = 1 << 16
 """Arrays of fewer bytes are left to NumPy."""
+
+HUGE = 1 << 22
+"""Bytes from which on memory is asked for in huge pages, as NumPy does."""
 
 SHARE = 8
 """The budget is one part in 8 of ``host_cache_bytes``."""
@@ -39,12 +43,28 @@ def scratch(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
     size = -(-needed // step) * step  # four sizes from a power of two to the next
     block = _unused(size)
     if block is None:
-        block = np.empty(size, np.uint8)
+        block = pages(size)
         if not _has_room(size):
             return block[:needed].view(kind).reshape(shape)
     made = block[:needed].view(kind).reshape(shape)
     _blocks.setdefault(size, deque()).append(block)  # other threads find it in use
     return made
+
+
+def pages(size: int) -> UInt8:
+    """Return zeros in pages of their own, which the system has again as soon as nothing refers to them.
+
+    The C library keeps some memory that threads have freed, and returns it not even when asked to.
+    """
+    if size < SMALLEST or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.zeros(size, np.uint8)
+    try:
+        block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if size >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+            block.madvise(mmap.MADV_HUGEPAGE)
+    except OSError:  # too little memory, which NumPy says as others do; or no huge pages
+        return np.zeros(size, np.uint8)
+    return np.frombuffer(block, np.uint8)
 
 
 def scratch_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

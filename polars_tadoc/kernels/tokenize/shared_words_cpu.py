@@ -31,6 +31,7 @@ from polars_tadoc.runtime.addresses import (
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
+from polars_tadoc.runtime.scratch import pages
 
 RECORD = 5
 """64-bit numbers per string: ``low``, ``high``, length, address, tally."""
@@ -254,12 +255,12 @@ class SharedWords:
     def __init__(self, size: int, threads: int) -> None:
         bits = (size // threads // BYTES_PER_ENTRY).bit_length()
         self._bits = min(max(bits, FEWEST_BITS), MOST_BITS)
-        self.caches = [np.zeros(4 << self._bits, np.uint64) for _ in range(threads)]
+        self.caches = [pages(32 << self._bits).view(np.uint64) for _ in range(threads)]
         """By thread; four numbers per entry, as for a slot of :class:`tokenize_cpu.Table`."""
         self._reserved = threads * BATCH_WORDS
         """Strings that threads may insert before they see that the table is full."""
         places = 1 << (max(size // BYTES_PER_PLACE, 3 * self._reserved) - 1).bit_length()
-        self.shared = Shared(np.zeros(places, np.uint64), np.empty(_room(places), np.uint64), np.zeros(16, np.uint64))
+        self.shared = Shared(*_arrays(places), np.zeros(16, np.uint64))
         _enter_empty(self.shared, self.shift)
 
     @property
@@ -286,9 +287,8 @@ class SharedWords:
         """Double the places; no thread may intern meanwhile."""
         slots, strings, counts = self.shared
         places, used = 2 * len(slots), RECORD * int(counts[0])
-        longer = np.empty(_room(places), np.uint64)
-        longer[:used] = strings[:used]
-        self.shared = Shared(np.zeros(places, np.uint64), longer, counts)
+        self.shared = Shared(*_arrays(places), counts)
+        self.shared.strings[:used] = strings[:used]
         _move_slots(slots, self.shared.slots, self.shift)
 
     def number(self) -> tuple[pa.LargeStringArray, UInt32]:
@@ -315,5 +315,6 @@ class SharedWords:
         return made._replace(ranges=[(0, size)])
 
 
-def _room(places: int) -> int:
-    return RECORD * (2 * places // 3 + 1)
+def _arrays(places: int) -> tuple[UInt64, UInt64]:
+    """Return free slots, and room for the strings that they can have: untouched memory is never allocated."""
+    return pages(8 * places).view(np.uint64), pages(8 * RECORD * (2 * places // 3 + 1)).view(np.uint64)

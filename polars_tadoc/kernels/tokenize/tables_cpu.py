@@ -440,7 +440,7 @@ def _runs(equal: Bools) -> tuple[Int64, UInt64]:
 
 def gathered(values: npt.NDArray[Any], order: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
     """Return ``values[order]``, in parallel."""
-    made = np.empty(len(order), values.dtype)
+    made = scratch(len(order), values.dtype)
     order = order.view(np.int64) if order.dtype == np.uint64 else order
 
     def gather(chunk: tuple[int, int]) -> None:
