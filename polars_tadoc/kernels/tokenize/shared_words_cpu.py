@@ -255,7 +255,7 @@ class SharedWords:
     def __init__(self, size: int, threads: int) -> None:
         bits = (size // threads // BYTES_PER_ENTRY).bit_length()
         self._bits = min(max(bits, FEWEST_BITS), MOST_BITS)
-        self.caches = [pages(32 << self._bits).view(np.uint64) for _ in range(threads)]
+        self.caches = pages(threads * 32 << self._bits).view(np.uint64).reshape(threads, -1)
         """By thread; four numbers per entry, as for a slot of :class:`tokenize_cpu.Table`."""
         self._reserved = threads * BATCH_WORDS
         """Strings that threads may insert before they see that the table is full."""
@@ -306,10 +306,10 @@ class SharedWords:
     def _strings(self) -> Strings:
         """Return all strings with their tallies, and free the table."""
         strings, size = self.shared.strings, int(self.shared.counts[0])
-        map_parallel(lambda cache: _add_tallies(cache, strings), self.caches)
+        map_parallel(lambda cache: _add_tallies(cache, strings), list(self.caches))
         strings[RECORD - 1] = 0  # the separator is not a word
         none = np.zeros(0, np.uint64)
-        self.caches, self.shared = [], self.shared._replace(slots=none, strings=none)
+        self.caches, self.shared = none.reshape(0, 0), self.shared._replace(slots=none, strings=none)
         made = Strings.room(size)
         map_parallel(lambda own: _read(strings, *own, *made[:5]), even_chunks(size, _LARGE))
         return made._replace(ranges=[(0, size)])

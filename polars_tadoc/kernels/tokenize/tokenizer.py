@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -187,11 +186,15 @@ def tokenize(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool = True) ->
     """
     found = cut(text, tokenizer, lossless=lossless)
     sequence = found.sequence
-    numbering: list[Callable[[], Any]] = [found.words.number, partial(number, found.gaps)]
-    (vocabulary, word_ids), (gap_vocabulary, gap_ids) = map_parallel(lambda call: call(), numbering)
-    word_ids[kernels.SEPARATOR_ID] = kernels.SEPARATOR
-    map_parallel(lambda own: kernels.renumber(sequence[slice(*own)], word_ids), even_chunks(len(sequence)))
-    gap_data = _encode_gaps(found.scanned, gap_ids, found.gap_offsets)
+
+    def number_gaps() -> tuple[pa.LargeStringArray, UInt8]:
+        vocabulary, ids = number(found.gaps)
+        return vocabulary, _encode_gaps(found.scanned, ids, found.gap_offsets)
+
+    numbering: list[Callable[[], Any]] = [found.words.number, number_gaps]
+    (vocabulary, ids), (gap_vocabulary, gap_data) = map_parallel(lambda call: call(), numbering)
+    ids[kernels.SEPARATOR_ID] = kernels.SEPARATOR
+    map_parallel(lambda own: kernels.renumber(sequence[slice(*own)], ids), even_chunks(len(sequence)))
     return Tokens(vocabulary, gap_vocabulary, sequence, found.gap_offsets, gap_data)
 
 
@@ -381,15 +384,21 @@ def _encode_gaps(scanned: list[_Scanned], ids: list[UInt32], gap_offsets: Int64)
     def ends_of(found: _Scanned) -> Int64:
         return gap_offsets[1 + found.piece.first_row : 1 + found.piece.last_row]
 
-    def encode(i: int) -> UInt8:
-        found = scanned[i]
-        data = np.empty(kernels.MAX_PAIR_BYTES // 2 * len(found.pairs), np.uint8)  # a number has one byte at least
-        size = kernels.encode_gaps(found.pairs, ends_of(found), ids[found.thread], passed[i], data)
-        found.pairs = data[: int(size)].copy()
-        return found.pairs
+    def encode(group: tuple[int, int]) -> None:
+        # a number has one byte at least
+        data = np.empty(kernels.MAX_PAIR_BYTES // 2 * max(len(scanned[i].pairs) for i in range(*group)), np.uint8)
+        for i in range(*group):
+            found = scanned[i]
+            size = kernels.encode_gaps(found.pairs, ends_of(found), ids[found.thread], passed[i], data)
+            found.pairs = data[:size].copy()
 
-    parts = map_parallel(encode, range(len(scanned)))
-    starts = np.cumsum([0, *map(len, parts)])
-    for start, found in zip(starts[:-1], scanned, strict=True):
-        ends_of(found)[:] += start
-    return np.concatenate([np.empty(0, np.uint8), *parts])
+    map_parallel(encode, even_chunks(len(scanned), 1, 2))
+    starts = running_sum(np.array([len(found.pairs) for found in scanned], np.int64))
+    made = np.empty(starts[-1], np.uint8)
+
+    def copy(i: int) -> None:
+        made[starts[i] : starts[i + 1]] = scanned[i].pairs
+        ends_of(scanned[i])[:] += starts[i]
+
+    map_parallel(copy, range(len(scanned)))
+    return made
