@@ -3,7 +3,7 @@
 Each corpus is measured in a process of its own (peak memory is the growth of resident memory over what it
 was with the text loaded and the kernels compiled). Tokenizing (MB/s) and construction (million words/s) are
 stages of the same runs. Sizes are Parquet files at zstd 9 and the columns'
-Arrow bytes.
+Arrow bytes. With ``--one-row 1000`` each corpus becomes a single row of 1000 MB.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ import threading
 import time
 from pathlib import Path
 
+import polars as pl
 import psutil
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.stages import by_stage
 from polars_tadoc.kernels.repair import batch_repair, compress_cpu
+from polars_tadoc.runtime.arrow_memory import string_sizes
+from polars_tadoc.runtime.free_memory import give_back_memory
 
 STAGES = [(compress_cpu, "tokenize"), (batch_repair, "build")]
 
@@ -48,12 +51,22 @@ class PeakMemory:
         self._thread.join()
 
 
-def measure(given: str, repeat: int) -> dict[str, float | str]:
+def one_row(text: pl.Series, megabytes: int) -> pl.Series:
+    """Join all rows, as often as it takes for so many megabytes."""
+    joined = text.fill_null("").str.join("\n")
+    size = int(string_sizes(joined)[0])
+    return pl.concat([joined] * -(-megabytes * 1_000_000 // size)).str.join("\n").rechunk()
+
+
+def measure(given: str, repeat: int, megabytes: int) -> dict[str, float | str]:
     """Compress one corpus several times in this process."""
     name, text = corpora.load(given)
     sample = text.head(max(1, int((text.str.len_bytes().cum_sum() < 1 << 20).sum())))
     tadoc.decompress(tadoc.compress(sample))  # compile, or load what was compiled, first
-    size = int(text.str.len_bytes().sum())
+    if megabytes:
+        text = one_row(text, megabytes)
+        give_back_memory()  # of joining
+    size = int(string_sizes(text).sum())
     with PeakMemory() as memory:
         column = tadoc.compress(text)
     runs = [by_stage(lambda: tadoc.compress(text), STAGES) for _ in range(repeat)]
@@ -91,15 +104,17 @@ def measure(given: str, repeat: int) -> dict[str, float | str]:
 
 def main() -> None:
     parser = corpora.arguments(__doc__ or "")
+    parser.add_argument("--one-row", type=int, default=0, metavar="MB", help="join the rows of a corpus into one")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        print(json.dumps(measure(args.child, args.repeat)))
+        print(json.dumps(measure(args.child, args.repeat, args.one_row)))
         return
     print(f"machine: {corpora.machine()}")
     header = False
     for given in corpora.names(args.corpora):
         command = [sys.executable, "-m", "benchmarks.compress", "--child", given, "--repeat", str(args.repeat)]
+        command += ["--one-row", str(args.one_row)]
         row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=corpora.ROOT).stdout)
         if not header:
             print(f"{'corpus':22}" + "".join(f"{key:>15}" for key in list(row)[1:]))

@@ -22,6 +22,7 @@ from polars_tadoc.model.text_type import storage
 
 MODULES = {
     "tokenize": ["kernels.tokenize.tokenizer", "cut", "number", "_encode_gaps"],
+    "words": ["kernels.tokenize.shared_words_cpu.SharedWords", "number", "grow"],
     "rounds": ["kernels.repair.compress_cpu.batch_repair", "build"],
     "round": ["kernels.repair.batch_repair._Round", "find", "replace"],
     "rules": ["kernels.repair.compress_cpu", "tokenize", "prune", "predict_gaps"],
