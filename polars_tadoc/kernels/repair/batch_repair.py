@@ -59,10 +59,10 @@ POSITIONS_PER_THREAD = 1 << 14
 FEWEST_TO_SPREAD = 1 << 12
 """Minimum new rules of a round that several threads add to the index."""
 
-SPARSE, FEWEST_SPARSE = 1 << 6, 1 << 15
+SPARSE, FEWEST_SPARSE = 1 << 4, 1 << 15
 """Rounds run over regions only with at least this many positions for each alive one, and this many in all."""
 
-MARGIN = 8
+MARGIN = 16
 """Symbols of a region before and after an alive pair, and maximum rounds until regions are listed again."""
 
 MOST_ROUNDS = 64
@@ -288,7 +288,9 @@ class EqualRows:
     def restore(self, sequence: UInt32) -> UInt32:
         """Return the symbols of all rows."""
         if len(self.classes) == 0:
-            return sequence.copy()
+            rows = np.empty_like(sequence)
+            _copy(sequence, rows)
+            return rows
         starts = _row_starts(sequence)
         kept = np.cumsum(self.classes != copies.DROPPED) - 1
         sources = kept[self.first]
@@ -315,7 +317,7 @@ class _Rules:
         self.vocabulary_size, self.known = vocabulary_size, 0
         # every rule shortens the sequence by a symbol at least; untouched memory is never allocated
         self.left, self.right = np.empty(size, np.uint32), np.empty(size, np.uint32)
-        self.index = np.zeros(1 << 12, np.uint32)
+        self.index = np.zeros(1 << max(12, (size >> 7).bit_length()), np.uint32)
         self.round_offsets = [0]
 
     def grow(self, known: int) -> None:
@@ -328,8 +330,8 @@ class _Rules:
         return rounds.Rules(self.left, self.right, self.index, self.part, self.whole)
 
     def arrays(self) -> tuple[UInt32, UInt32]:
-        """Return the left and right symbols by rule."""
-        return self.left[: self.known].copy(), self.right[: self.known].copy()
+        """Return the left and right symbols by rule: the rest of their memory was never touched."""
+        return self.left[: self.known], self.right[: self.known]
 
 
 def _most_tasks() -> int:
@@ -374,7 +376,9 @@ class _WorkSpace:
         # entries of selected positions, which are at most every other position
         chosen = np.empty(4 * ((size + 7) // 8 + sizing.tasks) + counting.AHEAD, np.uint32)
         room = region.Room.of(sizing, table, rules, chosen)
-        return cls(np.empty(size, np.uint64), sizing, room, np.empty(size if weighted else 0, np.uint8))
+        # pairs have been counted before positions are selected
+        classes = np.empty(size, np.uint8) if sizing.is_apart else chosen.view(np.uint8)[:size]
+        return cls(np.empty(size, np.uint64), sizing, room, classes if weighted else np.empty(0, np.uint8))
 
 
 def _run(given: tuple[Any, ...], progress: Int64) -> None:

@@ -8,10 +8,14 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.primitives.varint import read_own_varint, write_varint
+from polars_tadoc.runtime.addresses import atomic_add
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
+
+PENDING = 1 << 10
+"""Keys that a thread counts by itself: hot cache lines would bounce between cores."""
 
 
 @kernel
@@ -51,15 +55,16 @@ def fill_keys(
     roots: UInt32,
     starts: Int64,
     keys: UInt32,
+    known: UInt32,
 ) -> None:
     """Write the key of each gap: gap g of a row at ``keys[starts[row] + g]``, 0 for a row's first and last.
 
-    A rule is expanded at its first occurrence; later occurrences are copied from there.
+    A rule is expanded at its first occurrence; later occurrences are copied from there: ``known``, zeros, gets its
+    place, counted from the first row's start, + 1.
     """
     began = interrupts()
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
-    known = np.full(len(rule_offsets) - 1, -1, np.int64)  # position of the keys inside each rule, once written
     for row in range(len(starts)):
         if interrupts() != began:
             return
@@ -73,8 +78,8 @@ def fill_keys(
             depth = 0
             while True:
                 rule = symbol - vocabulary_size
-                if rule >= 0 and known[rule] < 0:
-                    known[rule] = at
+                if rule >= 0 and known[rule] == 0:
+                    known[rule] = at - starts[0] + 1
                     position[depth] = nb.int64(rule_offsets[rule]) + 1
                     stop[depth] = rule_offsets[rule + 1]
                     depth += 1
@@ -82,7 +87,7 @@ def fill_keys(
                     continue
                 if rule >= 0:
                     inside = lengths[symbol] - 1
-                    source = known[rule]
+                    source = starts[0] + nb.int64(known[rule]) - 1
                     for k in range(inside):
                         keys[at + k] = keys[source + k]
                     at += inside
@@ -99,15 +104,35 @@ def fill_keys(
 
 
 @polled
-@kernel
-def count_keys(keys: UInt32, starts: Int64, row_words: Int64, totals: UInt32) -> None:
-    """Count the keys of rows."""
+@njit
+def count_down(keys: UInt32, starts: Int64, row_words: Int64, codes: UInt32, left: Int64) -> None:
+    """Subtract the occurrences in some rows of the keys that have a code; other threads may do so, too."""
     began = interrupts()
+    pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.int64)
     for row in range(len(starts)):
         if interrupts() != began:
             return
         for i in range(starts[row] + 1, starts[row] + row_words[row]):
-            totals[keys[i]] += nb.uint32(1)
+            key = nb.int64(keys[i])
+            if codes[key] == 0:
+                continue
+            slot = key & (PENDING - 1)
+            if pending[slot] != key:
+                if pending[slot] >= 0:
+                    atomic_add(left, pending[slot], -times[slot])
+                pending[slot], times[slot] = key, 0
+            times[slot] += 1
+    for slot in range(PENDING):
+        if pending[slot] >= 0:
+            atomic_add(left, pending[slot], -times[slot])
+
+
+@kernel
+def drop_codes(left: Int64, codes: UInt32) -> None:
+    """Drop the codes of keys that have another gap, one space, at least as often."""
+    for key in range(len(codes)):
+        if left[key] <= 0:
+            codes[key] = 0
 
 
 @polled
@@ -152,16 +177,15 @@ def partition(
 
 @polled
 @njit
-def decide(
-    seen: UInt64, edges: Int64, first_bucket: int, bits: int, highest: int, totals: UInt32, codes: UInt32
-) -> None:
-    """Set the most frequent code of the keys of some buckets; ``codes`` is initially zero.
+def decide(seen: UInt64, edges: Int64, first_bucket: int, bits: int, highest: int, codes: UInt32, left: Int64) -> None:
+    """Set the most frequent code, apart from one space, of the keys of some buckets; ``codes`` is initially zero.
 
     A code seen only once does not count; ties go to the smaller one. The items from ``edges[b]`` to ``edges[b + 1]``
-    are those of bucket ``first_bucket + b``.
+    are those of bucket ``first_bucket + b``. ``left`` of a key with a code becomes the least number of its occurrences,
+    of which one space would have as many as the code.
     """
     began = interrupts()
-    ends = np.empty((len(totals) >> bits) + 2, np.int64)
+    ends = np.empty((len(codes) >> bits) + 2, np.int64)
     by_key = np.empty(np.diff(edges).max(), np.uint32)
     times = np.zeros(highest + 1, np.uint32)
     for b in range(len(edges) - 1):
@@ -193,8 +217,8 @@ def decide(
                     most, best = seen_here, code
             for code in group:
                 times[code] = 0
-            if most > nb.int64(totals[key]) - len(group):
-                codes[key] = best
+            if most > 1:
+                codes[key], left[key] = best, most + len(group)
 
 
 MOST_BYTES = 10
