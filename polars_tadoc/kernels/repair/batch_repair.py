@@ -65,6 +65,9 @@ SPARSE, FEWEST_SPARSE = 1 << 4, 1 << 15
 MARGIN = 16
 """Symbols of a region before and after an alive pair, and maximum rounds until regions are listed again."""
 
+NO_LIMIT = 1 << 62
+"""More rounds than there are."""
+
 MOST_ROUNDS = 64
 """Most rounds of a call of machine code."""
 
@@ -113,18 +116,23 @@ def build(
 
 
 def _run_rounds(
-    sequence: UInt32, size: int, classes: UInt8, rules: _Rules, on_round: Callable[[int, int], None]
+    sequence: UInt32,
+    size: int,
+    classes: UInt8,
+    rules: _Rules,
+    on_round: Callable[[int, int], None],
+    most: int = NO_LIMIT,
 ) -> UInt32:
-    """Fill ``rules``, rewriting the first ``size`` symbols; return the rewritten ones."""
+    """Fill ``rules``, rewriting the first ``size`` symbols in ``most`` rounds; return the rewritten ones."""
     state = _states(size)
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence[:size], state, *c), even_chunks(size)))
     rounds = _Rounds(Positions(sequence, state, classes), size, alive, rules, on_round)
     sparse = SPARSE if size >= FEWEST_SPARSE else 0
-    while rounds.goes_on:
+    while rounds.goes_on and rounds.number < most:
         if sparse and rounds.alive < rounds.size // sparse:
-            rounds.run_regions()
+            rounds.run_regions(most)
         else:
-            rounds.run(sparse=sparse)
+            rounds.run(most - rounds.number, sparse)
     return rounds.here.symbols[: rounds.size]
 
 
@@ -159,7 +167,7 @@ class _Rounds:
         """Whether there is another round."""
         return not self.ends and self.alive > (not self._is_weighted)
 
-    def run(self, most: int = MOST_ROUNDS, sparse: int = 0) -> None:
+    def run(self, most: int, sparse: int = 0) -> None:
         """Run rounds in one call of machine code.
 
         Parameters
@@ -170,7 +178,7 @@ class _Rounds:
             It returns before a round with at least this many positions for each alive one; 0: before none.
 
         """
-        sizing, rules = self._space.sizing, self.rules
+        sizing, rules, most = self._space.sizing, self.rules, min(most, MOST_ROUNDS)
         self.on_round(self.number, self.alive)
         is_wide = int(region.split_of(self.alive, rules.vocabulary_size + rules.known, sizing).key_bits) > 32
         if is_wide and self.here.symbols is not self._sequence:  # items need the memory
@@ -212,8 +220,8 @@ class _Rounds:
         self.rules.known, self.has_stalled = known, bool(has_stalled)
         self.rules.round_offsets.append(known)
 
-    def run_regions(self) -> None:
-        """Run rounds over the few regions that they can change, then put these back: the rest need not be read.
+    def run_regions(self, most: int) -> None:
+        """Run rounds, up to number ``most``, over the few regions that they can change, then put these back.
 
         A round changes no more than the symbols beside alive pairs, so it takes ``MARGIN`` rounds to reach a region's
         ends. Runs of one symbol are split from their start, so regions have whole runs.
@@ -236,8 +244,9 @@ class _Rounds:
         space = self._space if is_unused else None
         inner = _Rounds(own, own_size, self.alive, self.rules, self.on_round, space)
         inner.number, inner.has_stalled = self.number, self.has_stalled
-        while inner.goes_on and inner.number < self.number + MARGIN:
-            inner.run(self.number + MARGIN - inner.number)
+        most = min(self.number + MARGIN, most)
+        while inner.goes_on and inner.number < most:
+            inner.run(most - inner.number)
         self.size = int(kernels.put_regions(*self.here, size, starts, stops, *inner.here))
         self.here.state[self.size : (size + 15) // 8 * 8] = counting.DEAD
         self.number, self.has_stalled, self.ends, self.alive = inner.number, inner.has_stalled, inner.ends, inner.alive
