@@ -1,8 +1,8 @@
 """Where compression's time goes: ``python -m benchmarks.compress_stages``.
 
 Seconds, processor seconds and page faults of each stage and of the calls that run rounds, of one thread of control:
-what other threads do meanwhile counts too, so stages that run side by side count each other's. ``--digests`` prints a hash
-of the compressed column by corpus and number of threads instead, to compare grammars before and after a change.
+what other threads do meanwhile counts too, so stages that run side by side count each other's. ``--digests`` prints a
+hash of the compressed column by corpus and number of threads instead, to compare grammars before and after a change.
 """
 
 from __future__ import annotations

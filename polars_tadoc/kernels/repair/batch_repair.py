@@ -227,29 +227,56 @@ class _Rounds:
         ends. Runs of one symbol are split from their start, so regions have whole runs.
         """
         (symbols, state, classes), size = self.here, self.size
-        starts, stops = np.empty((2, self.alive), np.int64)
-        blocks = state.view(np.uint64)
-        regions = int(kernels.list_regions(symbols[:size], state, blocks, size, MARGIN, starts, stops))
-        starts, stops = starts[:regions], stops[:regions]
-        own_size = int((stops - starts).sum()) + regions
+        is_apart = self._space.sizing.is_apart
+        starts, stops = _list_regions(symbols[:size], state, self.alive)
+        before = running_sum(stops - starts + 1)
+        own_size = int(before[-1])
         own = Positions(
             np.empty(own_size, np.uint32), _states(own_size), np.empty(own_size if self._is_weighted else 0, np.uint8)
         )
-        kernels.take_regions(symbols, starts, stops, SEPARATOR, own.symbols)
-        kernels.take_regions(state, starts, stops, counting.DEAD, own.state)
-        if self._is_weighted:
-            kernels.take_regions(classes, starts, stops, 0, own.classes)
+
+        def take(chunk: tuple[int, int]) -> None:
+            some, target = slice(*chunk), slice(*before[[*chunk]])
+            kernels.take_regions(symbols, starts[some], stops[some], SEPARATOR, own.symbols[target])
+            kernels.take_regions(state, starts[some], stops[some], counting.DEAD, own.state[target])
+            if self._is_weighted:
+                kernels.take_regions(classes, starts[some], stops[some], 0, own.classes[target])
+
+        map_parallel(take, weighted_chunks(before))
         is_unused = self.here.symbols is self._sequence and classes is not self._space.classes
-        is_unused = is_unused and own_size < len(self._space.items)
+        is_unused = is_unused and own_size < len(self._space.items) and not is_apart
         space = self._space if is_unused else None
         inner = _Rounds(own, own_size, self.alive, self.rules, self.on_round, space)
         inner.number, inner.has_stalled = self.number, self.has_stalled
         most = min(self.number + MARGIN, most)
         while inner.goes_on and inner.number < most:
             inner.run(most - inner.number)
-        self.size = int(kernels.put_regions(*self.here, size, starts, stops, *inner.here))
-        self.here.state[self.size : (size + 15) // 8 * 8] = counting.DEAD
+        self._put(inner, starts, stops, before)
         self.number, self.has_stalled, self.ends, self.alive = inner.number, inner.has_stalled, inner.ends, inner.alive
+
+    def _put(self, inner: _Rounds, starts: Int64, stops: Int64, before: Int64) -> None:
+        """Put rewritten regions in place of the original ones: by many threads into other memory."""
+        is_apart, size, here = self._space.sizing.is_apart, self.size, self.here
+        made, regions = self._spare if is_apart else here, len(starts)
+        chunks, inside = [(0, regions)], [0]
+        if is_apart:
+            chunks = [(first, stop) for first, stop in weighted_chunks(np.append(starts, size)) if first < stop]
+            rows = map_parallel(lambda own: kernels.count_ends(here.symbols, *own, starts, stops), chunks)
+            inside = _row_starts(inner.here.symbols[: inner.size])[np.cumsum([0, *rows])].tolist()
+
+        def put(k: int) -> int:
+            (first, stop), taken = chunks[k], inside[k]
+            to, source = int(starts[first] - before[first] + taken), int(starts[first])
+            if k == 0 and is_apart:
+                to = source = 0
+            end = int(starts[stop]) if stop < regions else size
+            some = (starts[first:stop], stops[first:stop], source, end)
+            return int(kernels.put_regions(*here, *some, *inner.here, taken, *made, to))
+
+        self.size = map_parallel(put, range(len(chunks)))[-1]
+        if is_apart:
+            self.here, self._spare = made, here
+        self.here.state[self.size : (self.size + 15) // 8 * 8] = counting.DEAD
 
 
 @dataclass(frozen=True)
@@ -310,6 +337,24 @@ class EqualRows:
             lambda c: copies.copy_rows(sequence, starts[sources[c[0] : c[1]]], ends[c[0] : c[1] + 1], rows), chunks
         )
         return rows
+
+
+def _list_regions(symbols: UInt32, state: UInt8, alive: int) -> tuple[Int64, Int64]:
+    """List the regions around alive positions."""
+    size, blocks = len(symbols), state.view(np.uint64)
+
+    def of(own: tuple[int, int]) -> tuple[Int64, Int64]:
+        starts, stops = np.empty((2, min(alive, 8 * (own[1] - own[0]))), np.int64)
+        many = int(kernels.list_regions(symbols, state, blocks, *own, size, MARGIN, starts, stops))
+        return starts[:many], stops[:many]
+
+    found = [own for own in map_parallel(of, even_chunks((size + 7) // 8)) if len(own[0])]
+    for k in range(1, len(found)):
+        stops, starts = found[k - 1][1], found[k][0]
+        if starts[0] <= stops[-1]:  # as within a chunk
+            starts[0] = found[k - 1][0][-1]
+            found[k - 1] = found[k - 1][0][:-1], stops[:-1]
+    return np.concatenate([own[0] for own in found]), np.concatenate([own[1] for own in found])
 
 
 def _row_starts(sequence: UInt32) -> Int64:
