@@ -17,6 +17,7 @@ from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokens
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.runtime.process.shared_tasks import share_tasks
 
 GAPS_PER_BUCKET = 1 << 16
 """Gaps that one thread counts by key at a time, in its core's cache."""
@@ -45,14 +46,15 @@ class GapKeys:
         """
         symbols = vocabulary_size + len(rules.rule_offsets) - 1
         lengths, firsts = np.empty(symbols, np.int64), np.empty(symbols, np.uint32)
-        kernels.measure_rules(vocabulary_size, rules.rule_offsets, rules.symbols, lengths, firsts)
         row_words = np.empty(len(rules.root_offsets) - 1, np.int64)
-
-        def count(own: tuple[int, int]) -> None:
-            offsets = rules.root_offsets[own[0] : own[1] + 1]
-            kernels.count_row_words(lengths, offsets, rules.roots, row_words[slice(*own)])
-
-        map_parallel(count, weighted_chunks(rules.root_offsets))
+        rows = np.array([0, *(stop for _, stop in weighted_chunks(rules.root_offsets))])
+        made = (rules.rule_offsets, rules.symbols, rules.level_offsets, rules.root_offsets, rules.roots, rows)
+        tasks = len(even_chunks(symbols + len(rules.roots)))
+        share_tasks(
+            lambda progress: kernels.measure(progress, tasks, vocabulary_size, *made, lengths, firsts, row_words),
+            len(rules.level_offsets) + 1,
+            tasks,
+        )
         starts = running_sum(row_words + 1)
         keys = np.empty(int(starts[-1]), np.uint32) if work_space is None else work_space
 

@@ -13,18 +13,27 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.process.shared_tasks import all_done, done, take
+
+SYMBOLS_PER_TASK = 1 << 13
+"""Fewest symbols that a task measures."""
 
 PENDING = 1 << 10
 """Keys that a thread counts by itself: hot cache lines would bounce between cores."""
 
 
-@kernel
-def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, lengths: Int64, firsts: UInt32) -> None:
-    """Fill the length and the first word of each symbol's expansion, by symbol (words, then rules ascending)."""
-    for word in range(vocabulary_size):
+@njit
+def _measure_words(first: int, stop: int, lengths: Int64, firsts: UInt32) -> None:
+    for word in range(first, stop):
         lengths[word] = 1
         firsts[word] = word
-    for rule in range(len(rule_offsets) - 1):
+
+
+@njit
+def _measure_rules(
+    vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, first: int, stop: int, lengths: Int64, firsts: UInt32
+) -> None:
+    for rule in range(first, stop):
         total = nb.int64(0)
         for i in range(rule_offsets[rule], rule_offsets[rule + 1]):
             total += lengths[symbols[i]]
@@ -32,14 +41,51 @@ def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, l
         firsts[vocabulary_size + rule] = firsts[symbols[rule_offsets[rule]]]
 
 
-@kernel
-def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_words: Int64) -> None:
-    """Fill the number of words of each row."""
-    for row in range(len(row_words)):
-        total = nb.int64(0)
-        for i in range(root_offsets[row], root_offsets[row + 1]):
-            total += lengths[roots[i]]
-        row_words[row] = total
+@polled
+@njit
+def measure(
+    progress: Int64,
+    tasks: int,
+    vocabulary_size: int,
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    level_offsets: UInt32,
+    root_offsets: Int64,
+    roots: UInt32,
+    row_edges: Int64,
+    lengths: Int64,
+    firsts: UInt32,
+    row_words: Int64,
+) -> None:
+    """Fill the length and the first word of each symbol's expansion, and the number of words of each row.
+
+    Symbols are words, then rules ascending; a level's rules use lower levels only. ``progress`` is as of
+    :func:`.shared_tasks.share_tasks`, with a step for the words, each level and the rows; ``tasks`` is the most tasks
+    of a step of words or rules, ``row_edges`` has the edges of the rows' tasks.
+    """
+    began, levels = interrupts(), len(level_offsets) - 1
+    for step in range(levels + 1):
+        first = nb.int64(level_offsets[step - 1]) if step > 0 else nb.int64(0)
+        size = nb.int64(level_offsets[step]) - first if step > 0 else nb.int64(vocabulary_size)
+        many = max(1, min(tasks, size // SYMBOLS_PER_TASK))
+        k = take(progress, step)
+        while k < many and interrupts() == began:
+            start, stop = first + size * k // many, first + size * (k + 1) // many
+            if step == 0:
+                _measure_words(start, stop, lengths, firsts)
+            else:
+                _measure_rules(vocabulary_size, rule_offsets, symbols, start, stop, lengths, firsts)
+            k = done(progress, step)
+        if not all_done(progress, step, many, began):
+            return
+    k = take(progress, levels + 1)
+    while k < len(row_edges) - 1 and interrupts() == began:
+        for row in range(row_edges[k], row_edges[k + 1]):
+            total = nb.int64(0)
+            for i in range(root_offsets[row], root_offsets[row + 1]):
+                total += lengths[roots[i]]
+            row_words[row] = total
+        k = done(progress, levels + 1)
 
 
 @polled
