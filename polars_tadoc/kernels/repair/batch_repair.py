@@ -38,6 +38,7 @@ from polars_tadoc.kernels.repair import rounds_cpu as rounds
 from polars_tadoc.kernels.repair.rounds_cpu import Positions
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import touched_in_part
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.process.shared_tasks import share_tasks
 
@@ -51,7 +52,7 @@ FEWEST_ENTRY_BITS, MOST_ENTRY_BITS = 1, 28
 """Bits of an entry in an item; a bucket with more repeated pairs needs billions of positions."""
 
 POSITIONS_PER_TASK = 1 << 15
-"""Minimum positions per task."""
+"""Minimum positions per task; a quarter with many threads, which would wait for the longest."""
 
 POSITIONS_PER_THREAD = 1 << 14
 """Positions for each additional thread of a pass: threads begin in turn, 0.1 ms apart."""
@@ -370,7 +371,7 @@ class _Rules:
         self.part, self.whole = part, whole
         self.vocabulary_size, self.known = vocabulary_size, 0
         # every rule shortens the sequence by a symbol at least; untouched memory is never allocated
-        self.left, self.right = np.empty(size, np.uint32), np.empty(size, np.uint32)
+        self.left, self.right = touched_in_part(size, np.uint32), touched_in_part(size, np.uint32)
         self.index = np.zeros(1 << max(12, (size >> 7).bit_length()), np.uint32)
         self.round_offsets = [0]
 
@@ -414,21 +415,23 @@ class _WorkSpace:
     def of(cls, size: int, alive: int, weighted: bool) -> _WorkSpace:
         """Allocate what a sequence takes."""
         threads, entries = thread_count(), (alive if weighted else alive // 2) + (1 << MOST_BITS)
+        is_apart = threads >= FEWEST_TO_COPY
+        per_task = max(1, POSITIONS_PER_TASK // 4) if is_apart else POSITIONS_PER_TASK
         sizing = region.Sizing(
-            tasks=max(1, min(_most_tasks(), size // POSITIONS_PER_TASK)),
+            tasks=max(1, min(_most_tasks(), size // per_task)),
             threads=threads,
-            per_task=POSITIONS_PER_TASK,
+            per_task=per_task,
             per_thread=POSITIONS_PER_THREAD,
             per_bucket=POSITIONS_PER_BUCKET,
             buckets=counting.BUCKETS,
             most_bits=MOST_BITS,
             entry_bits=(FEWEST_ENTRY_BITS, MOST_ENTRY_BITS),
             to_spread=FEWEST_TO_SPREAD,
-            is_apart=threads >= FEWEST_TO_COPY,
+            is_apart=is_apart,
         )
-        table, rules = np.empty(counting.FIELDS * entries, np.uint64), np.empty(entries, np.uint32)
+        table, rules = touched_in_part(counting.FIELDS * entries, np.uint64), touched_in_part(entries, np.uint32)
         # entries of selected positions, which are at most every other position
-        chosen = np.empty(4 * ((size + 7) // 8 + sizing.tasks) + counting.AHEAD, np.uint32)
+        chosen = touched_in_part(4 * ((size + 7) // 8 + sizing.tasks) + counting.AHEAD, np.uint32)
         room = region.Room.of(sizing, table, rules, chosen)
         # pairs have been counted before positions are selected
         classes = np.empty(size, np.uint8) if sizing.is_apart else chosen.view(np.uint8)[:size]
