@@ -1,8 +1,8 @@
 """Where compression's time goes: ``python -m benchmarks.compress_stages``.
 
-Seconds, processor seconds and page faults of each stage and of each pass of the rounds, of one thread of control: what
-other threads do meanwhile counts too, so stages that run side by side count each other's. ``--digests`` prints a hash
-of the compressed column by corpus and number of threads instead, to compare grammars before and after a change.
+Seconds, processor seconds and page faults of each stage and of the calls that run rounds, of one thread of control:
+what other threads do meanwhile counts too, so stages that run side by side count each other's. ``--digests`` prints a
+hash of the compressed column by corpus and number of threads instead, to compare grammars before and after a change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MODULES = {
     "tokenize": ["kernels.tokenize.tokenizer", "cut", "number", "_encode_gaps"],
     "words": ["kernels.tokenize.shared_words_cpu.SharedWords", "number", "grow"],
     "rounds": ["kernels.repair.compress_cpu.batch_repair", "build"],
-    "round": ["kernels.repair.batch_repair._Round", "find", "replace"],
+    "regions": ["kernels.repair.batch_repair._Rounds", "run", "run_regions"],
     "rules": ["kernels.repair.compress_cpu", "tokenize", "prune", "predict_gaps"],
     "frame": ["model.payload", "encode"],
     "column": ["model.column", "build"],

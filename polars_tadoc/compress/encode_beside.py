@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.config import own_count, own_threads
+from polars_tadoc.config import own_count, own_threads, thread_count
 from polars_tadoc.engine.choose import Engine
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.kernels.repair.compressed import Compressed
@@ -20,6 +21,9 @@ from polars_tadoc.runtime.interrupts import began, interruptible
 from polars_tadoc.runtime.process.threads import Task
 
 Made = TypeVar("Made")
+
+FEWEST_THREADS = 4
+"""Threads of the CPU from which on some wait now and then, and can serialise meanwhile."""
 
 
 class EncodingBeside:
@@ -101,16 +105,19 @@ class Encodings:
     def compress_rows(
         self, engine: Engine, rows: pl.Series, tokenizer: Tokenizer, **options: Any
     ) -> tuple[Compressed, EncodingBeside | None]:
-        """Compress rows to one grammar; if a device does it, begin to encode the grammar with its first part.
+        """Compress rows to one grammar; begin to encode it with its first part if a device or many threads do it.
 
         The next block is copied to the device while rules are made. Parameters and errors as of the engine's
         ``compress_rows``.
         """
         kernels = engine.kernels
-        if engine.resident is None:  # it needs the threads itself
+        if engine.resident is None and thread_count() < FEWEST_THREADS:
             return kernels.compress_rows(rows, tokenizer, **options), None
         encoding = EncodingBeside(tokenizer.name)
-        self._begun = [*(one for one in self._begun if not one.has_ended), encoding]
+        self._begun.append(encoding)
+        for one in [one for one in self._begun if one.has_ended]:
+            with suppress(ValueError):  # another thread did
+                self._begun.remove(one)
 
         def add_words(words: pa.LargeStringArray, gaps: pa.LargeStringArray) -> None:
             encoding.add_words(words, gaps)

@@ -38,6 +38,9 @@ def allocate(count: int, dtype: npt.DTypeLike) -> tuple[pa.Buffer, npt.NDArray[A
 
 _LARGE_PAGE = 2 << 20
 
+_MANY_PAGES = 32 * _LARGE_PAGE
+"""Bytes from which on large pages are worth the memory."""
+
 _COPIED = 1 << 18
 """Items, at least, that a thread copies."""
 
@@ -51,6 +54,20 @@ def _ask_for_large_pages(address: int, size: int) -> None:
     last = (address + size) // _LARGE_PAGE * _LARGE_PAGE
     if last > first and hasattr(mmap, "MADV_HUGEPAGE"):
         _madvise()(first, last - first, mmap.MADV_HUGEPAGE)  # failure does no harm
+
+
+def touched_in_part(count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Allocate an uninitialised array of which little may be touched: Linux gives it small pages unless it is large.
+
+    NumPy asks for large pages from 4 MB on: two megabytes are allocated where a byte is written.
+    """
+    made: npt.NDArray[Any] = np.empty(count, dtype)
+    if made.nbytes < _MANY_PAGES and hasattr(mmap, "MADV_NOHUGEPAGE"):
+        first = -(-made.ctypes.data // mmap.PAGESIZE) * mmap.PAGESIZE
+        last = (made.ctypes.data + made.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+        if last > first:
+            _madvise()(first, last - first, mmap.MADV_NOHUGEPAGE)  # failure does no harm
+    return made
 
 
 @cache

@@ -23,20 +23,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.repair import batch_repair_cpu as kernels
 from polars_tadoc.kernels.repair import equal_rows_cpu as copies
 from polars_tadoc.kernels.repair import pairs_cpu as counting
+from polars_tadoc.kernels.repair import region_cpu as region
 from polars_tadoc.kernels.repair import rounds_cpu as rounds
-from polars_tadoc.kernels.repair.rounds_cpu import Buckets, Positions
+from polars_tadoc.kernels.repair.rounds_cpu import Positions
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import touched_in_part
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.process.shared_tasks import share_tasks
 
@@ -50,7 +52,7 @@ FEWEST_ENTRY_BITS, MOST_ENTRY_BITS = 1, 28
 """Bits of an entry in an item; a bucket with more repeated pairs needs billions of positions."""
 
 POSITIONS_PER_TASK = 1 << 15
-"""Minimum positions per task."""
+"""Minimum positions per task; a quarter with many threads, which would wait for the longest."""
 
 POSITIONS_PER_THREAD = 1 << 14
 """Positions for each additional thread of a pass: threads begin in turn, 0.1 ms apart."""
@@ -58,14 +60,20 @@ POSITIONS_PER_THREAD = 1 << 14
 FEWEST_TO_SPREAD = 1 << 12
 """Minimum new rules of a round that several threads add to the index."""
 
-SPARSE, FEWEST_SPARSE = 1 << 6, 1 << 15
+SPARSE, FEWEST_SPARSE = 1 << 4, 1 << 15
 """Rounds run over regions only with at least this many positions for each alive one, and this many in all."""
 
-MARGIN = 8
+MARGIN = 16
 """Symbols of a region before and after an alive pair, and maximum rounds until regions are listed again."""
 
-POSITIONS_PER_LIST, MOST_LIST_BITS = 10, 9
-"""Bits of the alive positions for each bucket of listed pairs, and most bits of such a bucket."""
+NO_LIMIT = 1 << 62
+"""More rounds than there are."""
+
+MOST_ROUNDS = 64
+"""Most rounds of a call of machine code."""
+
+WORK = 1 << 22
+"""Alive positions per thread after which such a call returns, some 0.1 seconds: to tell how far the rounds are."""
 
 
 class BinaryRules(NamedTuple):
@@ -109,17 +117,23 @@ def build(
 
 
 def _run_rounds(
-    sequence: UInt32, size: int, classes: UInt8, rules: _Rules, on_round: Callable[[int, int], None]
+    sequence: UInt32,
+    size: int,
+    classes: UInt8,
+    rules: _Rules,
+    on_round: Callable[[int, int], None],
+    most: int = NO_LIMIT,
 ) -> UInt32:
-    """Fill ``rules``, rewriting the first ``size`` symbols; return the rewritten ones."""
+    """Fill ``rules``, rewriting the first ``size`` symbols in ``most`` rounds; return the rewritten ones."""
     state = _states(size)
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence[:size], state, *c), even_chunks(size)))
     rounds = _Rounds(Positions(sequence, state, classes), size, alive, rules, on_round)
-    while rounds.goes_on:
-        if size >= FEWEST_SPARSE and rounds.alive < rounds.size // SPARSE:
-            rounds.run_regions()
+    sparse = SPARSE if size >= FEWEST_SPARSE else 0
+    while rounds.goes_on and rounds.number < most:
+        if sparse and rounds.alive < rounds.size // sparse:
+            rounds.run_regions(most)
         else:
-            rounds.run()
+            rounds.run(most - rounds.number, sparse)
     return rounds.here.symbols[: rounds.size]
 
 
@@ -154,56 +168,116 @@ class _Rounds:
         """Whether there is another round."""
         return not self.ends and self.alive > (not self._is_weighted)
 
-    def run(self) -> None:
-        """Run a round."""
+    def run(self, most: int, sparse: int = 0) -> None:
+        """Run rounds in one call of machine code.
+
+        Parameters
+        ----------
+        most
+            How many, if it does not return before.
+        sparse
+            It returns before a round with at least this many positions for each alive one; 0: before none.
+
+        """
+        sizing, rules, most = self._space.sizing, self.rules, min(most, MOST_ROUNDS)
         self.on_round(self.number, self.alive)
-        self.number += 1
-        split = _split(self.alive, self.rules.vocabulary_size + self.rules.known)
-        if split.key_bits > 32 and self.here.symbols is not self._sequence:  # items need the memory
+        is_wide = int(region.split_of(self.alive, rules.vocabulary_size + rules.known, sizing).key_bits) > 32
+        if is_wide and self.here.symbols is not self._sequence:  # items need the memory
             _copy(self.here.symbols[: self.size], self._sequence)
             self._spare = self._spare._replace(symbols=self.here.symbols)
             self.here = self.here._replace(symbols=self._sequence)
-        pairs = _Round(self.here, self._spare, self.size, self.alive, split, self._space)
-        new, any_selected = pairs.find(self.rules)
-        stalled = pairs.replaced == 0
-        self.ends = stalled and (self.has_stalled or not any_selected)
-        if self.ends:
-            return
-        self.has_stalled = stalled
-        before = self.here
-        self.size, self.alive, self.here = pairs.replace(self.rules, new)
-        self._spare = before if self.here is self._spare else self._spare
-        self.here.state[self.size : (self.size + 15) // 8 * 8] = counting.DEAD
+        both, room = (self.here, self._spare), self._space.room
+        items = (self._space.items,) * 2 if is_wide else (self._spare.symbols, self.here.symbols)
+        listed = (_in_pairs(self._spare.symbols), _in_pairs(self.here.symbols))
+        threads = int(region.threads_of(self.size, self.alive, sizing))
+        limits = region.Limits(int(not self._is_weighted), sparse, threads, WORK * sizing.threads)
+        own = [self.size, self.alive, 0, rules.known, self.has_stalled, region.RUNS, 0, 0, 0]
+        room.free[0], resumes = 0, False
+        while True:
+            record = np.zeros((most + 1, region.FIELDS), np.int64)
+            record[0] = own
+            given = (record, *both, items, listed, room, rules.for_kernels(), rules.vocabulary_size)
+            run = partial(_run, (*given, sizing, limits, resumes))
+            share_tasks(run, region.STEPS * most, threads)
+            last = 0
+            while record[last, region.STATE] == region.RUNS:
+                last += 1
+                self._begin(record[last], both)
+                if record[last, region.STATE] != region.WAITS:
+                    self.number += 1
+                    self.on_round(self.number, self.alive)
+            if record[last, region.STATE] != region.GROWS:
+                break
+            rules.grow(int(record[last, region.AFTER]))
+            own, most, resumes = record[last], most - last, True
+            own[region.UNINDEXED], own[region.STATE] = 0, region.RUNS
+        self.number += 1
+        self.ends = bool(record[last, region.STATE] == region.ENDS)
 
-    def run_regions(self) -> None:
-        """Run rounds over the few regions that they can change, then put these back: the rest need not be read.
+    def _begin(self, record: Int64, both: tuple[Positions, Positions]) -> None:
+        """Set what the round of a record begins with."""
+        self.size, self.alive, at, known, has_stalled = record[: region.STALLED + 1].tolist()
+        self.here, self._spare = both[at], both[1 - at]
+        self.rules.known, self.has_stalled = known, bool(has_stalled)
+        self.rules.round_offsets.append(known)
+
+    def run_regions(self, most: int) -> None:
+        """Run rounds, up to number ``most``, over the few regions that they can change, then put these back.
 
         A round changes no more than the symbols beside alive pairs, so it takes ``MARGIN`` rounds to reach a region's
         ends. Runs of one symbol are split from their start, so regions have whole runs.
         """
         (symbols, state, classes), size = self.here, self.size
-        starts, stops = np.empty((2, self.alive), np.int64)
-        blocks = state.view(np.uint64)
-        regions = int(kernels.list_regions(symbols[:size], state, blocks, size, MARGIN, starts, stops))
-        starts, stops = starts[:regions], stops[:regions]
-        own_size = int((stops - starts).sum()) + regions
+        is_apart = self._space.sizing.is_apart
+        starts, stops = _list_regions(symbols[:size], state, self.alive)
+        before = running_sum(stops - starts + 1)
+        own_size = int(before[-1])
         own = Positions(
             np.empty(own_size, np.uint32), _states(own_size), np.empty(own_size if self._is_weighted else 0, np.uint8)
         )
-        kernels.take_regions(symbols, starts, stops, SEPARATOR, own.symbols)
-        kernels.take_regions(state, starts, stops, counting.DEAD, own.state)
-        if self._is_weighted:
-            kernels.take_regions(classes, starts, stops, 0, own.classes)
+
+        def take(chunk: tuple[int, int]) -> None:
+            some, target = slice(*chunk), slice(*before[[*chunk]])
+            kernels.take_regions(symbols, starts[some], stops[some], SEPARATOR, own.symbols[target])
+            kernels.take_regions(state, starts[some], stops[some], counting.DEAD, own.state[target])
+            if self._is_weighted:
+                kernels.take_regions(classes, starts[some], stops[some], 0, own.classes[target])
+
+        map_parallel(take, weighted_chunks(before))
         is_unused = self.here.symbols is self._sequence and classes is not self._space.classes
-        is_unused = is_unused and own_size < len(self._space.items)
+        is_unused = is_unused and own_size < len(self._space.items) and not is_apart
         space = self._space if is_unused else None
         inner = _Rounds(own, own_size, self.alive, self.rules, self.on_round, space)
         inner.number, inner.has_stalled = self.number, self.has_stalled
-        while inner.goes_on and inner.number < self.number + MARGIN:
-            inner.run()
-        self.size = int(kernels.put_regions(*self.here, size, starts, stops, *inner.here))
-        self.here.state[self.size : (size + 15) // 8 * 8] = counting.DEAD
+        most = min(self.number + MARGIN, most)
+        while inner.goes_on and inner.number < most:
+            inner.run(most - inner.number)
+        self._put(inner, starts, stops, before)
         self.number, self.has_stalled, self.ends, self.alive = inner.number, inner.has_stalled, inner.ends, inner.alive
+
+    def _put(self, inner: _Rounds, starts: Int64, stops: Int64, before: Int64) -> None:
+        """Put rewritten regions in place of the original ones: by many threads into other memory."""
+        is_apart, size, here = self._space.sizing.is_apart, self.size, self.here
+        made, regions = self._spare if is_apart else here, len(starts)
+        chunks, inside = [(0, regions)], [0]
+        if is_apart:
+            chunks = [(first, stop) for first, stop in weighted_chunks(np.append(starts, size)) if first < stop]
+            rows = map_parallel(lambda own: kernels.count_ends(here.symbols, *own, starts, stops), chunks)
+            inside = _row_starts(inner.here.symbols[: inner.size])[np.cumsum([0, *rows])].tolist()
+
+        def put(k: int) -> int:
+            (first, stop), taken = chunks[k], inside[k]
+            to, source = int(starts[first] - before[first] + taken), int(starts[first])
+            if k == 0 and is_apart:
+                to = source = 0
+            end = int(starts[stop]) if stop < regions else size
+            some = (starts[first:stop], stops[first:stop], source, end)
+            return int(kernels.put_regions(*here, *some, *inner.here, taken, *made, to))
+
+        self.size = map_parallel(put, range(len(chunks)))[-1]
+        if is_apart:
+            self.here, self._spare = made, here
+        self.here.state[self.size : (self.size + 15) // 8 * 8] = counting.DEAD
 
 
 @dataclass(frozen=True)
@@ -251,7 +325,9 @@ class EqualRows:
     def restore(self, sequence: UInt32) -> UInt32:
         """Return the symbols of all rows."""
         if len(self.classes) == 0:
-            return sequence.copy()
+            rows = np.empty_like(sequence)
+            _copy(sequence, rows)
+            return rows
         starts = _row_starts(sequence)
         kept = np.cumsum(self.classes != copies.DROPPED) - 1
         sources = kept[self.first]
@@ -262,6 +338,24 @@ class EqualRows:
             lambda c: copies.copy_rows(sequence, starts[sources[c[0] : c[1]]], ends[c[0] : c[1] + 1], rows), chunks
         )
         return rows
+
+
+def _list_regions(symbols: UInt32, state: UInt8, alive: int) -> tuple[Int64, Int64]:
+    """List the regions around alive positions."""
+    size, blocks = len(symbols), state.view(np.uint64)
+
+    def of(own: tuple[int, int]) -> tuple[Int64, Int64]:
+        starts, stops = np.empty((2, min(alive, 8 * (own[1] - own[0]))), np.int64)
+        many = int(kernels.list_regions(symbols, state, blocks, *own, size, MARGIN, starts, stops))
+        return starts[:many], stops[:many]
+
+    found = [own for own in map_parallel(of, even_chunks((size + 7) // 8)) if len(own[0])]
+    for k in range(1, len(found)):
+        stops, starts = found[k - 1][1], found[k][0]
+        if starts[0] <= stops[-1]:  # as within a chunk
+            starts[0] = found[k - 1][0][-1]
+            found[k - 1] = found[k - 1][0][:-1], stops[:-1]
+    return np.concatenate([own[0] for own in found]), np.concatenate([own[1] for own in found])
 
 
 def _row_starts(sequence: UInt32) -> Int64:
@@ -277,30 +371,22 @@ class _Rules:
         self.part, self.whole = part, whole
         self.vocabulary_size, self.known = vocabulary_size, 0
         # every rule shortens the sequence by a symbol at least; untouched memory is never allocated
-        self.left, self.right = np.empty(size, np.uint32), np.empty(size, np.uint32)
-        self.index = np.zeros(1 << 12, np.uint32)
+        self.left, self.right = touched_in_part(size, np.uint32), touched_in_part(size, np.uint32)
+        self.index = np.zeros(1 << max(12, (size >> 7).bit_length()), np.uint32)
         self.round_offsets = [0]
 
-    def add(self, new: Int64) -> tuple[Int64, int]:
-        """Make room in the index for new rules, whose numbers are given by task.
-
-        Returns the number of each task's first one, then of all rules; and the first rule that is not in the index.
-        """
-        firsts = self.known + running_sum(new)
-        first, self.known = self.known, int(firsts[-1])
-        self.round_offsets.append(self.known)
-        if 3 * self.known > 2 * len(self.index):
-            del self.index  # frees it before there is a new one
-            first, self.index = 0, np.zeros(1 << (3 * self.known // 2).bit_length(), np.uint32)
-        return firsts, first
+    def grow(self, known: int) -> None:
+        """Make an empty index for as many rules."""
+        del self.index  # frees it before there is a new one
+        self.index = np.zeros(1 << (3 * known // 2).bit_length(), np.uint32)
 
     def for_kernels(self) -> rounds.Rules:
         """Return the rules in the form for kernels."""
         return rounds.Rules(self.left, self.right, self.index, self.part, self.whole)
 
     def arrays(self) -> tuple[UInt32, UInt32]:
-        """Return the left and right symbols by rule."""
-        return self.left[: self.known].copy(), self.right[: self.known].copy()
+        """Return the left and right symbols by rule: the rest of their memory was never touched."""
+        return self.left[: self.known], self.right[: self.known]
 
 
 def _most_tasks() -> int:
@@ -320,42 +406,40 @@ class _WorkSpace:
 
     items: UInt64
     """Items of 64 bits, or memory for a sequence, which items of 32 bits are in."""
-    tasks: int
-    """Most tasks of a step."""
+    sizing: region.Sizing
+    room: region.Room
     classes: UInt8
     """By item: the class of its row's weight; empty if all weights are 1."""
-    table: UInt64
-    """Entries of the pairs that occur more than once."""
-    rules: UInt32
-    """By entry: its rule's symbol."""
-    chosen: UInt32
-    """Entries of selected positions, which are at most every other position."""
 
     @classmethod
     def of(cls, size: int, alive: int, weighted: bool) -> _WorkSpace:
         """Allocate what a sequence takes."""
-        entries, tasks = (alive if weighted else alive // 2) + (1 << MOST_BITS), _most_tasks()
-        return cls(
-            np.empty(size, np.uint64),
-            tasks,
-            np.empty(size if weighted else 0, np.uint8),
-            np.empty(counting.FIELDS * entries, np.uint64),
-            np.empty(entries, np.uint32),
-            np.empty(4 * ((size + 7) // 8 + tasks) + counting.AHEAD, np.uint32),
+        threads, entries = thread_count(), (alive if weighted else alive // 2) + (1 << MOST_BITS)
+        is_apart = threads >= FEWEST_TO_COPY
+        per_task = max(1, POSITIONS_PER_TASK // 4) if is_apart else POSITIONS_PER_TASK
+        sizing = region.Sizing(
+            tasks=max(1, min(_most_tasks(), size // per_task)),
+            threads=threads,
+            per_task=per_task,
+            per_thread=POSITIONS_PER_THREAD,
+            per_bucket=POSITIONS_PER_BUCKET,
+            buckets=counting.BUCKETS,
+            most_bits=MOST_BITS,
+            entry_bits=(FEWEST_ENTRY_BITS, MOST_ENTRY_BITS),
+            to_spread=FEWEST_TO_SPREAD,
+            is_apart=is_apart,
         )
+        table, rules = touched_in_part(counting.FIELDS * entries, np.uint64), touched_in_part(entries, np.uint32)
+        # entries of selected positions, which are at most every other position
+        chosen = touched_in_part(4 * ((size + 7) // 8 + sizing.tasks) + counting.AHEAD, np.uint32)
+        room = region.Room.of(sizing, table, rules, chosen)
+        # pairs have been counted before positions are selected
+        classes = np.empty(size, np.uint8) if sizing.is_apart else chosen.view(np.uint8)[:size]
+        return cls(np.empty(size, np.uint64), sizing, room, classes if weighted else np.empty(0, np.uint8))
 
-    def tasks_of(self, positions: int) -> int:
-        """Return the number of tasks for a pass: more than threads, as alive positions are unevenly distributed."""
-        return max(1, min(self.tasks, positions // POSITIONS_PER_TASK))
 
-
-def _split(alive: int, highest: int) -> counting.Split:
-    """Split pairs so that the keys of a bucket's pairs are in a core's cache, and of 32 bits if they can be."""
-    bits = max(0, min(alive // POSITIONS_PER_BUCKET, counting.BUCKETS).bit_length() - 1)
-    more = 2 * highest.bit_length() - 32
-    if more <= min(MOST_BITS, alive.bit_length() - 8):
-        bits = max(bits, more)
-    return counting.Split.of(highest, bits)
+def _run(given: tuple[Any, ...], progress: Int64) -> None:
+    region.run_rounds(progress, *given)
 
 
 def _in_pairs(symbols: UInt32) -> UInt64:
@@ -366,86 +450,3 @@ def _in_pairs(symbols: UInt32) -> UInt64:
 
 def _copy(symbols: UInt32, to: UInt32) -> None:
     map_parallel(lambda own: np.copyto(to[slice(*own)], symbols[slice(*own)]), even_chunks(len(symbols)))
-
-
-class _Round:
-    """The pairs of one round, and the sequence at its start."""
-
-    def __init__(
-        self, here: Positions, spare: Positions, size: int, alive: int, split: counting.Split, space: _WorkSpace
-    ) -> None:
-        self.here, self.spare, self.size, self.alive = here, spare, size, alive
-        self.space, self.split = space, split
-        blocks = (size + 7) // 8  # eight positions at a time, so that dead ranges cost an eighth
-        shares = min(space.tasks_of(max(alive, size // 4)), blocks)
-        self.shares = np.arange(shares + 1) * blocks // shares
-        """Edges of ranges of blocks, one per task."""
-        self.tasks = space.tasks_of(alive)
-        list_bits = min(max(alive.bit_length() - POSITIONS_PER_LIST, 0), MOST_LIST_BITS)
-        self.shift = max(size.bit_length() - list_bits, 0)
-        self.lists = Buckets.room(self.tasks, 1 << list_bits)
-        buckets = 1 << (63 - int(split.shift))
-        self.buckets = Buckets.room(shares, buckets)
-        # neighbours are never selected both. Shares begin at the same places in every round, so that memory is reused
-        room = -(-(len(space.chosen) - counting.AHEAD - 4 * space.tasks) // (4 * shares))
-        self.chosen = rounds.Chosen(space.chosen, 4 * room, np.zeros(shares, np.int64))
-        bases, free = np.zeros(buckets, np.uint64), np.zeros(1, np.uint64)
-        self.pairs = rounds.Pairs(space.table, bases, free, space.rules, _in_pairs(spare.symbols))
-
-    def find(self, rules: _Rules) -> tuple[Int64, bool]:
-        """Find the pairs to replace.
-
-        Returns the number of those without a rule, by task, and whether any position is selected at all.
-        """
-        items: NDArray[np.unsignedinteger] = self.space.items if self.split.key_bits > 32 else self.spare.symbols
-        new, selected = np.zeros(self.tasks, np.int64), np.zeros(self.tasks, np.uint8)
-        walk = (self.here, self.size, self.shares, self.split, self.buckets, items, self.spare.classes)
-        listing = (self.lists, self.shift, rules.for_kernels(), rules.vocabulary_size, new, selected)
-        bits = (FEWEST_ENTRY_BITS, MOST_ENTRY_BITS)
-        share_tasks(
-            lambda progress: rounds.find_pairs(progress, *walk, bits, self.tasks, self.pairs, self.chosen, *listing),
-            rounds.FIND_STEPS,
-            1 + (self.alive + self.size // 16) // POSITIONS_PER_THREAD,
-        )
-        return new, bool(selected.any())
-
-    @property
-    def replaced(self) -> int:
-        """The number of pairs to replace."""
-        return int(self.lists.edges[-1])
-
-    def replace(self, rules: _Rules, new: Int64) -> tuple[int, int, Positions]:
-        """Make the new rules and rewrite; return the new size, the number of alive positions, and where they are.
-
-        Few threads rewrite each share in place, then close the gaps: that takes less memory.
-        """
-        many = len(self.shares) - 1
-        is_apart = many > 1 and thread_count() >= FEWEST_TO_COPY
-        made = self.spare if is_apart else self.here
-        firsts, unindexed = rules.add(new)
-        tasks = len(even_chunks(rules.known - unindexed, FEWEST_TO_SPREAD, 2))
-        ends, written = np.zeros((many, 3), np.int64), np.zeros((many, 4), np.int64)
-        found = (self.here, self.size, self.shares, self.pairs, self.chosen, self.lists)
-        numbering = (rules.for_kernels(), rules.vocabulary_size, firsts, unindexed, tasks)
-        stalled = self.replaced == 0
-        share_tasks(
-            lambda progress: rounds.replace_pairs(progress, *found, *numbering, stalled, made, is_apart, ends, written),
-            rounds.REPLACE_STEPS,
-            1 + self.size // 8 // POSITIONS_PER_THREAD,
-        )
-        symbols, state = made.symbols, made.state
-        size = alive = 0
-        for first, kept, alive_here, starts_new in written.tolist():
-            if size > 0 and kept > 0:  # the pair across the seam
-                if symbols[first] == SEPARATOR:
-                    alive -= int(state[size - 1] != counting.DEAD)
-                    state[size - 1] = counting.DEAD
-                elif starts_new and symbols[size - 1] != SEPARATOR and state[size - 1] == counting.DEAD:
-                    state[size - 1] = counting.ALIVE
-                    alive += 1
-            if size != first and kept > 0:
-                for array in made if len(made.classes) else made[:2]:
-                    array[size : size + kept] = array[first : first + kept]
-            size += kept
-            alive += alive_here
-        return size, alive, made

@@ -344,12 +344,20 @@ def rewrite(
 @polled
 @njit
 def list_regions(
-    sequence: UInt32, state: UInt8, blocks: UInt64, size: int, margin: int, starts: Int64, stops: Int64
+    sequence: UInt32,
+    state: UInt8,
+    blocks: UInt64,
+    first: int,
+    stop: int,
+    size: int,
+    margin: int,
+    starts: Int64,
+    stops: Int64,
 ) -> int:
-    """List regions within ``margin`` symbols of an alive pair, with whole runs of a symbol; return their number."""
+    """List regions within ``margin`` symbols of alive pairs in some blocks, with whole runs; return their number."""
     began = interrupts()
     many = 0
-    for block in range((size + 7) // 8):
+    for block in range(first, stop):
         if blocks[block] == 0:
             continue
         if interrupts() != began:
@@ -385,22 +393,62 @@ def take_regions(source: Any, starts: Int64, stops: Int64, between: int, target:
 
 @polled
 @kernel
+def count_ends(sequence: UInt32, first: int, stop: int, starts: Int64, stops: Int64) -> Any:
+    """Count the rows of some regions, each of which ends one."""
+    began = interrupts()
+    rows = nb.int64(stop - first)
+    for k in range(first, stop):
+        if interrupts() != began:
+            break
+        for i in range(starts[k], stops[k]):
+            rows += nb.int64(sequence[i] == SEPARATOR)
+    return rows
+
+
+@polled
+@kernel
 def put_regions(
     sequence: UInt32,
     state: UInt8,
     classes: UInt8,
-    size: int,
     starts: Int64,
     stops: Int64,
+    source: int,
+    end: int,
     symbols: UInt32,
     states: UInt8,
     own_classes: UInt8,
+    taken: int,
+    made: UInt32,
+    made_state: UInt8,
+    made_classes: UInt8,
+    out: int,
 ) -> Any:
-    """Put rewritten regions, each followed by ``SEPARATOR``, in place of the original ones; return the new size."""
+    """Put rewritten regions, each followed by ``SEPARATOR``, in place of the original ones; return the new size.
+
+    Copies what is between regions, from ``source`` to before ``end``. Reads regions from ``taken`` on; writes from
+    ``out`` on, maybe to the same memory.
+    """
     began = interrupts()
-    out, taken = nb.int64(starts[0]), 0
-    for k in range(len(starts)):
+    out, is_apart = nb.int64(out), made.ctypes.data != sequence.ctypes.data
+    source = nb.int64(source)
+    for k in range(len(starts) + 1):
         if interrupts() != began:
+            break
+        rest = nb.int64(starts[k] if k < len(starts) else end) - source
+        if is_apart:
+            for i in range(rest):
+                made[out + i] = sequence[source + i]
+            if len(classes) > 0:
+                for i in range(rest):
+                    made_classes[out + i] = classes[source + i]
+        else:
+            move(sequence, out, source, rest)
+            if len(classes) > 0:
+                move(classes, out, source, rest)
+        made_state[out : out + rest] = DEAD
+        out += rest
+        if k == len(starts):
             break
         ends = 1
         for i in range(starts[k], stops[k]):
@@ -409,18 +457,12 @@ def put_regions(
             ends -= symbols[taken] == SEPARATOR
             if ends == 0:
                 break
-            sequence[out] = symbols[taken]
-            state[out] = states[taken]
+            made[out] = symbols[taken]
+            made_state[out] = states[taken]
             if len(classes) > 0:
-                classes[out] = own_classes[taken]
+                made_classes[out] = own_classes[taken]
             out += 1
             taken += 1
         taken += 1
-        stop = nb.int64(starts[k + 1] if k + 1 < len(starts) else size)
-        rest = stop - nb.int64(stops[k])
-        move(sequence, out, nb.int64(stops[k]), rest)
-        if len(classes) > 0:
-            move(classes, out, nb.int64(stops[k]), rest)
-        state[out : out + rest] = DEAD
-        out += rest
+        source = nb.int64(stops[k])
     return out

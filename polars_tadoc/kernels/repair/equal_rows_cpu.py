@@ -66,14 +66,14 @@ def list_first(hashes: UInt64, first: Int64) -> None:
     slots = 8
     while slots < 2 * len(hashes):
         slots *= 2
-    table = np.full(slots, -1, np.int64)
+    table = np.zeros(slots, np.uint32)  # of rows + 1: positions, and so rows, have 32 bits
     for row in range(len(hashes)):
         s = nb.int64((hashes[row] * first_secret()) >> _32 & nb.uint64(slots - 1))
-        while table[s] >= 0 and hashes[table[s]] != hashes[row]:
+        while table[s] != 0 and hashes[nb.int64(table[s]) - 1] != hashes[row]:
             s = (s + 1) & (slots - 1)
-        if table[s] < 0:
-            table[s] = row
-        first[row] = table[s]
+        if table[s] == 0:
+            table[s] = row + 1
+        first[row] = nb.int64(table[s]) - 1
 
 
 @polled

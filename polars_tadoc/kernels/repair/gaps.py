@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.repair import gaps_cpu as kernels
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokens
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.runtime.process.shared_tasks import share_tasks
 
 GAPS_PER_BUCKET = 1 << 16
 """Gaps that one thread counts by key at a time, in its core's cache."""
@@ -44,15 +46,16 @@ class GapKeys:
         """
         symbols = vocabulary_size + len(rules.rule_offsets) - 1
         lengths, firsts = np.empty(symbols, np.int64), np.empty(symbols, np.uint32)
-        kernels.measure_rules(vocabulary_size, rules.rule_offsets, rules.symbols, lengths, firsts)
         row_words = np.empty(len(rules.root_offsets) - 1, np.int64)
-
-        def count(own: tuple[int, int]) -> None:
-            offsets = rules.root_offsets[own[0] : own[1] + 1]
-            kernels.count_row_words(lengths, offsets, rules.roots, row_words[slice(*own)])
-
-        map_parallel(count, weighted_chunks(rules.root_offsets))
-        starts = np.concatenate([[0], np.cumsum(row_words + 1)])
+        rows = np.array([0, *(stop for _, stop in weighted_chunks(rules.root_offsets))])
+        made = (rules.rule_offsets, rules.symbols, rules.level_offsets, rules.root_offsets, rules.roots, rows)
+        tasks = len(even_chunks(symbols + len(rules.roots)))
+        share_tasks(
+            lambda progress: kernels.measure(progress, tasks, vocabulary_size, *made, lengths, firsts, row_words),
+            len(rules.level_offsets) + 1,
+            tasks,
+        )
+        starts = running_sum(row_words + 1)
         keys = np.empty(int(starts[-1]), np.uint32) if work_space is None else work_space
 
         levels = len(rules.level_offsets) - 1
@@ -60,7 +63,8 @@ class GapKeys:
         def fill(chunk: tuple[int, int]) -> None:
             first, stop = chunk
             rows = (rules.root_offsets[first : stop + 1], rules.roots, starts[first:stop], keys)
-            kernels.fill_keys(vocabulary_size, rules.rule_offsets, rules.symbols, levels, lengths, firsts, *rows)
+            known = np.zeros(len(rules.rule_offsets) - 1, np.uint32)  # untouched memory is never allocated
+            kernels.fill_keys(vocabulary_size, rules.rule_offsets, rules.symbols, levels, lengths, firsts, *rows, known)
 
         if not are_words:
             map_parallel(fill, weighted_chunks(starts))
@@ -69,19 +73,6 @@ class GapKeys:
     def predict(self, gap_offsets: Int64, gap_data: UInt8) -> UInt32:
         """Return each key's most frequent gap code, uint32 by key; the gaps are encoded as by the tokenizer."""
         chunks = weighted_chunks(self.starts)
-
-        def count_keys(chunk: tuple[int, int]) -> UInt32:
-            totals = np.zeros(self.size, np.uint32)
-            kernels.count_keys(self.keys, self.starts[slice(*chunk)], self.row_words[slice(*chunk)], totals)
-            return totals
-
-        totals, *others = map_parallel(count_keys, chunks)
-
-        def add(own: tuple[int, int]) -> None:
-            for other in others:
-                totals[slice(*own)] += other[slice(*own)]
-
-        map_parallel(add, even_chunks(self.size))
         bits = (len(gap_data) // 2 // GAPS_PER_BUCKET).bit_length()
         places = np.zeros((len(chunks), 1 << bits), np.int64)
 
@@ -96,13 +87,19 @@ class GapKeys:
         edges = np.append(0, ends[:, -1])
         seen = np.empty(int(edges[-1]), np.uint64)
         map_parallel(lambda k: partition(k, seen), range(len(chunks)))
-        codes = np.zeros(self.size, np.uint32)
+        codes, left = np.zeros(self.size, np.uint32), np.zeros(self.size, np.int64)
 
         def decide(buckets: tuple[int, int]) -> None:
             first, stop = buckets
-            kernels.decide(seen, edges[first : stop + 1], first, bits, highest, totals, codes)
+            kernels.decide(seen, edges[first : stop + 1], first, bits, highest, codes, left)
 
         map_parallel(decide, even_chunks(1 << bits, 1, 4))
+
+        def count_down(chunk: tuple[int, int]) -> None:
+            kernels.count_down(self.keys, self.starts[slice(*chunk)], self.row_words[slice(*chunk)], codes, left)
+
+        map_parallel(count_down, chunks)
+        map_parallel(lambda own: kernels.drop_codes(left[slice(*own)], codes[slice(*own)]), even_chunks(self.size))
         return codes
 
     def encode(self, codes: UInt32, gap_offsets: Int64, gap_data: UInt8) -> tuple[Int64, UInt8]:
@@ -121,11 +118,13 @@ class GapKeys:
             gaps = int(self.starts[chunk[1]] - self.starts[chunk[0]])
             data = np.empty(kernels.MOST_BYTES * gaps, np.uint8)  # untouched memory is never allocated
             rows = (self.keys, self.starts[own], self.row_words[own], offsets, gap_data)
-            return data[: int(kernels.encode(codes, *rows, sizes[own], data))].copy()
+            return data[: int(kernels.encode(codes, *rows, sizes[own], data))]
 
         parts = map_parallel(encode, weighted_chunks(self.starts))
-        data = np.concatenate([np.empty(0, np.uint8), *parts])
-        return np.concatenate([[0], np.cumsum(sizes)]), data
+        ends = np.cumsum([0, *map(len, parts)])
+        data = np.empty(int(ends[-1]), np.uint8)
+        map_parallel(lambda k: np.copyto(data[ends[k] : ends[k + 1]], parts[k]), range(len(parts)))
+        return running_sum(sizes), data
 
 
 def predict_gaps(tokens: Tokens, rules: LevelledRules, *, are_words: bool = False) -> tuple[UInt32, Int64, UInt8]:

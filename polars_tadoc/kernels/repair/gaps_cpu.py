@@ -8,19 +8,32 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.primitives.varint import read_own_varint, write_varint
+from polars_tadoc.runtime.addresses import atomic_add
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
+from polars_tadoc.runtime.process.shared_tasks import all_done, done, take
+
+SYMBOLS_PER_TASK = 1 << 13
+"""Fewest symbols that a task measures."""
+
+PENDING = 1 << 10
+"""Keys that a thread counts by itself: hot cache lines would bounce between cores."""
 
 
-@kernel
-def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, lengths: Int64, firsts: UInt32) -> None:
-    """Fill the length and the first word of each symbol's expansion, by symbol (words, then rules ascending)."""
-    for word in range(vocabulary_size):
+@njit
+def _measure_words(first: int, stop: int, lengths: Int64, firsts: UInt32) -> None:
+    for word in range(first, stop):
         lengths[word] = 1
         firsts[word] = word
-    for rule in range(len(rule_offsets) - 1):
+
+
+@njit
+def _measure_rules(
+    vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, first: int, stop: int, lengths: Int64, firsts: UInt32
+) -> None:
+    for rule in range(first, stop):
         total = nb.int64(0)
         for i in range(rule_offsets[rule], rule_offsets[rule + 1]):
             total += lengths[symbols[i]]
@@ -28,14 +41,51 @@ def measure_rules(vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, l
         firsts[vocabulary_size + rule] = firsts[symbols[rule_offsets[rule]]]
 
 
-@kernel
-def count_row_words(lengths: Int64, root_offsets: Int64, roots: UInt32, row_words: Int64) -> None:
-    """Fill the number of words of each row."""
-    for row in range(len(row_words)):
-        total = nb.int64(0)
-        for i in range(root_offsets[row], root_offsets[row + 1]):
-            total += lengths[roots[i]]
-        row_words[row] = total
+@polled
+@njit
+def measure(
+    progress: Int64,
+    tasks: int,
+    vocabulary_size: int,
+    rule_offsets: UInt32,
+    symbols: UInt32,
+    level_offsets: UInt32,
+    root_offsets: Int64,
+    roots: UInt32,
+    row_edges: Int64,
+    lengths: Int64,
+    firsts: UInt32,
+    row_words: Int64,
+) -> None:
+    """Fill the length and the first word of each symbol's expansion, and the number of words of each row.
+
+    Symbols are words, then rules ascending; a level's rules use lower levels only. ``progress`` is as of
+    :func:`.shared_tasks.share_tasks`, with a step for the words, each level and the rows; ``tasks`` is the most tasks
+    of a step of words or rules, ``row_edges`` has the edges of the rows' tasks.
+    """
+    began, levels = interrupts(), len(level_offsets) - 1
+    for step in range(levels + 1):
+        first = nb.int64(level_offsets[step - 1]) if step > 0 else nb.int64(0)
+        size = nb.int64(level_offsets[step]) - first if step > 0 else nb.int64(vocabulary_size)
+        many = max(1, min(tasks, size // SYMBOLS_PER_TASK))
+        k = take(progress, step)
+        while k < many and interrupts() == began:
+            start, stop = first + size * k // many, first + size * (k + 1) // many
+            if step == 0:
+                _measure_words(start, stop, lengths, firsts)
+            else:
+                _measure_rules(vocabulary_size, rule_offsets, symbols, start, stop, lengths, firsts)
+            k = done(progress, step)
+        if not all_done(progress, step, many, began):
+            return
+    k = take(progress, levels + 1)
+    while k < len(row_edges) - 1 and interrupts() == began:
+        for row in range(row_edges[k], row_edges[k + 1]):
+            total = nb.int64(0)
+            for i in range(root_offsets[row], root_offsets[row + 1]):
+                total += lengths[roots[i]]
+            row_words[row] = total
+        k = done(progress, levels + 1)
 
 
 @polled
@@ -51,15 +101,16 @@ def fill_keys(
     roots: UInt32,
     starts: Int64,
     keys: UInt32,
+    known: UInt32,
 ) -> None:
     """Write the key of each gap: gap g of a row at ``keys[starts[row] + g]``, 0 for a row's first and last.
 
-    A rule is expanded at its first occurrence; later occurrences are copied from there.
+    A rule is expanded at its first occurrence; later occurrences are copied from there: ``known``, zeros, gets its
+    place, counted from the first row's start, + 1.
     """
     began = interrupts()
     position = np.empty(levels + 1, np.int64)
     stop = np.empty(levels + 1, np.int64)
-    known = np.full(len(rule_offsets) - 1, -1, np.int64)  # position of the keys inside each rule, once written
     for row in range(len(starts)):
         if interrupts() != began:
             return
@@ -73,8 +124,8 @@ def fill_keys(
             depth = 0
             while True:
                 rule = symbol - vocabulary_size
-                if rule >= 0 and known[rule] < 0:
-                    known[rule] = at
+                if rule >= 0 and known[rule] == 0:
+                    known[rule] = at - starts[0] + 1
                     position[depth] = nb.int64(rule_offsets[rule]) + 1
                     stop[depth] = rule_offsets[rule + 1]
                     depth += 1
@@ -82,7 +133,7 @@ def fill_keys(
                     continue
                 if rule >= 0:
                     inside = lengths[symbol] - 1
-                    source = known[rule]
+                    source = starts[0] + nb.int64(known[rule]) - 1
                     for k in range(inside):
                         keys[at + k] = keys[source + k]
                     at += inside
@@ -99,15 +150,35 @@ def fill_keys(
 
 
 @polled
-@kernel
-def count_keys(keys: UInt32, starts: Int64, row_words: Int64, totals: UInt32) -> None:
-    """Count the keys of rows."""
+@njit
+def count_down(keys: UInt32, starts: Int64, row_words: Int64, codes: UInt32, left: Int64) -> None:
+    """Subtract the occurrences in some rows of the keys that have a code; other threads may do so, too."""
     began = interrupts()
+    pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.int64)
     for row in range(len(starts)):
         if interrupts() != began:
             return
         for i in range(starts[row] + 1, starts[row] + row_words[row]):
-            totals[keys[i]] += nb.uint32(1)
+            key = nb.int64(keys[i])
+            if codes[key] == 0:
+                continue
+            slot = key & (PENDING - 1)
+            if pending[slot] != key:
+                if pending[slot] >= 0:
+                    atomic_add(left, pending[slot], -times[slot])
+                pending[slot], times[slot] = key, 0
+            times[slot] += 1
+    for slot in range(PENDING):
+        if pending[slot] >= 0:
+            atomic_add(left, pending[slot], -times[slot])
+
+
+@kernel
+def drop_codes(left: Int64, codes: UInt32) -> None:
+    """Drop the codes of keys that have another gap, one space, at least as often."""
+    for key in range(len(codes)):
+        if left[key] <= 0:
+            codes[key] = 0
 
 
 @polled
@@ -152,16 +223,15 @@ def partition(
 
 @polled
 @njit
-def decide(
-    seen: UInt64, edges: Int64, first_bucket: int, bits: int, highest: int, totals: UInt32, codes: UInt32
-) -> None:
-    """Set the most frequent code of the keys of some buckets; ``codes`` is initially zero.
+def decide(seen: UInt64, edges: Int64, first_bucket: int, bits: int, highest: int, codes: UInt32, left: Int64) -> None:
+    """Set the most frequent code, apart from one space, of the keys of some buckets; ``codes`` is initially zero.
 
     A code seen only once does not count; ties go to the smaller one. The items from ``edges[b]`` to ``edges[b + 1]``
-    are those of bucket ``first_bucket + b``.
+    are those of bucket ``first_bucket + b``. ``left`` of a key with a code becomes the least number of its occurrences,
+    of which one space would have as many as the code.
     """
     began = interrupts()
-    ends = np.empty((len(totals) >> bits) + 2, np.int64)
+    ends = np.empty((len(codes) >> bits) + 2, np.int64)
     by_key = np.empty(np.diff(edges).max(), np.uint32)
     times = np.zeros(highest + 1, np.uint32)
     for b in range(len(edges) - 1):
@@ -193,8 +263,8 @@ def decide(
                     most, best = seen_here, code
             for code in group:
                 times[code] = 0
-            if most > nb.int64(totals[key]) - len(group):
-                codes[key] = best
+            if most > 1:
+                codes[key], left[key] = best, most + len(group)
 
 
 MOST_BYTES = 10

@@ -58,7 +58,7 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
         new = (order[slice(*own)], rule_offsets[own[0] : own[1] + 1])
         kernels.write_bodies(left, right, vocabulary_size, kept, numbers, *new, stack_size, symbols)
 
-    map_parallel(write_bodies, even_chunks(len(order)))
+    map_parallel(write_bodies, even_chunks(len(order), RULES_PER_TASK))
     root_offsets = np.zeros(rows + 1, np.int64)
     stretches = even_chunks(len(sequence))
     sizes = map_parallel(

@@ -1,4 +1,4 @@
-"""One round of batch RePair in two calls of machine code, whose steps threads share.
+"""One round of batch RePair, whose steps threads share; :mod:`.region_cpu` runs many.
 
 :func:`find_pairs` counts pairs, selects positions and lists the pairs to replace by their first position: no list is
 sorted as a whole, but distributed by position, then sorted in a core's cache. :func:`replace_pairs` numbers the new
@@ -17,7 +17,7 @@ from polars_tadoc.kernels.repair import pairs_cpu as counting
 from polars_tadoc.runtime.addresses import bit_length
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
-from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.interrupts import interrupts
 from polars_tadoc.runtime.process.shared_tasks import all_done, done, take
 
 FIND_STEPS, REPLACE_STEPS = 11, 4
@@ -44,20 +44,13 @@ class Buckets(NamedTuple):
     """Where tasks write their items: those of a bucket are adjacent, in order of tasks."""
 
     sizes: Int64
-    """By task and bucket: its number of items, initially zero."""
+    """By task and bucket: its number of items."""
     places: UInt64
     """By task and bucket: its first item."""
     edges: Int64
     """By bucket: its first item; then the number of all."""
     sums: Int64
     """By part of the buckets: the number of their items, and the most of one bucket."""
-
-    @classmethod
-    def room(cls, tasks: int, buckets: int) -> Buckets:
-        """Return empty ones."""
-        parts = min(tasks, buckets)
-        sizes, places = np.zeros((tasks, buckets), np.int64), np.empty((tasks, buckets), np.uint64)
-        return cls(sizes, places, np.empty(buckets + 1, np.int64), np.empty((parts, 2), np.int64))
 
 
 class Chosen(NamedTuple):
@@ -202,10 +195,11 @@ def _sort(items: Any, spare: UInt64, ends: Int64, stop: int) -> None:
         items[:] = spare[:size]
 
 
-@polled
 @njit
 def find_pairs(
     progress: Int64,
+    step: int,
+    began: int,
     here: Positions,
     size: int,
     shares: Int64,
@@ -223,13 +217,13 @@ def find_pairs(
     vocabulary_size: int,
     new: Int64,
     selected: UInt8,
-) -> None:
+) -> bool:
     """Count the pairs of a sequence, select positions, and list the pairs to replace and the rules that they have.
 
     Parameters
     ----------
-    progress
-        As of :func:`.shared_tasks.share_tasks`.
+    progress, step, began
+        As of :func:`.shared_tasks.all_done`; the first step.
     here, size
         Memory of the sequence, and its length.
     shares
@@ -249,36 +243,42 @@ def find_pairs(
     selected
         By task of the entries: becomes whether any position is selected.
 
+    Returns
+    -------
+    bool
+        False after an interrupt, or if a thread failed.
+
     """
-    began, many = interrupts(), len(shares) - 1
+    many = len(shares) - 1
     sequence, state, classes = here.symbols[:size], here.state, here.classes
     blocks = state.view(np.uint64)[: (size + 7) // 8]
 
-    k = take(progress, 0)
+    k = take(progress, step)
     while k < many and interrupts() == began:
+        buckets.sizes[k] = 0
         counting.measure(sequence, state, blocks, shares[k], shares[k + 1], split, buckets.sizes[k])
-        k = done(progress, 0)
-    if not all_done(progress, 0, many, began):
-        return
-    if not _place_all(progress, 1, buckets, began):
-        return
-    k = take(progress, 3)
+        k = done(progress, step)
+    if not all_done(progress, step, many, began):
+        return False
+    if not _place_all(progress, step + 1, buckets, began):
+        return False
+    k = take(progress, step + 3)
     while k < many and interrupts() == began:
         own = buckets.places[k]
         counting.scatter(sequence, state, blocks, shares[k], shares[k + 1], split, own, items, classes, item_classes)
-        k = done(progress, 3)
-    if not all_done(progress, 3, many, began):
-        return
+        k = done(progress, step + 3)
+    if not all_done(progress, step + 3, many, began):
+        return False
     entry_bits = min(max(bit_length(nb.uint64(_most(buckets))), bits[0]), bits[1])
-    k = take(progress, 4)
+    k = take(progress, step + 4)
     while k < groups and interrupts() == began:
         first, stop = _cut(buckets.edges, k, groups), _cut(buckets.edges, k + 1, groups)
         edges, bases = buckets.edges[first : stop + 1], pairs.bases[first:stop]
         counting.count(items, item_classes, edges, entry_bits, pairs.table, pairs.free, bases)
-        k = done(progress, 4)
-    if not all_done(progress, 4, groups, began):
-        return
-    k = take(progress, 5)
+        k = done(progress, step + 4)
+    if not all_done(progress, step + 4, groups, began):
+        return False
+    k = take(progress, step + 5)
     while k < many and interrupts() == began:
         chosen.counts[k] = passes.select(
             sequence,
@@ -295,44 +295,47 @@ def find_pairs(
             pairs.table,
             chosen.entries[chosen.room * k :],
         )
-        k = done(progress, 5)
-    if not all_done(progress, 5, many, began):
-        return
+        k = done(progress, step + 5)
+    if not all_done(progress, step + 5, many, began):
+        return False
     entries, tasks = nb.int64(pairs.free[0]), len(lists.sizes)
-    k = take(progress, 6)
+    k = take(progress, step + 6)
     while k < tasks and interrupts() == began:
         first, stop = _part(entries, k, tasks), _part(entries, k + 1, tasks)
+        lists.sizes[k] = 0
         selected[k] = counting.count_listed(
             pairs.table, pairs.rules, first, stop, rules.part, rules.whole, shift, lists.sizes[k]
         )
-        k = done(progress, 6)
-    if not all_done(progress, 6, tasks, began):
-        return
-    if not _place_all(progress, 7, lists, began):
-        return
-    k = take(progress, 9)
+        k = done(progress, step + 6)
+    if not all_done(progress, step + 6, tasks, began):
+        return False
+    if not _place_all(progress, step + 7, lists, began):
+        return False
+    k = take(progress, step + 9)
     while k < tasks and interrupts() == began:
         first, stop = _part(entries, k, tasks), _part(entries, k + 1, tasks)
         own = lists.places[k]
         counting.list_pairs(pairs.table, first, stop, rules.part, rules.whole, shift, own, pairs.listed)
-        k = done(progress, 9)
-    if not all_done(progress, 9, tasks, began):
-        return
-    spare, ends = np.empty(_most(lists), np.uint64), np.empty(_256 + 1, np.int64)
-    k = take(progress, 10)
+        k = done(progress, step + 9)
+    if not all_done(progress, step + 9, tasks, began):
+        return False
+    k = take(progress, step + 10)
+    spare, ends = np.empty(_most(lists) if k < len(new) else 0, np.uint64), np.empty(_256 + 1, np.int64)
     while k < len(new) and interrupts() == began:
         first, stop = _cut(lists.edges, k, len(new)), _cut(lists.edges, k + 1, len(new))
         for bucket in range(first, stop):
             _sort(pairs.listed[lists.edges[bucket] : lists.edges[bucket + 1]], spare, ends, 32 + shift)
         own = pairs.listed[lists.edges[first] : lists.edges[stop]]
         new[k] = counting.find_rules(sequence, own, rules.left, rules.right, rules.places, pairs.rules, vocabulary_size)
-        k = done(progress, 10)
+        k = done(progress, step + 10)
+    return bool(all_done(progress, step + 10, len(new), began))
 
 
-@polled
 @njit
 def replace_pairs(
     progress: Int64,
+    step: int,
+    began: int,
     here: Positions,
     size: int,
     shares: Int64,
@@ -349,13 +352,13 @@ def replace_pairs(
     is_apart: bool,
     ends: Int64,
     written: Int64,
-) -> None:
+) -> bool:
     """Number the new rules, and rewrite the sequence.
 
     Parameters
     ----------
-    progress, here, size, shares, pairs, chosen, lists, rules
-        As of :func:`find_pairs`.
+    progress, step, began, here, size, shares, pairs, chosen, lists, rules
+        As of :func:`find_pairs`, and so is the result.
     vocabulary_size
         The first rule's symbol.
     firsts
@@ -373,27 +376,27 @@ def replace_pairs(
         whether the first one is new.
 
     """
-    began, many, known = interrupts(), len(shares) - 1, firsts[-1]
+    many, known = len(shares) - 1, firsts[-1]
     sequence, state, classes = here.symbols[:size], here.state, here.classes
     blocks = state.view(np.uint64)[: (size + 7) // 8]
     groups = len(firsts) - 1
 
-    k = take(progress, 0)
+    k = take(progress, step)
     while k < groups and interrupts() == began:
         first, stop = _cut(lists.edges, k, groups), _cut(lists.edges, k + 1, groups)
         own = pairs.listed[lists.edges[first] : lists.edges[stop]]
         counting.assign_rules(sequence, own, vocabulary_size, firsts[k], pairs.rules, rules.left, rules.right)
-        k = done(progress, 0)
-    if not all_done(progress, 0, groups, began):
-        return
-    k = take(progress, 1)
+        k = done(progress, step)
+    if not all_done(progress, step, groups, began):
+        return False
+    k = take(progress, step + 1)
     while k < tasks and interrupts() == began:
         first = unindexed + _part(known - unindexed, k, tasks)
         stop = unindexed + _part(known - unindexed, k + 1, tasks)
         counting.index_rules(rules.left, rules.right, first, stop, rules.places)
-        k = done(progress, 1)
+        k = done(progress, step + 1)
     if many > 1:
-        k = take(progress, 2)
+        k = take(progress, step + 2)
         while k < many and interrupts() == began:
             entries = chosen.entries[chosen.room * k : chosen.room * k + chosen.counts[k]]
             first, stop = 8 * shares[k], min(8 * shares[k + 1], size)
@@ -401,10 +404,10 @@ def replace_pairs(
             last = len(entries) > 0 and pairs.rules[entries[-1]] != counting.NONE
             ends[k, 1] = last and state[stop - 1] == counting.SELECTED
             ends[k, 2] = last and stop - 2 >= first and state[stop - 2] == counting.SELECTED
-            k = done(progress, 2)
-        if not all_done(progress, 2, many, began):
-            return
-    k = take(progress, 3)
+            k = done(progress, step + 2)
+        if not all_done(progress, step + 2, many, began):
+            return False
+    k = take(progress, step + 3)
     while k < many and interrupts() == began:
         # a share's last rule may consume the first symbol of the next share
         to, most, first, stop = nb.int64(0), nb.int64(0), nb.int64(0), nb.int64(0)
@@ -435,4 +438,6 @@ def replace_pairs(
             most,
         )
         written[k, 0], written[k, 1], written[k, 2], written[k, 3] = to, kept, alive, starts_new
-        k = done(progress, 3)
+        k = done(progress, step + 3)
+    # rules are indexed meanwhile
+    return bool(all_done(progress, step + 3, many, began) and all_done(progress, step + 1, tasks, began))

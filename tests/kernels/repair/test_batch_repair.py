@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import polars_tadoc as tadoc
 from polars_tadoc.kernels.repair import batch_repair, equal_rows_cpu, pairs_cpu, reference
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
-from polars_tadoc.runtime.parallel import weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, weighted_chunks
 from tests.handmade import flatten, unflatten
 from tests.strategies import sequences
 
@@ -24,6 +24,7 @@ def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_repair, "POSITIONS_PER_THREAD", 1)
     monkeypatch.setattr(batch_repair, "FEWEST_TO_SPREAD", 1)
     monkeypatch.setattr(batch_repair, "weighted_chunks", lambda weights: weighted_chunks(weights, 1))
+    monkeypatch.setattr(batch_repair, "even_chunks", lambda size: even_chunks(size, 1))
 
 
 def build(
