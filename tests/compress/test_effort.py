@@ -98,6 +98,7 @@ def test_auto_takes_rules_where_they_pay() -> None:
     assert tadoc.info(auto)["rules"].to_list() == [0]
     both = tadoc.compress(pl.concat([different, repeated]), effort="auto", rows_per_grammar=300)
     assert tadoc.info(both[:300])["rules"][0] == 0 < tadoc.info(both[300:])["rules"][0]
+    assert tadoc.info(both).select("grammars", "words_only").row(0) == (2, 1)
 
 
 def test_a_long_sequence_is_sampled_throughout(monkeypatch: pytest.MonkeyPatch) -> None:
