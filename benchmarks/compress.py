@@ -3,13 +3,14 @@
 Each corpus is measured in a process of its own (peak memory is the growth of resident memory over what it
 was with the text loaded and the kernels compiled). Tokenizing (MB/s) and construction (million words/s) are
 stages of the same runs. Sizes are Parquet files at zstd 9 and the columns'
-Arrow bytes.
+Arrow bytes. Compressing and decompressing run on the CPU; ``benchmarks.gpu_compress`` measures a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -17,8 +18,6 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-
-import psutil
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
@@ -28,12 +27,20 @@ from polars_tadoc.kernels.repair import batch_repair, compress_cpu
 STAGES = [(compress_cpu, "tokenize"), (batch_repair, "build")]
 
 
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    try:
+        pages = Path("/proc/self/statm").read_bytes().split()[1]
+    except OSError:
+        raise SystemExit("memory is measured on Linux only: there is no /proc/self/statm") from None
+    return int(pages) * resource.getpagesize()
+
+
 class PeakMemory:
     """Samples this process' resident bytes every millisecond."""
 
     def __enter__(self) -> PeakMemory:
-        self._process = psutil.Process()
-        self.before = self.most = self._process.memory_info().rss
+        self.before = self.most = resident_bytes()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
@@ -41,11 +48,20 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self._stop.wait(0.001):
-            self.most = max(self.most, self._process.memory_info().rss)
+            self.most = max(self.most, resident_bytes())
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        self.most = max(self.most, resident_bytes())
+
+
+def output_of(command: list[str]) -> str:
+    """Standard output of a process; its messages are shown. Ends this process if it fails."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=corpora.ROOT)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command[1:])} ended with status {done.returncode}")
+    return done.stdout
 
 
 def measure(given: str, repeat: int) -> dict[str, float | str]:
@@ -94,13 +110,14 @@ def main() -> None:
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        print(json.dumps(measure(args.child, args.repeat)))
+        with tadoc.Config(engine="cpu"):  # the stages are those of the CPU
+            print(json.dumps(measure(args.child, args.repeat)))
         return
     print(f"machine: {corpora.machine()}")
     header = False
     for given in corpora.names(args.corpora):
         command = [sys.executable, "-m", "benchmarks.compress", "--child", given, "--repeat", str(args.repeat)]
-        row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=corpora.ROOT).stdout)
+        row = json.loads(output_of(command))
         if not header:
             print(f"{'corpus':22}" + "".join(f"{key:>15}" for key in list(row)[1:]))
             header = True
