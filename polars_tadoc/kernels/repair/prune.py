@@ -79,10 +79,10 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
 def _stages(rules: BinaryRules) -> tuple[Int64, Int64]:
     """Return the edges of ranges of rules, and the first range of each stage.
 
-    A stage has ranges of one round, whose rules do not use each other, or one range.
+    A stage has ranges of one round, whose rules do not use each other, or one range. Without rounds there is one range.
     """
     edges, stages = [0], [0]
-    offsets = [0, len(rules.left)] if rules.round_offsets is None else rules.round_offsets.tolist()
+    offsets = [] if rules.round_offsets is None else rules.round_offsets.tolist()
     for first, stop in pairwise(offsets):
         own = even_chunks(stop - first, RULES_PER_TASK, 2)
         if len(own) > 1 and first > edges[-1]:

@@ -10,6 +10,7 @@ from polars_tadoc.kernels.repair import batch_repair
 from polars_tadoc.kernels.repair import prune as prune_module
 from polars_tadoc.kernels.repair import reference as repair_reference
 from polars_tadoc.kernels.repair.prune import prune
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.traverse import reference as traverse_reference
 from polars_tadoc.model.grammar import Grammar
 from tests.handmade import cut, flatten, unflatten, words
@@ -36,6 +37,19 @@ def test_matches_reference(given_rows: tuple[list[list[int]], int], margin: int)
     assert (bodies, got.level_offsets.tolist(), left) == repair_reference.prune(
         pairs, sequences, vocabulary_size, margin
     )
+
+
+@pytest.mark.parametrize("rounds", [None, [0, 1, -1, 0]])
+def test_uses_of_dropped_rules_in_other_tasks(rounds: list[int] | None) -> None:
+    count = 4 * prune_module.RULES_PER_TASK
+    left, right = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
+    left[1], left[-1] = 1, 2  # the last rule uses the second one, which uses the first one; others use the word only
+    row = [1, 1, 1, count, count, *range(3, count)]  # twice: 5 uses of the first rule in all
+    offsets = None if rounds is None else np.add(rounds, [0, 0, count, count])
+    rules = batch_repair.BinaryRules(left, right, np.array([*row, SEPARATOR], np.uint32), offsets)
+    got = prune(rules, 1, 1)
+    assert cut(got.symbols, got.rule_offsets) == [[0, 0]]
+    assert got.roots.tolist() == [1, 1, 1, 1, 0, 0, 1, 0, 0] + [0] * (2 * (count - 3))
 
 
 @given(given_rows=sequences())
