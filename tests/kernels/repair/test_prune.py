@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from polars_tadoc.kernels.repair import batch_repair
 from polars_tadoc.kernels.repair import prune as prune_module
 from polars_tadoc.kernels.repair import reference as repair_reference
-from polars_tadoc.kernels.repair.prune import prune
+from polars_tadoc.kernels.repair.prune import by_first_use, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.traverse import reference as traverse_reference
 from polars_tadoc.model.grammar import Grammar
@@ -78,6 +80,30 @@ def test_gives_a_valid_grammar_of_the_rows(given_rows: tuple[list[list[int]], in
     assert [
         [word for s in row for word in traverse_reference.expand(s, vocabulary_size, offsets, symbols)] for row in left
     ] == rows
+
+
+@given(given_rows=sequences(), margin=st.integers(0, 3))
+def test_rules_by_first_use(given_rows: tuple[list[list[int]], int], margin: int) -> None:
+    rows, size = given_rows
+    pruned = prune(batch_repair.build(flatten(rows), size), size, len(rows), margin)
+    bodies, offsets = cut(pruned.symbols, pruned.rule_offsets), pruned.level_offsets.tolist()
+    met: list[int] = []
+
+    def spell(symbol: int) -> None:
+        if symbol >= size and symbol not in met:
+            met.append(symbol)
+            for inner in bodies[symbol - size]:
+                spell(inner)
+
+    for symbol in pruned.roots.tolist():
+        spell(symbol)
+    level = {size + rule: k for k, own in enumerate(pairwise(offsets)) for rule in range(*own)}
+    order = sorted(level, key=lambda symbol: (level[symbol], met.index(symbol)))
+    new = {word: word for word in range(size)} | {symbol: size + number for number, symbol in enumerate(order)}
+    got = by_first_use(pruned, size)
+    assert cut(got.symbols, got.rule_offsets) == [[new[s] for s in bodies[symbol - size]] for symbol in order]
+    assert got.roots.tolist() == [new[symbol] for symbol in pruned.roots.tolist()]
+    assert (got.level_offsets.tolist(), got.root_offsets.tolist()) == (offsets, pruned.root_offsets.tolist())
 
 
 @given(given_rows=sequences())
