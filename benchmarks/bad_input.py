@@ -16,12 +16,11 @@ from collections.abc import Callable
 
 import numpy as np
 import polars as pl
-import psutil
 import pyarrow as pa
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from benchmarks.compress import PeakMemory
+from benchmarks.compress import PeakMemory, resident_bytes
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 
 SENTENCE = "The quick brown fox, having jumped over the lazy dog (twice), lay down.\n"
@@ -75,9 +74,9 @@ CASES: dict[str, Callable[[], pl.Series]] = {
 
 def _settle() -> None:
     """Wait until the allocators have given back what making the text took: it would hide growth."""
-    process, before = psutil.Process(), -1
+    before = -1
     for _ in range(30):
-        now = process.memory_info().rss
+        now = resident_bytes()
         if now == before:
             return
         before = now

@@ -3,13 +3,15 @@
 Each corpus is measured in a process of its own (peak memory is the growth of resident memory over what it
 was with the text loaded and the kernels compiled). Tokenizing (MB/s) and construction (million words/s) are
 stages of the same runs. Sizes are Parquet files at zstd 9 and the columns'
-Arrow bytes. With ``--one-row 1000`` each corpus becomes a single row of 1000 MB.
+Arrow bytes. With ``--one-row 1000`` each corpus becomes a single row of 1000 MB. Compressing and decompressing run on
+the CPU; ``benchmarks.gpu_compress`` measures a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -19,7 +21,6 @@ import time
 from pathlib import Path
 
 import polars as pl
-import psutil
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
@@ -31,12 +32,20 @@ from polars_tadoc.runtime.free_memory import give_back_memory
 STAGES = [(compress_cpu, "tokenize"), (batch_repair, "build")]
 
 
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    try:
+        pages = Path("/proc/self/statm").read_bytes().split()[1]
+    except OSError:
+        raise SystemExit("memory is measured on Linux only: there is no /proc/self/statm") from None
+    return int(pages) * resource.getpagesize()
+
+
 class PeakMemory:
     """Samples this process' resident bytes every millisecond."""
 
     def __enter__(self) -> PeakMemory:
-        self._process = psutil.Process()
-        self.before = self.most = self._process.memory_info().rss
+        self.before = self.most = resident_bytes()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
@@ -44,11 +53,20 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self._stop.wait(0.001):
-            self.most = max(self.most, self._process.memory_info().rss)
+            self.most = max(self.most, resident_bytes())
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        self.most = max(self.most, resident_bytes())
+
+
+def output_of(command: list[str]) -> str:
+    """Standard output of a process; its messages are shown. Ends this process if it fails."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=corpora.ROOT)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command[1:])} ended with status {done.returncode}")
+    return done.stdout
 
 
 def one_row(text: pl.Series, megabytes: int) -> pl.Series:
@@ -108,14 +126,14 @@ def main() -> None:
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        print(json.dumps(measure(args.child, args.repeat, args.one_row)))
+        with tadoc.Config(engine="cpu"):  # the stages are those of the CPU
+            print(json.dumps(measure(args.child, args.repeat, args.one_row)))
         return
     print(f"machine: {corpora.machine()}")
     header = False
     for given in corpora.names(args.corpora):
         command = [sys.executable, "-m", "benchmarks.compress", "--child", given, "--repeat", str(args.repeat)]
-        command += ["--one-row", str(args.one_row)]
-        row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=corpora.ROOT).stdout)
+        row = json.loads(output_of([*command, "--one-row", str(args.one_row)]))
         if not header:
             print(f"{'corpus':22}" + "".join(f"{key:>15}" for key in list(row)[1:]))
             header = True

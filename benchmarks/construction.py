@@ -1,7 +1,8 @@
 """Grammar construction, speed and size: ``python -m benchmarks.construction``.
 
 Words are cut by ``whitespace``. Batch RePair and Sequitur take the same word ids; pruning is timed with batch
-RePair. ``scikit-sequitur`` (pure Python) takes the first words only. zstd compresses the text, for scale.
+RePair. ``scikit-sequitur`` (pure Python) takes the first words only. zstd compresses the text, joined by line ends, for
+scale; beside its bytes stand those of the packed file of the whole column with ``effort="small"``.
 A size is the symbols of all rules' bodies and rows: RePair's before pruning (two a rule) and after. Exact
 RePair, plain Python of the tests, takes a minute or so per corpus: ``--exact``.
 """
@@ -16,7 +17,9 @@ import polars as pl
 import pyarrow as pa
 from sksequitur import Grammar, Mark, Parser
 
+import polars_tadoc as tadoc
 from benchmarks import corpora, side_by_side
+from benchmarks.file_sizes import file_of
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.repair import batch_repair
 from polars_tadoc.kernels.repair import sequitur_cpu as sequitur
@@ -45,8 +48,13 @@ def measure(name: str, text: pl.Series, repeat: int, exact: bool) -> None:
         return sequitur.build(tokens.sequence, vocabulary_size, rows)
 
     contenders: side_by_side.Contenders = {"batch RePair": repair, "Sequitur": infer}
+    sizes: dict[str, int] = {}
+
+    def compress(level: int) -> None:
+        sizes[f"zstd -{level}"] = len(pa.Codec("zstd", level).compress(joined))
+
     for level in (3, 9, 19):
-        contenders[f"zstd -{level}"] = partial(pa.Codec("zstd", level).compress, joined)
+        contenders[f"zstd -{level}"] = partial(compress, level)
     taken = side_by_side.times(contenders, repeat)
     for contender in contenders:
         seconds = side_by_side.median_ms(taken, contender) / 1e3
@@ -55,7 +63,10 @@ def measure(name: str, text: pl.Series, repeat: int, exact: bool) -> None:
             speed += f" {words / 1e6 / seconds:8.2f} M words/s, best {words / 1e6 / min(taken[contender]):.2f}"
         print(
             f"  {contender:16}{speed}, {side_by_side.ratio(taken, contender, 'batch RePair'):.2f} x batch RePair's time"
+            + (f", {ratio(joined, sizes[contender])}" if contender in sizes else "")
         )
+    packed = file_of(tadoc.compress(text).to_frame("text").tadoc.pack(), "small")
+    print(f"  packed, small: {ratio(joined, len(packed))}")
     compare_with_peer(tokens)
     binary, pruned = repair()
     inferred = infer()
@@ -73,6 +84,10 @@ def measure(name: str, text: pl.Series, repeat: int, exact: bool) -> None:
         print_size("  pruned", levelled_size(pruned_exact), words, len(pruned_exact.rule_offsets) - 1, levels)
         ratios = unpruned / exact_size, levelled_size(pruned) / levelled_size(pruned_exact)
         print(f"  batch / exact: {ratios[0]:.4f}, pruned {ratios[1]:.4f}")
+
+
+def ratio(text: bytes, size: int) -> str:
+    return f"{size:,} bytes, text / bytes {len(text) / size:.2f}"
 
 
 def compare_with_peer(tokens: Tokens) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +23,7 @@ import polars as pl
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
-from benchmarks.compress import PeakMemory
+from benchmarks.compress import PeakMemory, output_of
 from polars_tadoc.compress.compress import EFFORTS
 from polars_tadoc.kernels.repair import compress_cpu
 from polars_tadoc.kernels.repair.compressed import METHODS
@@ -83,7 +82,7 @@ def measure(given: str, repeat: int) -> dict[str, dict[str, float]]:
 def child(given: str, effort: str) -> str:
     """Run this module in a new process for the memory of one effort."""
     command = [sys.executable, "-m", "benchmarks.effort", given, "--memory", effort]
-    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=corpora.ROOT).stdout
+    return output_of(command)
 
 
 def growth(given: str, effort: str) -> float:
@@ -110,7 +109,7 @@ def print_samples(given: str) -> None:
     print(f"{name:28}{own[0]:8.3f}{own[1]:8.3f}", flush=True)
 
 
-def main() -> None:
+def run() -> None:
     parser = corpora.arguments(__doc__ or "")
     parser.add_argument("--memory", choices=EFFORTS, help=argparse.SUPPRESS)
     parser.add_argument("--samples", action="store_true", help="print how well the sample of auto tells")
@@ -130,6 +129,11 @@ def main() -> None:
             print(f"{Path(given).stem[:21]:22}{effort:>9}{own['MB/s']:7.1f}{own['memory']:8.2f}", end="")
             print("".join(f"{own[kind] / found['default'][kind]:14.3f}" for kind in SHOWN), end="")
             print("  yes" if own["rules"] else "  no", flush=True)
+
+
+def main() -> None:
+    with tadoc.Config(engine="cpu"):  # processor time is of the CPU
+        run()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ By corpus: Parquet files as Polars writes them, relative to the text at zstd 9: 
 with ``effort="small"``. Then speeds in MB of text a second of this process' processor time (with ``--by-the-clock``: of
 the clock), the best of the rounds: writing either file, reading either (Parquet to arrays, checked, without cached
 grammars), the part of the latter that decodes symbols, and ``decompress`` of either file as a plan.
+With ``--rows``, the column row by row instead, as Polars writes it by codec and level: its size over that of the packed
+file with ``effort="small"``, over the text's Parquet, and MB of text a second of writing and of reading.
 With ``--fields``, bytes of each field in both files, as a share of the text's Parquet; for symbols, words and gaps of
 rows the zero-order entropy beside the bits that they take; and the packed rows by version.
 """
@@ -19,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -33,6 +35,13 @@ from polars_tadoc.packed import coded
 from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import NAMES, partition_at
 from polars_tadoc.packed.write import EFFORTS, write_rows
+
+HEADER = (
+    "corpus | text MB | Parquet zstd 9, bytes | relative to it: zstd -19 --long | rows | rows at zstd 19 | "
+    "packed | small | "
+    "MB/s: write packed | write small | read packed | read small | decode symbols of small | "
+    "decompress packed | decompress small"
+)
 
 
 def file_of(rows: pl.DataFrame, effort: str) -> bytes:
@@ -110,6 +119,41 @@ def speeds(megabytes: float, repeat: int, clock: Callable[[], float], calls: lis
     return [f"{megabytes / min(own):.0f}" for own in taken]
 
 
+CODECS: list[tuple[Literal["zstd", "brotli"], int]] = [
+    *(("zstd", level) for level in (3, LEVEL, 19)),
+    *(("brotli", level) for level in (5, LEVEL, 11)),
+]
+"""How files row by row are compressed."""
+
+
+def written(frame: pl.DataFrame, file: io.BytesIO, codec: Literal["zstd", "brotli"], level: int) -> None:
+    """Write a frame to the start of a file."""
+    file.seek(0)
+    frame.write_parquet(file, compression=codec, compression_level=level)
+    file.seek(0)
+
+
+def measure_rows(text: pl.Series, repeat: int, clock: Callable[[], float]) -> list[str]:
+    """Cells of one corpus' line of files row by row."""
+    plain, _ = parquet(text.to_frame("text"))
+    megabytes = int(text.str.len_bytes().sum()) / 1e6
+    frame = tadoc.compress(text).to_frame("text")
+    small = len(file_of(frame.tadoc.pack(), "small"))
+    cells = [f"{megabytes:.1f}", f"{plain:,}", f"{small / plain:.3f}"]
+    for codec, level in CODECS:
+        file = io.BytesIO()
+        calls: list[Callable[[], object]] = [
+            partial(written, frame, file, codec, level),
+            lambda file=file: pl.read_parquet(file),
+        ]
+        write_speed, load_speed = speeds(megabytes, repeat, clock, calls)
+        if not pl.read_parquet(file).equals(frame):
+            raise SystemExit("rows read differ from those written")
+        size = len(file.getvalue())
+        cells.append(f"{size / small:.3f} ({size / plain:.3f}), {write_speed}, {load_speed}")
+    return [" | ".join(cells)]
+
+
 def text_of(data: bytes) -> pl.DataFrame:
     """Decompress a packed file."""
     return tadoc.scan_packed(io.BytesIO(data)).tadoc.decompress("text").collect()
@@ -159,24 +203,29 @@ def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool, clock
 def main() -> None:
     """Print the table."""
     parser = corpora.arguments("packed files by field")
+    parser.add_argument("--rows", action="store_true", help="files row by row, by codec and level")
     parser.add_argument("--fields", action="store_true", help="bytes by field")
     parser.add_argument("--long", action="store_true", help="also zstd -19 --long=27, which takes minutes")
     parser.add_argument("--by-the-clock", action="store_true", help="speeds by the clock, on all threads")
     given = parser.parse_args()
     clock = time.perf_counter if given.by_the_clock else time.process_time
     print(f"machine: {corpora.machine()}, PyArrow {pa.__version__}")
-    print(
-        "corpus | text MB | Parquet zstd 9, bytes | relative to it: zstd -19 --long | rows | rows at zstd 19 | "
-        "packed | small | "
-        "MB/s: write packed | write small | read packed | read small | decode symbols of small | "
-        "decompress packed | decompress small"
-    )
+    if given.rows:
+        print(
+            "corpus | text MB | Parquet zstd 9, bytes | relative to it: small | then rows / small (relative), "
+            "MB/s writing, MB/s reading: " + " | ".join(f"{codec} {level}" for codec, level in CODECS)
+        )
+    else:
+        print(HEADER)
     names = given.corpora
     if not names and corpora.SHARED.is_dir():
         names = [str(path) for family in FAMILIES for path in sorted(Path(corpora.SHARED).glob(f"{family}_*.parquet"))]
     for one in corpora.names(names):
         name, text = corpora.load(one)
-        first, *others = measure(text, given.repeat, given.fields, given.long, clock)
+        if given.rows:
+            first, *others = measure_rows(text, given.repeat, clock)
+        else:
+            first, *others = measure(text, given.repeat, given.fields, given.long, clock)
         print("\n".join([f"{name} | {first}", *others]), flush=True)
 
 

@@ -1,8 +1,8 @@
 """Memory that a compressed column takes on its way to other libraries: ``python -m benchmarks.interchange``.
 
-Each call runs in a process of its own; printed is by how much that grows at most (resident memory, every 2 ms), after
-the column was read from a Parquet file; the library that is imported counts, too. DuckDB and pandas are left out where
-they are not installed.
+Each call runs in a process of its own; printed is by how much that grows at most (resident memory, every millisecond),
+after the column was read from a Parquet file; the library that is imported counts, too. A call that raises has its
+error instead. DuckDB and pandas are left out where they are not installed.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import psutil
 
 import polars_tadoc as tadoc
 from benchmarks import corpora
+from benchmarks.compress import PeakMemory
 
 
 def with_duckdb(*statements: str) -> pl.DataFrame | None:
@@ -67,23 +66,10 @@ CALLS: dict[str, tuple[str | None, Callable[[pl.DataFrame, str], object]]] = {
 
 def grown(path: str, name: str) -> int:
     """Run one call; bytes by which this process grew at most."""
-    process, done = psutil.Process(), threading.Event()
     df = pl.read_parquet(path)
-    before = most = process.memory_info().rss
-
-    def watch() -> None:
-        nonlocal most
-        while not done.wait(0.002):
-            most = max(most, process.memory_info().rss)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    result = CALLS[name][1](df, path)
-    most = max(most, process.memory_info().rss)
-    done.set()
-    watcher.join()
-    del result
-    return most - before
+    with PeakMemory() as memory:
+        CALLS[name][1](df, path)
+    return memory.most - memory.before
 
 
 def main() -> None:
@@ -103,8 +89,10 @@ def main() -> None:
             for call, (needed, _) in CALLS.items():
                 if needed is None or find_spec(needed):
                     code = f"from benchmarks.interchange import grown; print(grown({path!r}, {call!r}))"
-                    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-                    print(f"{call:34}{int(done.stdout.split()[-1]) / 1e6:8.0f} MB", flush=True)
+                    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+                    said = f"{int(done.stdout.split()[-1]) / 1e6:8.0f} MB" if done.returncode == 0 else ""
+                    errors = [line for line in done.stderr.splitlines() if "Error: " in line]
+                    print(f"{call:34}{said or errors[-1]}", flush=True)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 
+from benchmarks.compress import resident_bytes
 from tests.eight_threads import Round, Shared
 
 _C = ctypes.CDLL(None)
@@ -33,7 +33,7 @@ def resident() -> float:
     pa.default_memory_pool().release_unused()
     if hasattr(_C, "malloc_trim"):
         _C.malloc_trim(0)
-    return float(psutil.Process().memory_info().rss / 1e6)
+    return resident_bytes() / 1e6
 
 
 def main() -> None:

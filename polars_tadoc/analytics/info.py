@@ -21,6 +21,7 @@ SCHEMA = pl.Schema(
     {
         "rows": pl.UInt64,
         "grammars": pl.UInt64,
+        "words_only": pl.UInt64,
         "words": pl.UInt64,
         "vocabulary": pl.UInt64,
         "rules": pl.UInt64,
@@ -68,11 +69,12 @@ def info(column: pl.Series) -> pl.DataFrame:
     Returns
     -------
     DataFrame
-        One row: ``rows``; ``grammars``; ``words`` (all occurrences); ``vocabulary`` (distinct words, and those of a
-        dictionary, summed over grammars); ``rules``; ``symbols`` (of rows and rules); ``levels`` (of the deepest
-        grammar), UInt64; ``text_bytes`` (UTF-8 of the text); ``bytes`` (Arrow arrays of grammars and rows, before
-        general compression); ``grammar_bytes`` (the grammars' part of ``bytes``), UInt64; ``ratio`` (``text_bytes /
-        bytes``), Float64, null if ``bytes`` is 0.
+        One row: ``rows``; ``grammars``; ``words_only`` (grammars without rules: those of ``compress(effort="fast")``,
+        those where ``"auto"`` found that rules do not pay, and those of rows that repeat nothing); ``words`` (all
+        occurrences); ``vocabulary`` (distinct words, and those of a dictionary, summed over grammars); ``rules``;
+        ``symbols`` (of rows and rules); ``levels`` (of the deepest grammar), UInt64; ``text_bytes`` (UTF-8 of the
+        text); ``bytes`` (Arrow arrays of grammars and rows, before general compression); ``grammar_bytes`` (the
+        grammars' part of ``bytes``), UInt64; ``ratio`` (``text_bytes / bytes``), Float64, null if ``bytes`` is 0.
 
     Raises
     ------
@@ -117,6 +119,7 @@ def _described(corpora: Sequence[Corpus], offsets: Int64) -> pl.DataFrame:
         of_rows = 4 * roots + 8 * (documents + 1) + 4 * documents + gaps  # symbols, offsets, codes and gaps
         for name, more in {
             "grammars": 1,
+            "words_only": int(grammar.rule_count == 0),
             "words": np.add.reduceat(sizes.words, firsts),
             "vocabulary": grammar.vocabulary_size,
             "rules": grammar.rule_count,

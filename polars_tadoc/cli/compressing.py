@@ -40,7 +40,7 @@ def compress(
         Write the packed form: self-contained partitions, for reading a few documents out of many.
     effort
         "fast" makes no rules; "small" takes longer for a smaller column, and for packed files that are smaller and
-        slower to read; "auto" makes rules where they pay in a sample.
+        slower to read; "auto" makes rules where they pay in a sample: words_only of tadoc info counts grammars without.
     tokenizer
         "words", "whitespace", "xml", "code" or a regular expression.
     rows_per_grammar

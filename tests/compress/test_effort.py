@@ -89,6 +89,19 @@ def test_small_has_fewer_symbols(name: str) -> None:
     assert symbols_of(tadoc.compress(text, effort="small")) < 0.994 * symbols_of(tadoc.compress(text))
 
 
+@pytest.mark.parametrize("name", ["peps", "speeches"])
+def test_small_files_of_small_columns_are_smaller(name: str, tmp_path: Path) -> None:
+    text = pl.read_parquet(f"examples/data/{name}.parquet").select("text")
+    sizes = {}
+    for effort in ("default", "small"):
+        made = text.tadoc.compress("text", effort=effort)
+        made.tadoc.write_packed(tmp_path / effort, effort="small")
+        sizes[effort] = (tmp_path / effort).stat().st_size
+        read = tadoc.scan_packed(tmp_path / effort).collect()
+        assert read["text"].ext.storage().equals(made["text"].ext.storage())
+    assert sizes["small"] < 0.992 * sizes["default"]
+
+
 def test_auto_takes_rules_where_they_pay() -> None:
     repeated = pl.Series("text", ["the same words again and again"] * 50)
     assert tadoc.compress(repeated, effort="auto").ext.storage().equals(tadoc.compress(repeated).ext.storage())
@@ -98,6 +111,7 @@ def test_auto_takes_rules_where_they_pay() -> None:
     assert tadoc.info(auto)["rules"].to_list() == [0]
     both = tadoc.compress(pl.concat([different, repeated]), effort="auto", rows_per_grammar=300)
     assert tadoc.info(both[:300])["rules"][0] == 0 < tadoc.info(both[300:])["rules"][0]
+    assert tadoc.info(both).select("grammars", "words_only").row(0) == (2, 1)
 
 
 def test_a_long_sequence_is_sampled_throughout(monkeypatch: pytest.MonkeyPatch) -> None:

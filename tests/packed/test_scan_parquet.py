@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,32 @@ def test_what_cannot_be_scanned(tmp_path: Path) -> None:
         tadoc.scan_parquet(7)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="scan_parquet: glob is not supported"):
         tadoc.scan_parquet(OLD, glob=True)
+
+
+@pytest.mark.parametrize("level", [5, 11])
+def test_rows_in_brotli(level: int, tmp_path: Path) -> None:
+    lines = pl.DataFrame({"text": (ROOT / "examples/data/logs/auth.log").read_text().splitlines()})
+    df = lines.with_row_index("line").tadoc.compress("text", rows_per_grammar=300)
+    df.write_parquet(tmp_path / "zstd.parquet", compression_level=9, row_group_size=300)
+    path, options = tmp_path / "brotli.parquet", {"compression": "brotli", "compression_level": level}
+    df.lazy().tadoc.sink_parquet(path, row_group_size=300, **options)
+    assert path.stat().st_size < 0.97 * (tmp_path / "zstd.parquet").stat().st_size
+    assert tadoc.scan_parquet(path).collect().equals(df)
+    info = tadoc.parquet_info(path).to_dicts()[0]
+    assert (info["rows"], info["row_groups"], info["grammars"], info["copies"]) == (860, 3, 3, 3)
+    expected = lines.tadoc.word_count("text")
+    assert pl.scan_parquet(path).tadoc.word_count("text").collect().equals(expected)
+    assert pl.scan_parquet(path).tadoc.word_count("text", memory_limit="1GB").collect().equals(expected)
+    df.with_columns(key=pl.col("line") % 2).tadoc.write_parquet(tmp_path / "out", partition_by="key", **options)
+    assert pl.read_parquet(tmp_path / "out").sort("line").drop("key").tadoc.decompress().drop("line").equals(lines)
+
+
+@pytest.mark.parametrize(("name", "most"), [("logs_elastic", 1.5), ("logs_loghub2k", 1.5), ("multi_react", 1.3)])
+def test_rows_in_brotli_beside_a_small_packed_file(
+    name: str, most: float, tmp_path: Path, corpus: Callable[[str], pl.DataFrame]
+) -> None:
+    df = corpus(name).select("text").tadoc.compress("text")
+    df.write_parquet(tmp_path / "rows.parquet", compression="brotli", compression_level=5)
+    df.tadoc.write_packed(tmp_path / "small.parquet", effort="small")
+    rows, small = ((tmp_path / f"{kind}.parquet").stat().st_size for kind in ("rows", "small"))
+    assert rows <= most * small

@@ -22,6 +22,7 @@ TRIALS = [
     "in_a_notebook",
     "plain_text",
     "clean_corpus",
+    "compress_options",
 ]
 
 

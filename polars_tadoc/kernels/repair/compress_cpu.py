@@ -23,7 +23,7 @@ from polars_tadoc.kernels.repair.compressed import (
     sample_windows,
 )
 from polars_tadoc.kernels.repair.gaps import predict_gaps
-from polars_tadoc.kernels.repair.prune import LevelledRules, prune
+from polars_tadoc.kernels.repair.prune import LevelledRules, by_first_use, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
 from polars_tadoc.runtime.array_types import UInt32
@@ -115,7 +115,8 @@ def build_rules(
     if method == compressed.NO_RULES:
         none = np.zeros(0, np.uint32)
         return prune(BinaryRules(none, none, sequence), vocabulary_size, rows)
-    return prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
+    rules = prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
+    return by_first_use(rules, vocabulary_size) if method == compressed.SMALL_RULES else rules
 
 
 def sample_of(sequence: UInt32) -> UInt32:

@@ -24,7 +24,7 @@ from polars_tadoc.kernels.repair.compressed import (
     sample_windows,
 )
 from polars_tadoc.kernels.repair.gaps_cuda import predict_gaps
-from polars_tadoc.kernels.repair.prune import LevelledRules
+from polars_tadoc.kernels.repair.prune import LevelledRules, by_first_use
 from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenize_cuda import LoadedText, tokenize
@@ -130,7 +130,10 @@ def _make_rules(
     if method == AUTO_RULES:
         method = METHODS[0] if _rules_pay(sequence, vocabulary_size) else NO_RULES
     if method != NO_RULES:
-        return prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
+        made = prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
+        if method != SMALL_RULES:
+            return made
+        return DeviceLevelledRules.of(by_first_use(made.to_host(), vocabulary_size))
     with device_errors("copying words on the device"):
         import cupy
 

@@ -16,7 +16,7 @@ NO_RULES = "no_rules"
 """Rows stay word ids."""
 
 SMALL_RULES = "small_rules"
-"""Batch RePair with more rounds."""
+"""Batch RePair with more rounds; rules are numbered by first use in each level, as small packed files list them."""
 
 AUTO_RULES = "auto_rules"
 """Batch RePair if rules pay in a sample, otherwise no rules."""

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from polars_tadoc.kernels.host.grammars import coded_symbols
 from polars_tadoc.kernels.repair import prune_cpu as kernels
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
@@ -76,13 +77,34 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
     return LevelledRules(rule_offsets, symbols, level_offsets, root_offsets, roots)
 
 
+def by_first_use(rules: LevelledRules, vocabulary_size: int) -> LevelledRules:
+    """Number the rules of each level in the order in which the rows, spelled out, use them first.
+
+    One thread does it, for both engines: ``effort="small"`` is not for speed.
+    """
+    count = len(rules.rule_offsets) - 1
+    numbers, uses = np.empty((2, vocabulary_size + count), np.uint32)
+    shapes = np.zeros(vocabulary_size, np.uint8)  # words are not numbered
+    rows = (rules.rule_offsets, rules.symbols, rules.root_offsets, rules.roots)
+    coded_symbols.order_of_first_use(vocabulary_size, *rows, shapes, numbers, uses)
+    used = np.empty(count, np.uint32)  # rule of each number: each rule is used
+    used[numbers[vocabulary_size:] - np.uint32(vocabulary_size)] = np.arange(count, dtype=np.uint32)
+    levels = np.repeat(np.arange(len(rules.level_offsets) - 1), np.diff(rules.level_offsets))
+    order = used[np.argsort(levels[used].astype(np.min_scalar_type(len(rules.level_offsets))), kind="stable")]
+    named = np.arange(vocabulary_size + count, dtype=np.uint32)
+    named[vocabulary_size + order.astype(np.int64)] = np.arange(vocabulary_size, len(named), dtype=np.uint32)
+    rule_offsets, symbols = np.empty(count + 1, np.uint32), np.empty(len(rules.symbols), np.uint32)
+    coded_symbols.renumber(order, named, rules.rule_offsets, rules.symbols, rule_offsets, symbols)
+    return LevelledRules(rule_offsets, symbols, rules.level_offsets, rules.root_offsets, named[rules.roots])
+
+
 def _stages(rules: BinaryRules) -> tuple[Int64, Int64]:
     """Return the edges of ranges of rules, and the first range of each stage.
 
-    A stage has ranges of one round, whose rules do not use each other, or one range.
+    A stage has ranges of one round, whose rules do not use each other, or one range. Without rounds there is one range.
     """
     edges, stages = [0], [0]
-    offsets = [0, len(rules.left)] if rules.round_offsets is None else rules.round_offsets.tolist()
+    offsets = [] if rules.round_offsets is None else rules.round_offsets.tolist()
     for first, stop in pairwise(offsets):
         own = even_chunks(stop - first, RULES_PER_TASK, 2)
         if len(own) > 1 and first > edges[-1]:

@@ -34,6 +34,15 @@ class DeviceLevelledRules:
     roots: Any
     """cupy uint32: the rows' concatenated symbols."""
 
+    @classmethod
+    def of(cls, rules: LevelledRules) -> DeviceLevelledRules:
+        """Copy to the device."""
+        with device_errors("copying a grammar to the device"):
+            import cupy
+
+            arrays = (rules.rule_offsets, rules.symbols, rules.level_offsets, rules.root_offsets, rules.roots)
+            return cls(*map(cupy.asarray, arrays))
+
     def to_host(self) -> LevelledRules:
         """Copy to host memory."""
         with device_errors("copying a grammar to the host"):

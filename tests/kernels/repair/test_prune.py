@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 from polars_tadoc.kernels.repair import batch_repair
 from polars_tadoc.kernels.repair import prune as prune_module
 from polars_tadoc.kernels.repair import reference as repair_reference
-from polars_tadoc.kernels.repair.prune import prune
+from polars_tadoc.kernels.repair.prune import by_first_use, prune
+from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.traverse import reference as traverse_reference
 from polars_tadoc.model.grammar import Grammar
 from tests.handmade import cut, flatten, unflatten, words
@@ -38,6 +41,19 @@ def test_matches_reference(given_rows: tuple[list[list[int]], int], margin: int)
     )
 
 
+@pytest.mark.parametrize("rounds", [None, [0, 1, -1, 0]])
+def test_uses_of_dropped_rules_in_other_tasks(rounds: list[int] | None) -> None:
+    count = 4 * prune_module.RULES_PER_TASK
+    left, right = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
+    left[1], left[-1] = 1, 2  # the last rule uses the second one, which uses the first one; others use the word only
+    row = [1, 1, 1, count, count, *range(3, count)]  # twice: 5 uses of the first rule in all
+    offsets = None if rounds is None else np.add(rounds, [0, 0, count, count])
+    rules = batch_repair.BinaryRules(left, right, np.array([*row, SEPARATOR], np.uint32), offsets)
+    got = prune(rules, 1, 1)
+    assert cut(got.symbols, got.rule_offsets) == [[0, 0]]
+    assert got.roots.tolist() == [1, 1, 1, 1, 0, 0, 1, 0, 0] + [0] * (2 * (count - 3))
+
+
 @given(given_rows=sequences())
 def test_gives_a_valid_grammar_of_the_rows(given_rows: tuple[list[list[int]], int]) -> None:
     rows, vocabulary_size = given_rows
@@ -64,6 +80,30 @@ def test_gives_a_valid_grammar_of_the_rows(given_rows: tuple[list[list[int]], in
     assert [
         [word for s in row for word in traverse_reference.expand(s, vocabulary_size, offsets, symbols)] for row in left
     ] == rows
+
+
+@given(given_rows=sequences(), margin=st.integers(0, 3))
+def test_rules_by_first_use(given_rows: tuple[list[list[int]], int], margin: int) -> None:
+    rows, size = given_rows
+    pruned = prune(batch_repair.build(flatten(rows), size), size, len(rows), margin)
+    bodies, offsets = cut(pruned.symbols, pruned.rule_offsets), pruned.level_offsets.tolist()
+    met: list[int] = []
+
+    def spell(symbol: int) -> None:
+        if symbol >= size and symbol not in met:
+            met.append(symbol)
+            for inner in bodies[symbol - size]:
+                spell(inner)
+
+    for symbol in pruned.roots.tolist():
+        spell(symbol)
+    level = {size + rule: k for k, own in enumerate(pairwise(offsets)) for rule in range(*own)}
+    order = sorted(level, key=lambda symbol: (level[symbol], met.index(symbol)))
+    new = {word: word for word in range(size)} | {symbol: size + number for number, symbol in enumerate(order)}
+    got = by_first_use(pruned, size)
+    assert cut(got.symbols, got.rule_offsets) == [[new[s] for s in bodies[symbol - size]] for symbol in order]
+    assert got.roots.tolist() == [new[symbol] for symbol in pruned.roots.tolist()]
+    assert (got.level_offsets.tolist(), got.root_offsets.tolist()) == (offsets, pruned.root_offsets.tolist())
 
 
 @given(given_rows=sequences())
