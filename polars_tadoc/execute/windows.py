@@ -29,7 +29,7 @@ TEXT_SHARE = 16
 """Maximum share of the limit for the text of a window; tokenizing takes several times as much."""
 
 AHEAD_SHARE = 4
-"""Share of the limit that partitions decoded ahead may take, while the current one takes no more either."""
+"""Share of the limit that the current partition and those decoded ahead may take; none is if they take more."""
 
 WORD_BYTES = 60
 """Approximate maximum bytes per word of data made from the counts of documents, if most words of a document are

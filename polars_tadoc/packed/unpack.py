@@ -94,7 +94,7 @@ class Documents:
     limit
         Maximum documents to read; None for all.
     room
-        Maximum bytes of row groups that are decoded ahead; each is at least one thread's work.
+        Maximum bytes of row groups that are decoded ahead, and the one that the caller has.
     shared
         Columns with one value per file. The part of the predicate on them alone is :attr:`file_condition`, by which the
         caller chooses files; it is None if there is a limit, because a limit counts documents that do not pass.

@@ -118,7 +118,7 @@ def made_ahead(
     size
         Bytes of what is made of an item; None if it is not made ahead.
     room
-        Maximum bytes of those that are made ahead; none is if the one that the caller has takes more.
+        Maximum bytes of those that are made ahead and the one that the caller has.
     is_eager
         Whether all threads begin at once. Otherwise their number doubles with each item, for callers that may stop.
     goes_on
@@ -127,12 +127,12 @@ def made_ahead(
     """
     source, threads = iter(items), thread_count()
     waiting: deque[Making[Item, Made]] = deque()
-    width, current, has_ended = threads if is_eager else 1, 0, False
+    width, has_ended = threads if is_eager else 1, False
     failed: Exception | None = None
     made: Making[Item, Made] | None = None
     try:
         while True:
-            while not has_ended and (not waiting or _has_place(waiting, width, current, room)):
+            while not has_ended and (not waiting or _has_place(waiting, width, room)):
                 if waiting and not goes_on([one.item for one in waiting]):
                     break
                 try:
@@ -148,9 +148,8 @@ def made_ahead(
                 if failed is not None:
                     raise failed
                 return
-            _begin(waiting, threads, current, room)
+            _begin(waiting, threads, room)
             made = waiting.popleft()
-            current = made.size or 0
             yield made
             made = None  # before the next one comes
             width = min(2 * width, threads)
@@ -159,18 +158,18 @@ def made_ahead(
             one.stop()
 
 
-def _has_place(waiting: deque[Making[Item, Made]], width: int, current: int, room: int) -> bool:
+def _has_place(waiting: deque[Making[Item, Made]], width: int, room: int) -> bool:
     """Tell whether another item may wait: as many are made at once as the width, the caller's own among them."""
     many = width + (waiting[0].has_begun and not waiting[0].is_running)
-    return len(waiting) < many and max(current, sum(one.size or 0 for one in waiting)) <= room
+    return len(waiting) < many and sum(one.size or 0 for one in waiting) <= room
 
 
-def _begin(waiting: deque[Making[Item, Made]], threads: int, current: int, room: int) -> None:
+def _begin(waiting: deque[Making[Item, Made]], threads: int, room: int) -> None:
     """Begin items behind the first one, in order, as far as there is room."""
     total, begun = waiting[0].size or 0, []
     for one in list(waiting)[1:]:
         total += one.size or 0
-        if max(current, total) > room:
+        if total > room:
             break
         if not one.has_begun and one.size is not None:
             begun.append(one)
