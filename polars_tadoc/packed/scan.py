@@ -16,11 +16,10 @@ from polars_tadoc.packed.files import PackedFile, RowGroup
 from polars_tadoc.packed.hive_columns import HiveColumns
 from polars_tadoc.packed.partition import short_dtype
 from polars_tadoc.packed.row_group_pruning import Bounds, RowGroupPruning
-from polars_tadoc.packed.unpack import FAULTS, ROOM_AHEAD, Documents, unpacked_schema
+from polars_tadoc.packed.unpack import FAULTS, Documents, unpacked_schema
 from polars_tadoc.runtime.arguments import require_bool
 from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.io_source import register
-from polars_tadoc.runtime.process.narrow_reading import is_narrow
 from polars_tadoc.storage.files import File
 from polars_tadoc.storage.find import Source, find
 from polars_tadoc.storage.object_store import Access
@@ -170,8 +169,7 @@ class PackedScan:
         if asking.noted is not None:
             asking.noted.append((self, predicate, limit))
             return iter(())
-        room = 0 if is_narrow() else ROOM_AHEAD
-        return self.frames(Documents(self.schema, self.column, names, predicate, limit, self.shared, room))
+        return self.frames(Documents(self.schema, self.column, names, predicate, limit, self.shared))
 
     def frames(self, asked: Documents) -> Iterator[pl.DataFrame]:
         """Yield the selected documents: a frame for each packed row with a document that may pass."""

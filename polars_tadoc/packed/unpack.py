@@ -18,12 +18,14 @@ from polars_tadoc.model import payload
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.model.text_type import STORAGE, in_form, result_type
-from polars_tadoc.packed.files import RowGroup
+from polars_tadoc.packed.coded import VERSION as CODED_VERSION
+from polars_tadoc.packed.files import SYMBOL_BYTES, RowGroup
 from polars_tadoc.packed.partition import Partition, fields_at, partition_of
 from polars_tadoc.packed.row_group_pruning import parts
 from polars_tadoc.runtime.cache import ByteLRU
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.runtime.plain_name import plain
+from polars_tadoc.runtime.process.narrow_reading import is_narrow
 from polars_tadoc.runtime.process.prefetch import Making, made_ahead
 
 payloads: ByteLRU[str] = ByteLRU(lambda: settings().host_cache_bytes // 8, len)
@@ -43,6 +45,9 @@ TESTED_DOCUMENTS, TESTED_READS = 1 << 17, 64
 
 ROOM_AHEAD = 1 << 30
 """Bytes that row groups decoded ahead may take where no memory limit is given."""
+
+_Numbered = tuple[int, dict[str, Any] | None]
+"""A packed row's number and its fields; None if it is null."""
 
 _Decoded = tuple[Partition | None, str | None]
 """A packed row and the payload of its grammar; None if it is null, and if no document uses it."""
@@ -94,7 +99,8 @@ class Documents:
     limit
         Maximum documents to read; None for all.
     room
-        Maximum bytes of row groups that are decoded ahead, and the one that the caller has.
+        Maximum bytes of row groups that are decoded ahead, and the one that the caller has; None: ``ROOM_AHEAD``, or
+        none ahead for a plan under a memory limit.
     shared
         Columns with one value per file. The part of the predicate on them alone is :attr:`file_condition`, by which the
         caller chooses files; it is None if there is a limit, because a limit counts documents that do not pass.
@@ -109,9 +115,10 @@ class Documents:
         predicate: pl.Expr | None = None,
         limit: int | None = None,
         shared: frozenset[str] = frozenset(),
-        room: int = ROOM_AHEAD,
+        room: int | None = None,
     ) -> None:
-        self.schema, self.column, self.left, self.room = schema, column, limit, room
+        self.schema, self.column, self.left = schema, column, limit
+        self.room = (0 if is_narrow() else ROOM_AHEAD) if room is None else room
         self.names = list(schema) if names is None else names
         early: list[pl.Expr] = []
         late: list[pl.Expr] = []
@@ -199,22 +206,34 @@ class Documents:
         if self.column not in self.late:
             frame = read(self.late)
             return _Rows(frame.height, lambda: frame)
+        passing = [one.any() for _, one in found]
         if not isinstance(read, RowGroup):
             frame = read(self.late)
-            return _Rows(
-                frame.height, lambda: frame, lambda row: self._decoded(fields_at(frame[self.column], row), row)
-            )
+            rows = [row for row in range(frame.height) if not found or passing[row]]
+            return _Rows(frame.height, lambda: frame, self._decoded_ahead(frame[self.column], rows))
         table = read.table(self.late)
         fields = read.fields(table)
-        passing = [one.any() for _, one in found] if found else [True] * len(fields)
-        made = [self._outcome(row, fields[row]) if passes else (None, None) for row, passes in enumerate(passing)]
+        is_needed = passing or [True] * len(fields)
+        made = [self._outcome((row, fields[row])) if passes else (None, None) for row, passes in enumerate(is_needed)]
         counts = [0 if one is None or one["valid"] is None else len(one["valid"]) for one in fields]
         others = [name for name in self.late if name != self.column]
         table = table.drop_columns(self.column)
         return _Rows(len(fields), lambda: read.lists(table, others, counts), made.__getitem__)
 
-    def _outcome(self, row: int, fields: dict[str, Any] | None) -> _Decoded | Exception:
+    def _decoded_ahead(self, packed: pl.Series, rows: list[int]) -> Callable[[int], _Decoded | Exception]:
+        """Decode packed rows side by side; they must be asked for in order."""
+
+        def goes_on(waiting: list[_Numbered]) -> bool:
+            documents = sum(0 if one is None or one["valid"] is None else len(one["valid"]) for _, one in waiting)
+            return self.left is None or documents < self.left
+
+        numbered = ((row, fields_at(packed, row)) for row in rows)
+        readings = made_ahead(numbered, self._outcome, _decoding_bytes, self.room, goes_on=goes_on)
+        return lambda _: next(readings).result()
+
+    def _outcome(self, numbered: _Numbered) -> _Decoded | Exception:
         """Decode a packed row; return errors, which are raised in its turn."""
+        row, fields = numbered
         try:
             return self._decoded(fields, row)
         except FAULTS as error:
@@ -383,6 +402,17 @@ def _most_documents(tested: _Tested) -> int:
     if found:
         return sum(frame.height for frame, _ in found)
     return read.most_documents if isinstance(read, RowGroup) else MOST
+
+
+def _decoding_bytes(numbered: _Numbered) -> int:
+    """Return about the bytes that decoding a packed row takes."""
+    _, fields = numbered
+    if fields is None or any(fields[name] is None for name in ("symbols", "roots", "document_offsets", "vocabulary")):
+        return 0
+    symbols, ends = len(fields["symbols"]) + len(fields["roots"]), fields["document_offsets"]
+    if fields["version"] == CODED_VERSION and len(ends):  # its streams are shorter than what they code
+        symbols = ends[0] or 0
+    return SYMBOL_BYTES * int(symbols) + int(fields["vocabulary"].estimated_size())
 
 
 def _all(conditions: list[pl.Expr]) -> pl.Expr | None:

@@ -96,6 +96,22 @@ def test_rows_are_the_same_with_any_number_of_threads(path: Path, threads: int, 
         )
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_packed_rows_are_unpacked_side_by_side(path: Path, threads: int) -> None:
+    packed = pl.read_parquet(path)
+    packed = pl.concat([packed.head(3), pl.DataFrame({"number": [[]], "text": [None]}, packed.schema), packed.slice(3)])
+    with tadoc.Config(threads=threads):
+        assert_frame_equal(packed.tadoc.unpack().tadoc.decompress(), FRAME)
+        lf = packed.lazy().tadoc.unpack()
+        assert_frame_equal(lf.tadoc.decompress().collect(), FRAME)
+        few = pl.col("number") % 1000 > 950
+        assert_frame_equal(lf.filter(few).tadoc.decompress().collect(), FRAME.filter(few))
+        assert_frame_equal(lf.head(ROWS + 1).tadoc.decompress().collect(), FRAME.head(ROWS + 1))
+        damaged = packed.with_columns(pl.col("text").struct.with_fields(pl.field("roots").list.head(1)))
+        with pytest.raises(InvalidGrammarError, match='packed column "text", row 0'):
+            damaged.tadoc.unpack()
+
+
 @pytest.mark.parametrize("threads", [1, 5])
 def test_a_damaged_row_group_is_told_in_its_turn(path: Path, tmp_path: Path, threads: int) -> None:
     spoilt = tmp_path / "spoilt.parquet"
