@@ -241,8 +241,15 @@ print(ended, flush=True)
 """
 
 
-def test_decoding_does_not_wait_for_threads_of_polars(path: Path) -> None:
-    """All of them may wait for rows."""
+@pytest.mark.parametrize("effort", ["default", "small"])
+def test_decoding_does_not_wait_for_threads_of_polars(effort: str, tmp_path: Path) -> None:
+    """All of them may wait for rows; they share large vocabularies out."""
+    words = [f"{'x' * (number % 19)}{number}" for number in range(200_000)]
+    text = [" ".join(words[row : row + 20]) + f"\t{row % 7}" if row % 9 else None for row in range(0, 200_000, 10)]
+    path = tmp_path / "many.parquet"
+    pl.DataFrame({"number": range(len(text)), "text": text}).tadoc.compress("text").tadoc.write_packed(
+        path, effort=effort
+    )
     run = subprocess.run(
         [sys.executable, "-c", BUSY, str(path)],
         env={**os.environ, "POLARS_MAX_THREADS": "2"},
