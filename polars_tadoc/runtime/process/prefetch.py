@@ -52,7 +52,7 @@ def read_ahead(items: Iterable[Item], has_room: Callable[[Item], bool] = lambda 
 
 
 class Making(Generic[Item, Made]):
-    """An item, and what is made of it: in a thread that has begun, or in the caller's."""
+    """An item and its result, made in a thread that has begun or in the caller's."""
 
     def __init__(self, item: Item, make: Callable[[Item], Made], size: int | None) -> None:
         self.item, self.size, self._make = item, size, make
@@ -83,7 +83,7 @@ class Making(Generic[Item, Made]):
             self._task = task
 
     def result(self) -> Made:
-        """Return what was made, or raise its error."""
+        """Return the result, or raise its error."""
         if self._task is not None:
             return self._task.result()
         with own_threads(self.threads or own_count()):
@@ -116,7 +116,7 @@ def made_ahead(
     make
         What is done to each. It must not call functions of Polars that wait for its threads: these may all wait for it.
     size
-        Bytes of what is made of an item; None if it is not made ahead.
+        Bytes of an item's result; None if it is not made ahead.
     room
         Maximum bytes of those that are made ahead and the one that the caller has.
     is_eager
