@@ -114,7 +114,7 @@ def made_ahead(
     items
         The items; their iterator runs in the caller's thread.
     make
-        What is done to each. It must not call functions of Polars that wait for its threads: these may all wait for it.
+        Makes an item's result; must not call functions of Polars that wait for its threads: they may all wait for it.
     size
         Bytes of an item's result; None if it is not made ahead.
     room
