@@ -40,7 +40,6 @@ from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.host.records.sort_words import code_point_order
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.packed import contexts
-from polars_tadoc.packed.contexts import halves
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import owned
 from polars_tadoc.runtime.parallel import map_parallel
@@ -152,7 +151,7 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
     kernels.steps_between_rules(count, level_offsets, order_of, steps)
     shape_sizes = np.bincount(shapes, minlength=kernels.SHAPES).astype(np.uint32)
     joins = not words.str.contains("\n", literal=True).any()
-    flags, counts = JOINS * joins, [rules, *halves(len(symbols)), *halves(len(roots))]
+    flags, counts = JOINS * joins, [rules, *_halves(len(symbols)), *_halves(len(roots))]
     row_gaps, gap_words, tables = fields["gaps"], fields["gap_vocabulary"], np.zeros(0, np.uint32)
     if not gap_words.str.contains("\0", literal=True).any():
         flags, gap_words = flags | JOINS_GAPS, pl.Series([(gap_words + "\0").str.join("").item()], dtype=pl.String)
@@ -176,7 +175,7 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
     else:
         predicts, tables, streams = planned
         flags |= PREDICTS * predicts
-    header = [*counts, flags, *halves(visits), *halves(size), *halves(turned), *shape_sizes.tolist()]
+    header = [*counts, flags, *_halves(visits), *_halves(size), *_halves(turned), *shape_sizes.tolist()]
     return {
         "version": pl.Series("version", [VERSION]),
         "vocabulary": listed,
@@ -322,6 +321,10 @@ def _mask(events: int) -> int:
     return (1 << _bits(events, *MASK_BITS)) - 1
 
 
+def _halves(number: int) -> tuple[int, int]:
+    return number & 0xFFFFFFFF, number >> 32
+
+
 def _frequencies(tallies: Any, width: int) -> UInt32:
     """Scale each table's tallies to the sum that rANS needs; codes that occur keep at least 1."""
     own = tallies.reshape(-1, width).astype(np.int64)
@@ -384,7 +387,6 @@ def decode(fields: dict[str, Any]) -> dict[str, Any]:
     limit = settings().payload_limit_bytes
     needed = _decoding_bytes(count, rules, size, root_count, rows, is_in_context) + max(2 * gap_bytes, visits)
     needed += 24 * gap_count
-    needed += contexts.bytes_beside(count, rules, size, root_count + rows) if flags & GAPS else 0
     if needed > limit:
         raise LimitExceededError(
             f"grammar: claims to decode to at least {needed:,} bytes, the limit is {limit:,}; if the data is trusted, "

@@ -7,22 +7,18 @@ The fields are those of :mod:`polars_tadoc.packed.coded`, except:
 - ``rule_offsets``: three pairs of the header are the gaps visited, the bytes of rows' gaps, and a bit for each shape, 1
   if it is stored by column. There are no frequencies of symbols.
 - ``symbols``, ``roots``: the streams of :mod:`polars_tadoc.kernels.host.grammars.coded_contexts`.
-- ``gaps``: with flag 4, a value for each part of the rows: the stream of
-  :mod:`polars_tadoc.kernels.host.grammars.coded_row_gaps`, 32-bit numbers, little-endian. If there are several, each
-  begins with two pairs of numbers: the part's gaps visited, and the bytes of its rows' gaps. Parts know nothing of each
-  other, so that they are decoded side by side. Their number follows from the counts: :func:`_parts`.
+- ``gaps``: with flag 4, one value for all rows: the stream of
+  :mod:`polars_tadoc.kernels.host.grammars.coded_row_gaps`, 32-bit numbers, little-endian.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polars_tadoc.config import own_threads, thread_count
 from polars_tadoc.errors import InvalidGrammarError
 from polars_tadoc.kernels.host.grammars import coded_contexts as kernels
 from polars_tadoc.kernels.host.grammars import coded_row_gaps
@@ -31,7 +27,6 @@ from polars_tadoc.kernels.host.grammars.coded_row_gaps import code_row_gaps
 from polars_tadoc.kernels.host.grammars.coded_streams import STATES, write_places
 from polars_tadoc.kernels.host.grammars.coded_symbols import OK, SHAPES, renumber
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
-from polars_tadoc.runtime.parallel import map_parallel
 
 FROM_BYTES = 14
 """Bytes of words for each event from which contexts are used: decoding an event takes up to 0.1 microseconds."""
@@ -61,15 +56,6 @@ long rules with a gap that differs, these are the rows' words, billions in a fil
 
 SAVES = 0.9
 """Share of the bytes of stored gaps that coded ones may take."""
-
-PART = 1 << 16
-"""Symbols and rows in a part of the gaps, or the symbols of all bodies if these are more, as each part reads them.
-
-Logs of 200,000 and 370,000 symbols and rows do not become larger by it (4 parts: 0.2 and 0.03 % smaller files), and
-decoding takes 0.8 of the processor time: tables are smaller."""
-
-_SIDE = 4
-"""Maximum parts that are decoded at once: each takes memory for all words and rules."""
 
 _PLAIN_LEVEL = 9
 """zstd level of the trial that measures stored gaps."""
@@ -184,48 +170,9 @@ def encode_gaps(
     held = strings.buffers()[2]
     data = np.frombuffer(held, np.uint8)[offsets[0] : offsets[-1]] if held else np.zeros(0, np.uint8)
     offsets, data = offsets - offsets[0], data.copy()  # a kernel that may write takes them
-    made = []
-    parts = _parts(len(symbols), root_offsets)
-    for first, stop in parts:
-        own, start = root_offsets[first : stop + 1], offsets[first]
-        rows = own - own[0], roots[own[0] : own[-1]].copy(), offsets[first : stop + 1] - start
-        given = count, rule_offsets, symbols, predicted, shapes, len(parts)
-        made.append(_encode_part(*given, *rows, data[start : offsets[stop]].copy()))
-    streams = [one for one in made if one is not None]
-    if len(streams) < len(parts) or sum(one.nbytes for one, *_ in streams) > SAVES * _plain_size(offsets, data):
-        return None
-    counts = [[*halves(visits), *halves(size)] if len(parts) > 1 else [] for _, visits, size in streams]
-    values = [
-        np.concatenate([np.array(own, np.uint32), stream]).astype("<u4").tobytes()
-        for own, (stream, *_) in zip(counts, streams, strict=True)
-    ]
-    return pl.Series("gaps", values, pl.Binary), sum(visits for _, visits, _ in streams), len(data)
-
-
-def _parts(symbols: int, root_offsets: Int64) -> list[tuple[int, int]]:
-    """Cut rows into parts of about as many symbols and rows each."""
-    before = root_offsets + np.arange(len(root_offsets))
-    count = max(int(before[-1]) // max(PART, symbols), 1)
-    inner = np.searchsorted(before, np.arange(1, count) * (int(before[-1]) // count))
-    return list(pairwise([*np.unique(np.append(inner, 0)).tolist(), len(root_offsets) - 1]))
-
-
-def _encode_part(
-    count: int,
-    rule_offsets: UInt32,
-    symbols: UInt32,
-    predicted: UInt32,
-    shapes: UInt8,
-    parts: int,
-    root_offsets: Int64,
-    roots: UInt32,
-    offsets: Int64,
-    data: UInt8,
-) -> tuple[UInt32, int, int] | None:
-    """Code the gaps of some rows; return the stream, the gaps visited and their bytes, None if they can't be coded."""
     bits = _pair_bits(len(roots) + len(root_offsets))
     given = count, bits, shapes, rule_offsets, symbols, predicted, root_offsets, roots
-    steps = _most_steps(parts, *given)
+    steps = _most_steps(*given)
     loud = np.zeros(len(symbols), np.bool_)
     if code_row_gaps(coded_row_gaps.MARK, *given, 0, steps, loud, np.zeros(0, np.uint32), offsets, data)[0] != OK:
         return None
@@ -235,11 +182,13 @@ def _encode_part(
     if wrong != OK:
         return None
     stream = _written(codes[:coded])
+    if stream.nbytes > SAVES * _plain_size(offsets, data):
+        return None
     again, back = np.empty(len(offsets), np.int64), np.empty(len(data), np.uint8)
     wrong = code_row_gaps(coded_row_gaps.DECODE, *given, visits, steps, loud, stream, again, back)[0]
     if wrong != OK or not np.array_equal(again, offsets) or not np.array_equal(back, data):
         return None  # not as the tokenizer writes them
-    return stream, visits, len(data)
+    return pl.Series("gaps", [stream.astype("<u4").tobytes()], pl.Binary), visits, len(data)
 
 
 def _plain_size(offsets: Int64, data: UInt8) -> int:
@@ -274,35 +223,14 @@ def decode_gaps(
         The stream does not match the rows, or is damaged.
 
     """
-    parts = _parts(len(symbols), root_offsets)
-    if len(coded) != len(parts) or any(one is None or len(one) % 4 for one in coded):
-        raise InvalidGrammarError(f"grammar: the gaps of rows are not {len(parts)} streams")
-    streams = [np.frombuffer(one, "<u4").astype(np.uint32) for one in coded]
-    counts = [(visits, size)]
-    if len(parts) > 1:
-        heads = [one[:4].astype(np.int64).tolist() for one in streams if len(one) > 3]
-        counts = [(head[0] | head[1] << 32, head[2] | head[3] << 32) for head in heads]
-        streams = [one[4:] for one in streams]
-    sizes = [size for _, size in counts]
-    if len(counts) < len(parts) or (sum(visits for visits, _ in counts), sum(sizes)) != (visits, size):
-        raise InvalidGrammarError("grammar: the counts of gaps do not add up to the header's")
-    offsets, data = np.zeros(len(root_offsets), np.int64), np.empty(size, np.uint8)
-    starts = np.cumsum([0, *sizes])
-
-    def decode_part(k: int) -> int:
-        (first, stop), own = parts[k], root_offsets[parts[k][0] : parts[k][1] + 1]
-        rows = own - own[0], roots[own[0] : own[-1]]
-        given = count, _pair_bits(len(rows[1]) + len(own)), shapes, rule_offsets, symbols, predicted, *rows
-        ends, loud = np.empty(len(own), np.int64), np.empty(len(symbols), np.bool_)
-        most = counts[k][0], _most_steps(len(parts), *given)
-        made = data[starts[k] : starts[k + 1]]
-        wrong = code_row_gaps(coded_row_gaps.DECODE, *given, *most, loud, streams[k], ends, made)[0]
-        offsets[first + 1 : stop + 1] = ends[1:] + starts[k]
-        return int(wrong)
-
-    with own_threads(min(thread_count(), _SIDE)):
-        outcomes = map_parallel(decode_part, range(len(parts)))
-    if any(wrong != OK for wrong in outcomes):
+    if len(coded) != 1 or coded[0] is None or len(coded[0]) % 4:
+        raise InvalidGrammarError("grammar: the gaps of rows are not one stream")
+    codes = np.frombuffer(coded[0], "<u4").astype(np.uint32)
+    loud, offsets = np.empty(len(symbols), np.bool_), np.empty(len(root_offsets), np.int64)
+    data = np.empty(size, np.uint8)
+    bits = _pair_bits(len(roots) + len(root_offsets))
+    given = count, bits, shapes, rule_offsets, symbols, predicted, root_offsets, roots
+    if code_row_gaps(coded_row_gaps.DECODE, *given, visits, _most_steps(*given), loud, codes, offsets, data)[0] != OK:
         raise InvalidGrammarError("grammar: the stream of gaps does not match the rows")
     bits_of_valid = None if valid.all() else pa.py_buffer(np.packbits(valid.to_numpy(), bitorder="little"))
     buffers = [bits_of_valid, *(pa.py_buffer(part) for part in (offsets, data))]
@@ -310,20 +238,9 @@ def decode_gaps(
     return cast(pl.Series, pl.from_arrow(array)).alias("gaps")
 
 
-def _most_steps(parts: int, *given: Any) -> int:
+def _most_steps(*given: Any) -> int:
     *_, symbols, _, root_offsets, roots = given
-    return max(FREE_STEPS // parts, MAX_STEPS * (len(symbols) + len(roots) + len(root_offsets)))
-
-
-def bytes_beside(words: int, rules: int, symbols: int, events: int) -> int:
-    """Return the bytes that decoding further parts of the gaps beside the first one takes."""
-    beside = min(max(events // max(PART, symbols), 1), _SIDE) - 1
-    return beside * (25 * (words + rules) + symbols + (4 << _PAIR_BITS[1]))
-
-
-def halves(number: int) -> tuple[int, int]:
-    """Return the lower 32 bits of a number, then the others."""
-    return number & 0xFFFFFFFF, number >> 32
+    return max(FREE_STEPS, MAX_STEPS * (len(symbols) + len(roots) + len(root_offsets)))
 
 
 def _starts(sizes: Any) -> UInt32:

@@ -7,7 +7,6 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -108,64 +107,13 @@ def require_the_reference(before: dict[str, Any], after: dict[str, Any]) -> None
         for number, word in numbers.items():
             if number < words:
                 by_id[word] = shape_of[number]
-        parts, visits, size = contexts._parts(len(symbols), before["document_offsets"].to_numpy()), 0, 0
-        for (first, stop), value in zip(parts, after["gaps"], strict=True):
-            head, stream = [], np.frombuffer(value, "<u4").tolist()
-            if len(parts) > 1:
-                head, stream = stream[:4], stream[4:]
-            own = plain_rows[first:stop]
-            mask = (1 << contexts._pair_bits(sum(map(len, own)) + len(own) + 1)) - 1
-            made, count = contexts_reference.row_gaps(
-                words, mask, by_id, plain_bodies, (word_gaps, body_gaps), own, stream
-            )
-            assert made == [gap or b"" for gap in before["gaps"][first:stop].to_list()]
-            own_size = sum(map(len, made))
-            assert head in ([], [count, 0, own_size, 0])
-            visits, size = visits + count, size + own_size
-        assert [visits, 0, size, 0] == header[6:10]
-
-
-@pytest.mark.parametrize("name", ["logs", "gaps", "loud rules"])
-def test_gaps_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    packed = packed_of(CASES[name])
-    before = fields_of(packed)
-    least = len(before["symbols"])
-    monkeypatch.setattr(contexts, "PART", 1)
-    parts = contexts._parts(least // 2, before["document_offsets"].to_numpy())
-    with patch.object(contexts, "_parts", lambda *_: parts):
-        made = {}
-        for threads in (1, 2, 7):
-            with tadoc.Config(threads=threads):
-                made[threads] = coded.coded(packed)
-                after = fields_of(made[threads])
-                assert after["rule_offsets"][5] & coded.GAPS
-                assert len(after["gaps"]) == len(parts) > 1
-                assert fields_of(made[threads])["gaps"].equals(fields_of(made[1])["gaps"])
-                assert coded.decoded(after)["gaps"].equals(before["gaps"])
-        require_the_reference(before, after)
-        chance = random.Random(3)
-        gaps = after["gaps"].to_list()
-        for _ in range(60):
-            cells = [bytearray(one) for one in gaps]
-            cell = chance.choice(cells)
-            cell[chance.randrange(len(cell))] ^= 1 << chance.randrange(8)
-            with pytest.raises(InvalidGrammarError, match="gaps"):
-                coded.decoded({**after, "gaps": pl.Series(map(bytes, cells), dtype=pl.Binary)})
-        for wrong in ([], gaps[:-1], [*gaps, gaps[0]], [b"", *gaps[1:]], gaps[::-1], [None, *gaps[1:]]):
-            with pytest.raises(InvalidGrammarError, match="gaps"):
-                coded.decoded({**after, "gaps": pl.Series(wrong, dtype=pl.Binary)})
-
-
-def test_parts_of_gaps_follow_from_the_rows() -> None:
-    assert contexts._parts(9, np.zeros(1, np.int64)) == [(0, 0)]
-    sizes = np.array([0, 1, 1, contexts.PART * 5, 0, *[3] * contexts.PART])
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    parts = contexts._parts(7, offsets)
-    assert parts[0][0] == 0
-    assert parts[-1][1] == len(sizes)
-    assert all(stop == start and first < stop for (first, stop), (start, _) in pairwise(parts))
-    assert len(parts) > 4
-    assert len(contexts._parts(len(offsets) * 2, offsets)) < 5  # each part reads all bodies
+        stream = np.frombuffer(after["gaps"][0], "<u4").tolist()
+        mask = (1 << contexts._pair_bits(len(given_roots) + rows + 1)) - 1
+        made, visits = contexts_reference.row_gaps(
+            words, mask, by_id, plain_bodies, (word_gaps, body_gaps), plain_rows, stream
+        )
+        assert made == [gap or b"" for gap in before["gaps"].to_list()]
+        assert visits == header[6] | header[7] << 32
 
 
 @pytest.mark.parametrize("method", ["batch_repair", "sequitur"])
@@ -301,10 +249,10 @@ def test_wrong_headers_are_named() -> None:
         ({"rule_offsets": [*header[:5], header[5] + 1, *header[6:]]}, "counts contradict each other"),
         ({"rule_offsets": [*header[:6], header[6] + 1, *header[7:]]}, "the stream of gaps does not match the rows"),
         ({"rule_offsets": [*header[:8], header[8] + 1, *header[9:]]}, "the stream of gaps does not match the rows"),
-        ({"gaps": []}, "the gaps of rows are not 1 streams"),
-        ({"gaps": [*gaps, b""]}, "the gaps of rows are not 1 streams"),
-        ({"gaps": [None]}, "the gaps of rows are not 1 streams"),
-        ({"gaps": [gaps[0][:-1]]}, "the gaps of rows are not 1 streams"),
+        ({"gaps": []}, "the gaps of rows are not one stream"),
+        ({"gaps": [*gaps, b""]}, "the gaps of rows are not one stream"),
+        ({"gaps": [None]}, "the gaps of rows are not one stream"),
+        ({"gaps": [gaps[0][:-1]]}, "the gaps of rows are not one stream"),
         ({"gaps": [b""]}, "the stream of gaps does not match the rows"),
         ({"symbols": []}, "a stream of symbols is truncated"),
     ]
