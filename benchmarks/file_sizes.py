@@ -4,7 +4,9 @@ By corpus: Parquet files as Polars writes them, relative to the text at zstd 9: 
 (with ``--long``; joined by line ends), the column row by row at zstd 9 and 19, the packed file, and the packed file
 with ``effort="small"``. Then speeds in MB of text a second of this process' processor time (with ``--by-the-clock``: of
 the clock), the best of the rounds: writing either file, reading either (Parquet to arrays, checked, without cached
-grammars), the part of the latter that decodes symbols, and ``decompress`` of either file as a plan.
+grammars), the part of the latter that decodes symbols, and ``decompress`` of either file as a plan. Then by the clock,
+on ``--threads`` threads (2): reading either file as a plan, to compressed rows, and ``decompress`` of either. Plans
+find no grammar in a cache. ``--groups`` cuts the rows into so many grammars, each of which is a row group.
 With ``--rows``, the column row by row instead, as Polars writes it by codec and level: its size over that of the packed
 file with ``effort="small"``, over the text's Parquet, and MB of text a second of writing and of reading.
 With ``--fields``, bytes of each field in both files, as a share of the text's Parquet; for symbols, words and gaps of
@@ -13,6 +15,7 @@ rows the zero-order entropy beside the bits that they take; and the packed rows 
 
 from __future__ import annotations
 
+import argparse
 import io
 import shutil
 import subprocess
@@ -31,16 +34,19 @@ import pyarrow.parquet as pq
 import polars_tadoc as tadoc
 from benchmarks import corpora
 from benchmarks.size import FAMILIES, LEVEL, parquet
+from polars_tadoc.model.grammar_cache import grammars
 from polars_tadoc.packed import coded
 from polars_tadoc.packed.files import PackedFile
 from polars_tadoc.packed.partition import NAMES, partition_at
+from polars_tadoc.packed.unpack import payloads
 from polars_tadoc.packed.write import EFFORTS, write_rows
 
 HEADER = (
     "corpus | text MB | Parquet zstd 9, bytes | relative to it: zstd -19 --long | rows | rows at zstd 19 | "
     "packed | small | "
     "MB/s: write packed | write small | read packed | read small | decode symbols of small | "
-    "decompress packed | decompress small"
+    "decompress packed | decompress small | "
+    "by the clock on {threads} threads: rows of packed | of small | decompress packed | small"
 )
 
 
@@ -154,16 +160,31 @@ def measure_rows(text: pl.Series, repeat: int, clock: Callable[[], float]) -> li
     return [" | ".join(cells)]
 
 
+def scanned(data: bytes) -> pl.LazyFrame:
+    """Scan a packed file whose grammars are in no cache."""
+    grammars.clear()
+    payloads.clear()
+    return tadoc.scan_packed(io.BytesIO(data))
+
+
+def rows_of(data: bytes) -> pl.DataFrame:
+    """Read a packed file to compressed rows."""
+    return scanned(data).collect()
+
+
 def text_of(data: bytes) -> pl.DataFrame:
     """Decompress a packed file."""
-    return tadoc.scan_packed(io.BytesIO(data)).tadoc.decompress("text").collect()
+    return scanned(data).tadoc.decompress("text").collect()
 
 
-def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool, clock: Callable[[], float]) -> list[str]:
+def measure(text: pl.Series, given: argparse.Namespace) -> list[str]:
     """Cells of one corpus' line, then lines of its fields."""
+    clock = time.perf_counter if given.by_the_clock else time.process_time
+    repeat, by_field, with_long = given.repeat, given.fields, given.long
     plain, _ = parquet(text.to_frame("text"))
     megabytes = int(text.str.len_bytes().sum()) / 1e6
-    frame = tadoc.compress(text).to_frame("text")
+    cut = -(-len(text) // given.groups) if given.groups else None
+    frame = tadoc.compress(text, rows_per_grammar=cut).to_frame("text")
     rows = frame.tadoc.pack()
     either = [file_of(rows, effort) for effort in EFFORTS]
     made = coded.coded(rows["text"])
@@ -177,6 +198,9 @@ def measure(text: pl.Series, repeat: int, by_field: bool, with_long: bool, clock
     calls.append(lambda: [coded.decoded(one) for one in decodable])
     calls += [partial(text_of, file) for file in either]
     line += speeds(megabytes, repeat, clock, calls)
+    with tadoc.Config(threads=given.threads):
+        plans = [partial(call, file) for call in (rows_of, text_of) for file in either]
+        line += speeds(megabytes, repeat, time.perf_counter, plans)
     lines = [" | ".join(line)]
     if by_field:
         before, after = map(fields, either)
@@ -207,8 +231,9 @@ def main() -> None:
     parser.add_argument("--fields", action="store_true", help="bytes by field")
     parser.add_argument("--long", action="store_true", help="also zstd -19 --long=27, which takes minutes")
     parser.add_argument("--by-the-clock", action="store_true", help="speeds by the clock, on all threads")
+    parser.add_argument("--threads", type=int, default=2, help="threads of plans that are timed by the clock")
+    parser.add_argument("--groups", type=int, help="number of grammars; by default as compress makes them")
     given = parser.parse_args()
-    clock = time.perf_counter if given.by_the_clock else time.process_time
     print(f"machine: {corpora.machine()}, PyArrow {pa.__version__}")
     if given.rows:
         print(
@@ -216,16 +241,17 @@ def main() -> None:
             "MB/s writing, MB/s reading: " + " | ".join(f"{codec} {level}" for codec, level in CODECS)
         )
     else:
-        print(HEADER)
+        print(HEADER.format(threads=given.threads))
     names = given.corpora
     if not names and corpora.SHARED.is_dir():
         names = [str(path) for family in FAMILIES for path in sorted(Path(corpora.SHARED).glob(f"{family}_*.parquet"))]
     for one in corpora.names(names):
         name, text = corpora.load(one)
         if given.rows:
+            clock = time.perf_counter if given.by_the_clock else time.process_time
             first, *others = measure_rows(text, given.repeat, clock)
         else:
-            first, *others = measure(text, given.repeat, given.fields, given.long, clock)
+            first, *others = measure(text, given)
         print("\n".join([f"{name} | {first}", *others]), flush=True)
 
 

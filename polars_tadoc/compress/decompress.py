@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -12,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from polars_tadoc.config import settings
-from polars_tadoc.engine.progress import STEPS, bar_of, part
+from polars_tadoc.engine.progress import STEPS, bar_of
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
 from polars_tadoc.kernels.host.rows import expand as kernels
 from polars_tadoc.model.column import require_tadoc, scatter_to_rows, split
@@ -22,7 +23,7 @@ from polars_tadoc.runtime.arrow_memory import allocate, binary_views
 from polars_tadoc.runtime.documented import with_imports
 from polars_tadoc.runtime.interrupts import interruptible
 from polars_tadoc.runtime.option_signature import takes_progress
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import map_beside, map_parallel, weighted_chunks
 
 WRONG = {
     kernels.GAPS_CUT: "its gaps end inside a number",
@@ -77,16 +78,16 @@ def write_texts(corpora: Sequence[Corpus], name: str, rows: int, call: str) -> p
     """
     try:
         allowance = Allowance(call, corpora)
-        texts, left = list[pl.Series](), sum(corpus.document_count for corpus in corpora)
-        for corpus in corpora:
-            with part(corpus.document_count / max(left, 1)):
-                texts.append(_texts(corpus, allowance))
-            left -= corpus.document_count
+        gaps = [_Gaps(corpus) for corpus in corpora]  # threads must not call Polars, whose threads may wait for them
+        sizes = [corpus.symbol_count for corpus in corpora]
+        made = map_beside(lambda k: _texts(corpora[k], gaps[k], allowance), range(len(corpora)), sizes)
+        texts = [cast(pl.Series, pl.from_arrow(own)) for parts in made for own in parts]
     except MemoryError as error:  # includes PyArrow's
         raise LimitExceededError(f"{call}: the text does not fit in memory; use fewer rows at a time") from error
     if not texts:
         return pl.Series(name, [None], pl.String).new_from_index(0, rows)
-    return scatter_to_rows(pl.concat(texts).alias(name), [corpus.rows for corpus in corpora], rows)
+    together = pl.concat(texts, rechunk=True)  # moves views, not text
+    return scatter_to_rows(together.alias(name), [corpus.rows for corpus in corpora], rows)
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,13 @@ class Allowance:
             self._stored = stored.count
             self.limit = min(self.limit, stored.most_words)
         self.words_left, self.bytes_left = self.limit, 16 * self.limit
+        self._lock = allocate_lock()
 
     def take(self, words: int, size: int) -> None:
         """Count words and bytes of rows; raise ``LimitExceededError`` beyond the limit."""
-        self.words_left -= words
-        self.bytes_left -= size
+        with self._lock:
+            self.words_left -= words
+            self.bytes_left -= size
         if self.words_left < 0 or self.bytes_left < 0:
             raise self.exceeded()
 
@@ -262,9 +265,8 @@ def _tighten(corpus: Corpus, gaps: _Gaps, sizes: Sizes) -> None:
     map_parallel(tighten, weighted_chunks(corpus.root_offsets))
 
 
-def _texts(corpus: Corpus, allowance: Allowance) -> pl.Series:
+def _texts(corpus: Corpus, gaps: _Gaps, allowance: Allowance) -> list[pa.LargeStringArray]:
     grammar = corpus.grammar
-    gaps = _Gaps(corpus)
     sizes = _bounds(corpus, gaps, allowance)
     if sizes.bytes.max(initial=0) >= 1 << 32:
         _tighten(corpus, gaps, sizes)
@@ -303,6 +305,5 @@ def _texts(corpus: Corpus, allowance: Allowance) -> pl.Series:
         offsets[0] = 0
         np.cumsum(sizes.bytes[first:stop], out=offsets[1:])
         text = buffer.slice(int(starts[first]), int(offsets[-1]))
-        made = pa.LargeStringArray.from_buffers(stop - first, offset_buffer, text)
-        parts.append(cast(pl.Series, pl.from_arrow(made)))
-    return pl.concat(parts, rechunk=True)  # moves views, not text
+        parts.append(pa.LargeStringArray.from_buffers(stop - first, offset_buffer, text))
+    return parts

@@ -20,7 +20,7 @@ from polars_tadoc.execute.fitting import require_row_numbers, suits_gpu
 from polars_tadoc.execute.labels import KeptLabels
 from polars_tadoc.execute.limited import Limited
 from polars_tadoc.execute.stream import stream_result
-from polars_tadoc.execute.windows import packed_windows, plan_windows, question_of, read_ahead_windows
+from polars_tadoc.execute.windows import AHEAD_SHARE, packed_windows, plan_windows, question_of
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.packed.pushdown import PackedQuestion, most_partitions, packed_question
 from polars_tadoc.records import Checkpoint
@@ -210,7 +210,7 @@ def ask_packed(
             return
         own, room = _shared_out(analytic, limit, question)
         with telling_share(limit, room), small_arrow_memory():
-            windows = read_ahead_windows(packed_windows(question, others, room, analytic.reads_gaps), room)
+            windows = packed_windows(question, others, room, analytic.reads_gaps, room // AHEAD_SHARE)
             yield from stream_result(windows, own, labels, room, opened)
 
     key = (*question.key, analytic, labels, limit, checkpoint)

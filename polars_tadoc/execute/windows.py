@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from polars_tadoc.execute.fitting import bytes_needed, fitting, require_fitting_footers, require_row_numbers
+from polars_tadoc.execute.fitting import fitting, require_fitting_footers, require_row_numbers
 from polars_tadoc.execute.splits import stop_of, words_before, working_bytes
 from polars_tadoc.model.column import split_one_by_one
 from polars_tadoc.model.corpus import Corpus
@@ -20,7 +20,6 @@ from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.free_memory import GROWN_SHARE, give_back_memory
 from polars_tadoc.runtime.io_source import batches
 from polars_tadoc.runtime.plain_name import plain
-from polars_tadoc.runtime.process.prefetch import read_ahead
 from polars_tadoc.traversal.text_corpus import BYTES_A_WORD, is_text
 
 ROWS_SHARE = 64
@@ -30,7 +29,7 @@ TEXT_SHARE = 16
 """Maximum share of the limit for the text of a window; tokenizing takes several times as much."""
 
 AHEAD_SHARE = 4
-"""Prefetch the next partition while the current one takes at most this share of the limit."""
+"""Share of the limit that the current partition and those decoded ahead may take; none is if they take more."""
 
 WORD_BYTES = 60
 """Approximate maximum bytes per word of data made from the counts of documents, if most words of a document are
@@ -99,23 +98,21 @@ def question_of(plan: pl.LazyFrame, column: str, others: list[str]) -> PackedQue
     return question if question is not None and question.scan.column == column else None
 
 
-def packed_windows(question: PackedQuestion, others: list[str], limit: int, gaps: bool = False) -> Iterator[Window]:
+def packed_windows(
+    question: PackedQuestion, others: list[str], limit: int, gaps: bool = False, ahead: int = 0
+) -> Iterator[Window]:
     """Yield the documents of a packed scan: an empty window, then one per packed row that may have selected documents.
 
-    Parameters and errors as of :func:`windows_of`.
+    Parameters and errors as of :func:`windows_of`; ``ahead`` is the maximum of bytes of row groups that are decoded
+    ahead.
     """
     require_fitting_footers(question, limit)
     first = 0
     yield Window(0, chosen(question.scan.schema.to_frame(), others), ())  # there may be no documents
-    for frame, corpus in question.corpora(others, cached=False, gaps=gaps):
+    for frame, corpus in question.corpora(others, cached=False, gaps=gaps, ahead=ahead):
         require_row_numbers(first + frame.height)
         yield Window(first, frame, (fitting(corpus, limit),))
         first += frame.height
-
-
-def read_ahead_windows(windows: Iterator[Window], limit: int) -> Iterator[Window]:
-    """Prefetch the next window of a packed scan while a window that leaves room for it is processed."""
-    return read_ahead(windows, lambda window: sum(map(bytes_needed, window.corpora)) <= limit // AHEAD_SHARE)
 
 
 def in_parts(window: Window, limit: int) -> Iterator[Window]:

@@ -355,7 +355,13 @@ def _looked_up(frequencies: UInt32) -> UInt32:
 
 
 def decoded(fields: dict[str, Any]) -> dict[str, Any]:
-    """Decode the fields of a row of version 3 to those of version 2.
+    """Decode the fields of a row of version 3 to those of version 2; errors as for :func:`decode`."""
+    made = decode(fields)
+    return {**made, "gaps": made["gaps"]() if callable(made["gaps"]) else made["gaps"]}
+
+
+def decode(fields: dict[str, Any]) -> dict[str, Any]:
+    """Do as :func:`decoded`, but leave a function that decodes the gaps of rows, if they are coded, in their place.
 
     Raises
     ------
@@ -436,7 +442,8 @@ def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     if flags & GAPS:
         shapes = np.repeat(np.arange(kernels.SHAPES, dtype=np.uint8), shape_sizes)[word_order]
         arrays_of_rows = count, rule_offsets, symbols, gaps, root_offsets, roots, shapes
-        made["gaps"] = contexts.decode_gaps(*arrays_of_rows, visits, gap_bytes, fields["gaps"], fields["valid"])
+        coded_gaps_of_rows = visits, gap_bytes, fields["gaps"], fields["valid"]
+        made["gaps"] = partial(contexts.decode_gaps, *arrays_of_rows, *coded_gaps_of_rows)
     made |= {"rule_offsets": numbers(rule_offsets), "symbols": numbers(symbols)}
     del rule_offsets, symbols
     made |= {"level_offsets": numbers(level_offsets), "predicted_gaps": numbers(gaps)}

@@ -232,15 +232,10 @@ def decode_gaps(
     given = count, bits, shapes, rule_offsets, symbols, predicted, root_offsets, roots
     if code_row_gaps(coded_row_gaps.DECODE, *given, visits, _most_steps(*given), loud, codes, offsets, data)[0] != OK:
         raise InvalidGrammarError("grammar: the stream of gaps does not match the rows")
-    array = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(valid), [None, *(pa.py_buffer(part) for part in (offsets, data))]
-    )
-    gaps = cast(pl.Series, pl.from_arrow(array)).alias("gaps")
-    return (
-        gaps
-        if valid.all()
-        else pl.DataFrame([gaps, valid.alias("valid")]).select(pl.when("valid").then("gaps"))["gaps"]
-    )
+    bits_of_valid = None if valid.all() else pa.py_buffer(np.packbits(valid.to_numpy(), bitorder="little"))
+    buffers = [bits_of_valid, *(pa.py_buffer(part) for part in (offsets, data))]
+    array = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(valid), buffers)
+    return cast(pl.Series, pl.from_arrow(array)).alias("gaps")
 
 
 def _most_steps(*given: Any) -> int:

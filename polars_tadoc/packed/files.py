@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import field
 from itertools import accumulate
 from pathlib import Path
@@ -15,15 +16,18 @@ import pyarrow as pa
 
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError, NotPackedError
-from polars_tadoc.packed.partition import is_packed
+from polars_tadoc.packed.partition import fields_of, is_packed
 from polars_tadoc.packed.row_group_pruning import Bounds
 from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, frame_of, not_of_the_file
 from polars_tadoc.runtime.cached_property import cached_property
 from polars_tadoc.storage.files import File, LocalFile, Ranges, chunk_range
-from polars_tadoc.untrusted.parquet_footer import open_parquet, without_arrow_types
+from polars_tadoc.untrusted.parquet_footer import another_reader, open_parquet, without_arrow_types
 from polars_tadoc.untrusted.parquet_sizes import decompressed_bytes, leaf_types
 from polars_tadoc.untrusted.thrift import MalformedError
+
+SYMBOL_BYTES = 40
+"""Approximate bytes that decoding takes per symbol of a grammar and its rows."""
 
 
 class PackedFile:
@@ -70,6 +74,10 @@ class PackedFile:
                 "read a file of compressed rows with pl.scan_parquet"
             )
         self.column = packed[0]
+        self._apart = allocate_lock()
+        """Held while ranges of an object are read, because prefetching some drops others."""
+        self._idle = [self._file]
+        """Readers that no thread uses."""
 
     def __enter__(self) -> PackedFile:
         return self
@@ -99,14 +107,34 @@ class PackedFile:
             It claims to decode to more than ``Config(payload_limit_bytes=)``.
 
         """
-        with self._damage_named(group):
+        return self.frame(group, self.table(group, names), names)
+
+    def table(self, group: int, names: list[str]) -> pa.Table:
+        """Do the part of :meth:`read` that does not call Polars; several threads may call it."""
+        fixed = self._fixed(names)
+        with self._damage_named(group), self._apart if fixed or self._ranges is not None else nullcontext():
             self._fetch(group, [leaf for name in names for leaf in self._leaves_of(name)])
             self._require_within_limit(group, names)
-            fixed = _NO_FIXED_LISTS and any(_holds_fixed_lists(self.schema[name]) for name in names)
-            table = self._whole(self._as_stored if fixed else self._file, group, names)
+            if fixed:
+                return self._whole(self._as_stored, group, names)
+            with self._reader() as reader:
+                return self._whole(reader, group, names)
+
+    def frame(self, group: int, table: pa.Table, names: list[str]) -> pl.DataFrame:
+        """Convert columns of :meth:`table` to Polars."""
+        with self._damage_named(group):
             frame = frame_of(table)
-            frame = frame.cast({name: self.schema[name] for name in frame.columns}) if fixed else frame
+            if self._fixed(names):
+                frame = frame.cast({name: self.schema[name] for name in frame.columns})
         return frame.select(cs.by_name(names, require_all=True))
+
+    def fields(self, group: int, table: pa.Table) -> list[dict[str, Any] | None]:
+        """Return the fields of each packed row of :meth:`table`, None for null ones; calls no threads of Polars."""
+        with self._damage_named(group):
+            return fields_of(table[self.column])
+
+    def _fixed(self, names: list[str]) -> bool:
+        return _NO_FIXED_LISTS and any(_holds_fixed_lists(self.schema[name]) for name in names)
 
     def document_counts(self, group: int) -> list[int]:
         """Count the documents of each packed row of a row group; errors as for :meth:`read`."""
@@ -114,7 +142,8 @@ class PackedFile:
             leaves = [at for at in self._leaves_of(self.column) if self._path(at).startswith(f"{self.column}.valid.")]
             self._fetch(group, leaves)
             path = self._path(leaves[0])
-            table = self._whole(self._file, group, [path])
+            with self._reader() as reader:
+                table = self._whole(reader, group, [path])
             column = table[self.column].combine_chunks()
             lists = column.field(0) if isinstance(column, pa.StructArray) else column.chunk(0).field(0)
             return [len(value or []) for value in lists.to_pylist()]
@@ -143,6 +172,16 @@ class PackedFile:
     def _as_stored(self) -> Any:
         """The file without Arrow's types, in Parquet's: lists of a fixed length are plain lists."""
         return without_arrow_types(self._source)
+
+    @contextmanager
+    def _reader(self) -> Iterator[Any]:
+        """Lend a reader of the open file: PyArrow's readers buffer pages, so no two threads may use the same."""
+        try:
+            reader = self._idle.pop()
+        except IndexError:
+            reader = another_reader(self._source, self._file)
+        yield reader
+        self._idle.append(reader)
 
     def _path(self, leaf: int) -> str:
         return str(self._file.schema.column(leaf).path)
@@ -178,6 +217,11 @@ class PackedFile:
                 f"{self.place}, row group {group}: claims to decode to at least {size:,} bytes, the limit is "
                 f"{limit:,}; if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
             )
+
+    def most_documents(self, group: int) -> int:
+        """Read from the footer a bound of a row group's documents: lists count at least one value each."""
+        at = next(at for at in self._leaves_of(self.column) if self._path(at).startswith(f"{self.column}.valid."))
+        return int(self._file.metadata.row_group(group).column(at).num_values)
 
     def statistics(self, schema: pl.Schema, names: Iterable[str]) -> Mapping[str, Bounds]:
         """Return the row groups' statistics of document columns.
@@ -247,6 +291,33 @@ class RowGroup:
         lists = next((column for column in frame.get_columns() if column.name != self.file.column), None)
         counts = self.file.document_counts(self.group) if lists is None else lists.list.len().to_list()
         return pl.DataFrame([frame[name] if name in own else _lists(self.shared[name], counts) for name in names])
+
+    def table(self, names: list[str]) -> pa.Table:
+        """Read some columns, among them the packed one, without calling Polars; several threads may call it."""
+        return self.file.table(self.group, [name for name in names if name not in self.shared])
+
+    def fields(self, table: pa.Table) -> list[dict[str, Any] | None]:
+        """Return the fields of each packed row of :meth:`table`, None for null ones; calls no threads of Polars."""
+        return self.file.fields(self.group, table)
+
+    def lists(self, table: pa.Table, names: list[str], counts: Sequence[int]) -> pl.DataFrame:
+        """Return some columns other than the packed one, given the number of documents of each packed row."""
+        own = [name for name in names if name not in self.shared]
+        frame = self.file.frame(self.group, table.select(own), own) if own else pl.DataFrame()
+        if len(own) == len(names):
+            return frame
+        return pl.DataFrame([frame[name] if name in own else _lists(self.shared[name], counts) for name in names])
+
+    @property
+    def most_documents(self) -> int:
+        """A bound of its documents, from the footer."""
+        return self.file.most_documents(self.group)
+
+    @property
+    def decoding_bytes(self) -> int:
+        """About the bytes that decoding it takes, from the footer."""
+        symbols, words = self.file.grammar_sizes(self.group)
+        return SYMBOL_BYTES * symbols + words
 
     @property
     def place(self) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from polars_tadoc.model.text_type import is_tadoc
 from polars_tadoc.packed import coded
 from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.documented import documented_by
+from polars_tadoc.runtime.parallel import map_parallel
 from polars_tadoc.runtime.plain_name import plain
 
 PACKED_DTYPE = pl.Struct(
@@ -145,13 +146,60 @@ def partition_at(packed: pl.Series, row: int, cached: bool = True) -> Partition 
         A rule expands to more words than ``Config(expansion_limit=)``.
 
     """
+    return partition_of(fields_at(packed, row), packed.name, row, cached)
+
+
+def fields_at(packed: pl.Series, row: int) -> dict[str, Any] | None:
+    """Return the fields of one packed row; None if it is null."""
     cell = plain(packed.slice(row, 1))
-    if cell.null_count():
+    return None if cell.null_count() else {name: cell.struct.field(name)[0] for name in NAMES}
+
+
+def fields_of(column: pa.ChunkedArray) -> list[dict[str, Any] | None]:
+    """Return the fields of each packed row of a table, None for null ones; calls no threads of Polars."""
+    return [
+        {name: _value(chunk.field(name).slice(row, 1)) for name in NAMES}
+        if chunk.slice(row, 1).null_count == 0
+        else None
+        for chunk in column.chunks
+        for row in range(len(chunk))
+    ]
+
+
+def _value(cell: pa.Array) -> Any:
+    """Return the value of an array of length one: a series if it is a list."""
+    if not pa.types.is_nested(cell.type):
+        return cell[0].as_py()
+    return None if cell.null_count else cast(pl.Series, pl.from_arrow(cell.flatten()))
+
+
+def partition_of(
+    fields: dict[str, Any] | None,
+    name: str,
+    row: int,
+    cached: bool = True,
+    *,
+    gaps: bool = True,
+    on_grammar: Callable[[str, Grammar], object] = lambda _key, _grammar: None,
+) -> Partition | None:
+    """Do as :func:`partition_at`, given the row's fields; calls no threads of Polars.
+
+    Parameters
+    ----------
+    fields, name, row, cached
+        The row, and what errors call it.
+    gaps
+        Whether to read the separators between words; otherwise they are null.
+    on_grammar
+        Called with key and grammar as soon as these are known.
+
+    """
+    if fields is None:
         return None
     try:
-        return _read({name: cell.struct.field(name)[0] for name in NAMES}, cached)
+        return _read(fields, cached, gaps, on_grammar)
     except (InvalidGrammarError, LimitExceededError) as error:
-        raise type(error)(f'packed column "{packed.name}", row {row}: {error}') from error
+        raise type(error)(f'packed column "{name}", row {row}: {error}') from error
 
 
 def partitions(packed: pl.Series) -> Iterator[Partition]:
@@ -171,22 +219,38 @@ def partitions(packed: pl.Series) -> Iterator[Partition]:
             yield partition
 
 
-def _read(fields: dict[str, Any], cached: bool) -> Partition:
+def _read(
+    fields: dict[str, Any], cached: bool, reads_gaps: bool, on_grammar: Callable[[str, Grammar], object]
+) -> Partition:
     for name, value in fields.items():
         if value is None or (name in WITHOUT_NULLS and value.null_count()):
             raise InvalidGrammarError(f"{name} is null or contains nulls")
     if fields["version"] == coded.VERSION:
-        fields = coded.decoded(fields)
+        fields = coded.decode(fields)
     elif fields["version"] != VERSION:
         raise InvalidGrammarError(
             f"grammar: format version {fields['version']}, this release reads {VERSION} to {coded.VERSION}"
         )
-    key, grammar = _grammar(fields, cached)
+
+    def read_gaps() -> pl.Series:
+        found = fields["gaps"]
+        if not reads_gaps and (callable(found) or len(found) == len(fields["valid"])):
+            return pl.Series("gaps", [None], pl.Binary).new_from_index(0, len(fields["valid"]))
+        return cast(pl.Series, found() if callable(found) else found)
+
+    def read_grammar() -> tuple[str, Grammar]:
+        key, grammar = _grammar(fields, cached)
+        on_grammar(key, grammar)
+        return key, grammar
+
+    makers: list[Callable[[], Any]] = [read_gaps, read_grammar]
+    are_beside = reads_gaps and callable(fields["gaps"])
+    gaps, (key, grammar) = map_parallel(_called, makers) if are_beside else map(_called, makers)
     offsets, valid = fields["document_offsets"].to_numpy(), fields["valid"]
-    count, gaps, roots = len(valid), len(fields["gaps"]), fields["roots"].to_numpy()
-    if gaps != count or len(offsets) != count + 1:
+    count, roots = len(valid), fields["roots"].to_numpy()
+    if len(gaps) != count or len(offsets) != count + 1:
         raise InvalidGrammarError(
-            f"document_offsets, gaps and valid differ in length: {len(offsets):,}, {gaps:,} and {count:,} entries"
+            f"document_offsets, gaps and valid differ in length: {len(offsets):,}, {len(gaps):,} and {count:,} entries"
         )
     inside = offsets.min() >= 0 and offsets.max() <= len(roots)  # so that no difference wraps around
     lengths = np.diff(offsets)
@@ -197,7 +261,11 @@ def _read(fields: dict[str, Any], cached: bool) -> Partition:
     most, known = int(roots.max(initial=0)), grammar.vocabulary_size + grammar.rule_count
     if len(roots) and most >= known:
         raise InvalidGrammarError(f"a document has symbol {most}, but there are only {known} words and rules")
-    return Partition(key, grammar, fields["document_offsets"], fields["roots"], fields["gaps"], valid)
+    return Partition(key, grammar, fields["document_offsets"], fields["roots"], gaps, valid)
+
+
+def _called(make: Callable[[], Any]) -> Any:
+    return make()
 
 
 def _grammar(fields: dict[str, Any], cached: bool) -> tuple[str, Grammar]:
@@ -231,14 +299,23 @@ def _strings(values: pl.Series) -> pa.LargeStringArray:
     return array
 
 
+_PIECE = 1 << 20
+"""Bytes that one thread hashes at once."""
+
+
+def _digest(piece: npt.NDArray[np.uint8]) -> bytes:
+    return hashlib.blake2b(piece.data, digest_size=16).digest()
+
+
 def content_key(grammar: Grammar) -> str:
     """Return the cache key of a grammar that has no payload: digest and size of its arrays."""
     words, gaps = grammar.words, grammar.gaps
     arrays: list[npt.NDArray[Any]] = [words.offsets, words.data, gaps.offsets, gaps.data]
     arrays += [grammar.rule_offsets, grammar.symbols, grammar.level_offsets, grammar.predicted_gaps]
+    bytes_of = [array.view(np.uint8) for array in arrays]
+    pieces = [own[at : at + _PIECE] for own in bytes_of for at in range(0, len(own), _PIECE)]
     digest = hashlib.blake2b(grammar.tokenizer.encode(), digest_size=16)
-    for array in arrays:
-        digest.update(len(array).to_bytes(8, "little"))
-        digest.update(array.data)
+    digest.update(b"".join(len(array).to_bytes(8, "little") for array in arrays))
+    digest.update(b"".join(map_parallel(_digest, pieces)))
     size = sum(array.nbytes for array in arrays)
     return f"{payload.MAGIC}P{size:016x}{digest.hexdigest()}:{size}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -18,9 +17,9 @@ from polars.exceptions import PolarsError
 
 from polars_tadoc.model.corpus import Corpus
 from polars_tadoc.packed.files import PackedFile
-from polars_tadoc.packed.partition import Partition, partition_at
+from polars_tadoc.packed.partition import Partition, partition_of
 from polars_tadoc.packed.scan import PackedScan, asking, scans
-from polars_tadoc.packed.unpack import FAULTS, Documents, chosen
+from polars_tadoc.packed.unpack import FAULTS, ROOM_AHEAD, Documents, chosen
 from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.io_source import source_of
 from polars_tadoc.storage.files import File, LocalFile
@@ -62,7 +61,9 @@ class PackedQuestion:
             **({"folders": self.scan.folders} if self.scan.shared else {}),
         }
 
-    def corpora(self, others: list[str], cached: bool, gaps: bool = False) -> Iterator[tuple[pl.DataFrame, Corpus]]:
+    def corpora(
+        self, others: list[str], cached: bool, gaps: bool = False, ahead: int = ROOM_AHEAD
+    ) -> Iterator[tuple[pl.DataFrame, Corpus]]:
         """Yield for each packed row the selected documents' other columns, null documents included, and their corpus.
 
         ``Corpus.rows`` numbers the rows of all these frames consecutively.
@@ -75,9 +76,11 @@ class PackedQuestion:
             Whether to keep grammars for the next call.
         gaps
             Whether to read the separators between words, too.
+        ahead
+            Maximum bytes of row groups that are decoded ahead.
 
         """
-        asked = _Numbered(self, others, cached, gaps)
+        asked = _Numbered(self, others, cached, gaps, ahead)
         first = 0
         for frame in self.scan.frames(asked):
             if asked.partition is not None:
@@ -116,20 +119,19 @@ class _Numbered(Documents):
 
     partition: Partition | None
 
-    def __init__(self, question: PackedQuestion, others: list[str], cached: bool, gaps: bool) -> None:
+    def __init__(self, question: PackedQuestion, others: list[str], cached: bool, gaps: bool, ahead: int) -> None:
         scan = question.scan
         names = [scan.column, *others]
-        super().__init__(scan.schema, scan.column, names, question.predicate, question.limit, scan.shared)
+        super().__init__(scan.schema, scan.column, names, question.predicate, question.limit, scan.shared, ahead)
         self.cached, self.gaps = cached, gaps
 
-    def _compressed(self, packed: pl.Series, row: int) -> pl.Series:
-        partition = partition_at(packed, row, self.cached)
+    def _decoded(self, fields: dict[str, Any] | None, row: int) -> tuple[Partition | None, None]:
+        return partition_of(fields, self.column, row, self.cached, gaps=self.gaps), None
+
+    def _compressed(self, partition: Partition | None, encoded: str | None) -> pl.Series:
         if partition is None:
             self.partition = None
-            return pl.Series(packed.name, [], pl.Int64)
-        if not self.gaps:
-            nothing = pl.Series("gaps", [None], pl.Binary).new_from_index(0, partition.document_count)
-            partition = replace(partition, gaps=nothing)
+            return pl.Series(self.column, [], pl.Int64)
         self.partition = partition
         return pl.int_range(partition.document_count, eager=True)
 

@@ -58,6 +58,11 @@ def open_parquet(source: pa.NativeFile) -> pq.ParquetFile:
     return file
 
 
+def another_reader(source: pa.NativeFile, file: pq.ParquetFile) -> pq.ParquetFile:
+    """Open a file again after :func:`open_parquet`, without reading its footer, for another thread."""
+    return pq.ParquetFile(source, metadata=file.metadata, page_checksum_verification=True)
+
+
 def without_arrow_types(source: pa.NativeFile) -> pq.ParquetFile:
     """Open a file again after :func:`open_parquet`, with its columns in Parquet's own types."""
     size = source.size()

@@ -44,6 +44,11 @@ def narrow_reading(plan: pl.LazyFrame) -> Iterator[None]:
                 _put_back()
 
 
+def is_narrow() -> bool:
+    """Tell whether some query of this process reads as in :func:`narrow_reading`."""
+    return _queries > 0
+
+
 def _put_back() -> None:
     for name, value in _set.items():
         if os.environ.get(name) == value:  # otherwise the program has set it meanwhile
