@@ -421,7 +421,8 @@ def _decoding_bytes(words: int, rules: int, symbols: int, roots: int, rows: int,
     By word: 10 in lists, numbers of its own, and 56 to sort it. By rule, while streams are read: 16 for its start,
     level and step, 12 on the stack, 11 in lists; less a gap that its body has not. By symbol of a body: its kind or
     its copy, itself, and its gap. By root and row: its kind, itself and its copy. The tables of predictions and gaps
-    have up to 5 MB. In context, lists take 23 and a rule's last word 4; gaps take 25 by word and rule, 1 by symbol.
+    have up to 5 MB. In context, lists take 23 and a rule's last word 4; gaps take 2 by word
+    and rule and 4 by row.
     """
     tables = (8 << _bits(symbols + roots + rows, *MASK_BITS)) + (4 << _bits(symbols, *GAP_BITS))
     needed = 72 * words + 35 * rules + 12 * symbols + 9 * roots + 17 * rows + tables

@@ -28,7 +28,7 @@ CHOICES = 5
 
 _RATE = 5
 _GREATEST = (1 << (SCALE - _RATE)) - 1
-"""What a start gains that moves up; in the long run it is ``32 * _GREATEST``, and more by the codes before it."""
+"""Gain of a start that moves up: in the long run such starts are ``32 * _GREATEST`` and the number of codes before."""
 
 
 def _lanes(numbers: Any) -> UInt64:
@@ -66,7 +66,7 @@ def new_choices(count: int) -> UInt64:
 
 @inner(forceinline=True)
 def _taken(is_coded: bool, state: int, stream: UInt32, at: int, start: int, end: int) -> Any:
-    """Decode what lies between two frequencies, or append it to ``stream``; return the state and the place."""
+    """Remove a code from the state, or append it to ``stream``, by its start and end; return the state and the place."""
     if is_coded:
         state = (end - start) * (state >> nb.uint64(SCALE)) + (state & nb.uint64((1 << SCALE) - 1)) - start
         return refill(state, stream, at)

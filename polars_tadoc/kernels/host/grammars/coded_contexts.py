@@ -3,15 +3,15 @@
 Events are those of :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`, and so are the streams. Here all
 probabilities adapt, and only the streams are stored. An event is first guessed: by the event that followed the last
 two events before, the last one, the one before it, and the one before that. The latter two find the next part of a
-line whose variables differ. An event that no guess meets has a type, in the context of the type that followed the
-same word the last time, and a value:
+line whose variables differ. One choice tells which guess is right, or none. An event that no guess meets has a type,
+in the context of the type that followed the same word the last time, and a value:
 
 - the end of a row;
 - a new rule, and its length;
 - a new word, and its shape;
 - a symbol that occurred before: a type for each group of words (by digits), and one for the rules that start with such
   words. The value is the class, which says how often it occurs. Then follows its place among the symbols of this type
-  and class, whose probabilities are equal.
+  and class, as bits.
 
 One function encodes and decodes: what it decodes to arrays, it otherwise reads there.
 """

@@ -2,6 +2,8 @@
 
 A stream starts with its states, of 64 bits each. Codes use them in turn, so that a processor works on several at once
 (F. Giesen, "Interleaved entropy coders", arXiv:1402.3392). Decoders require that all states end as encoders start them.
+
+Places in lists, whose probabilities are equal, are bits: zstd finds repetitions in them, which rANS would hide.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ alike, are stored together. Events are therefore: end of a row, new word, new ru
 some length, and a symbol that occurred before. Such a symbol is coded as its class, which says about how often it
 occurs, and its place in the list of the symbols of that class.
 
-Two streams of :mod:`polars_tadoc.kernels.host.grammars.coded_streams`. The first holds the classes of words, those of
-rules, bits of the steps between rules, and the kinds of events. With predictions, kinds follow whether these hit.
-Without, kinds are four runs of equal length, one for each state, side by side. The second stream holds places, whose
-probabilities are equal. A decoder reads as many events as the counts allow and checks each number.
+Two streams of :mod:`polars_tadoc.kernels.host.grammars.coded_streams`. The first, of codes, holds the classes of words,
+those of rules, bits of the steps between rules, and the kinds of events. With predictions, kinds follow whether these
+hit. Without, kinds are four runs of equal length, one for each state, side by side. The second stream, of bits, holds
+places. A decoder reads as many events as the counts allow and checks each number.
 """
 
 from __future__ import annotations

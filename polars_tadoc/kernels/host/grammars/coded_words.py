@@ -35,7 +35,7 @@ def _split_lines(start: Any, stop: Any, bounds: UInt64, word: Any, end: Any) -> 
     while at < stop:
         marks, many = np.uint64(0), min(stop - at, _8)
         if many == _8:
-            differs = load_u64(at) ^ _LINE_ENDS  # the high bit of each byte tells whether it is no line end
+            differs = load_u64(at) ^ _LINE_ENDS  # then the high bit of each byte is 0 for line ends
             differs = ((differs & _LOW_BITS) + _LOW_BITS) | differs | _LOW_BITS
             marks = ~differs
         else:
