@@ -66,7 +66,7 @@ def new_choices(count: int) -> UInt64:
 
 @inner(forceinline=True)
 def _taken(is_coded: bool, state: int, stream: UInt32, at: int, start: int, end: int) -> Any:
-    """Remove a code from the state, or append it to ``stream``, by its start and end; return the state and the place."""
+    """Remove a code from the state, or append it to ``stream``, by start and end; return the state and the place."""
     if is_coded:
         state = (end - start) * (state >> nb.uint64(SCALE)) + (state & nb.uint64((1 << SCALE) - 1)) - start
         return refill(state, stream, at)
