@@ -47,23 +47,36 @@ class Stream:
         self.refill()
         return value
 
-    def place(self, length: int) -> int:
-        bits = max((length - 1).bit_length() - 8, 0)
-        count = ((length - 1) >> bits) + 1
-        high = (self.states[self.turn] & 0xFFFF) * count >> 16
-        start, end = -(-(high << 16) // count), -(-(high + 1 << 16) // count)
-        self.take(start, end - start, 16)
-        low = self.states[self.turn] % (1 << bits)
-        self.states[self.turn] >>= bits
-        self.refill()
-        return high << bits | low
-
     def require_end(self) -> None:
         assert self.rest == []
         assert set(self.states) == {1 << 31}
 
 
-def step_of(bits: int, places: Stream) -> int:
+class Bits:
+    """Bits of 32-bit numbers, the lowest first."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.bits = "".join(f"{number:032b}"[::-1] for number in numbers)
+        self.at, self.size = 0, len(numbers)
+
+    def take(self, count: int) -> int:
+        taken = self.bits[self.at : self.at + count]
+        assert len(taken) == count
+        self.at += count
+        return int(taken[::-1] or "0", 2)
+
+    def place(self, length: int) -> int:
+        """Return a place in a list: the first places have a bit less than the others."""
+        bits = length.bit_length() - 1
+        place = self.take(bits)
+        return place + (length - (1 << bits)) * self.take(1) if place + length >= 2 << bits else place
+
+    def require_end(self) -> None:
+        assert -(-self.at // 32) == self.size
+        assert "1" not in self.bits[self.at :]
+
+
+def step_of(bits: int, places: Bits) -> int:
     """Return the number near 0 of some bits, whose sign is the last one."""
     step = 0
     if bits > 17:
@@ -138,7 +151,7 @@ def decode(
     words: int, rules: int, events: int, predicts: bool, mask: int, streams: Any, tables: Any, shapes: list[int]
 ) -> Any:
     """Return rows and bodies, with words by shape and rules by first use, and steps between rules."""
-    kinds, places = Stream(streams[0]), Stream(streams[1])
+    kinds, places = Stream(streams[0]), Bits(streams[1])
     class_of = kinds.codes(words, tables[WORD_CLASS]) + kinds.codes(rules, tables[RULE_CLASS])
     step_bits = kinds.codes(rules, tables[STEP])
     side_by_side = None if predicts else iter(runs(events, kinds, tables))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
-from tests.coded_reference import EXACT, LONG, LONG_GAP, OLD, WORD, Stream, slot_of, step_of
+from tests.coded_reference import EXACT, LONG, OLD, WORD, Bits, Stream, slot_of, step_of
 
-SCALE, RATE, GROUPS = 15, 5, 6
+SCALE, RATE, GROUPS, CHOICES = 15, 5, 6, 5
 Contexts = dict[Any, list[int]]
 
 
@@ -17,32 +16,33 @@ class Coder(Stream):
     def __init__(self, numbers: list[int]) -> None:
         super().__init__(numbers, states=1)
         self.contexts: Contexts = {}
-        self.chances: dict[Any, int] = {}
 
-    def adaptive(self, start: int, frequency: int) -> None:
-        self.take(start, frequency, SCALE)
+    def adaptive(self, context: Any, starts: list[int]) -> int:
+        """Return a code; where each code starts moves down, or up behind the code."""
+        own = self.contexts.setdefault(context, starts)
+        slot = self.states[0] % (1 << SCALE)
+        code = max(i for i in range(len(own)) if own[i] <= slot)
+        self.take(own[code], [*own, 1 << SCALE][code + 1] - own[code], SCALE)
         self.refill()
+        for i in range(len(own)):
+            own[i] += ((1 << SCALE - RATE) - 1) * (i > code) - (own[i] - i >> RATE)
+        return code
 
     def four_bits(self, context: Any) -> int:
-        starts = self.contexts.setdefault(context, [i << SCALE - 4 for i in range(16)])
-        slot = self.states[0] % (1 << SCALE)
-        code = max(i for i in range(16) if starts[i] <= slot)
-        self.adaptive(starts[code], [*starts, 1 << SCALE][code + 1] - starts[code])
-        for i in range(16):
-            target = i if i <= code else (1 << SCALE) - 16 + i
-            starts[i] += (target - starts[i]) >> RATE
-        return code
+        return self.adaptive(context, [i << SCALE - 4 for i in range(16)])
 
     def byte(self, context: Any) -> int:
         high = self.four_bits((context, "high"))
         return high << 4 | self.four_bits((context, high))
 
-    def is_hit(self, context: Any) -> bool:
-        chance = self.chances.get(context, 1 << SCALE - 1)
-        hit = self.states[0] % (1 << SCALE) < chance
-        self.adaptive(0 if hit else chance, chance if hit else (1 << SCALE) - chance)
-        self.chances[context] = chance + ((1 << SCALE) - chance >> RATE) if hit else chance - (chance >> RATE)
-        return hit
+    def choice(self, known: list[list[int] | None], history: int) -> int:
+        """Return which guess is right, in the context of which there are and are equal."""
+        (first, sure), (second, second_sure), (third, _), (fourth, _) = (one or [0, 0] for one in known)
+        new = second != first, third not in (first, second), fourth not in (first, second, third)
+        agree = sum(guess == first for guess in (second, third, fourth))
+        levels = sum(sure >= least for least in (1, 2, 3, 4, 8, 15)), (second_sure > 1) + (second_sure > 4)
+        context = ("choice", levels, new, agree, history)
+        return self.adaptive(context, [i * 6553 for i in range(CHOICES)])
 
 
 def class_of(uses: int) -> int:
@@ -78,7 +78,7 @@ def learn(known: dict[Any, list[int]], place: Any, found: int) -> None:
 
 def decode(words: int, rules: int, rows: int, mask: int, streams: Any, shapes: list[int]) -> Any:
     """Return rows and bodies, with words by shape and rules by first use, and steps between rules."""
-    kinds, places = Coder(streams[0]), Stream(streams[1])
+    kinds, places = Coder(streams[0]), Bits(streams[1])
     first_words = [sum(shapes[:shape]) for shape in range(len(shapes))]
     groups = {
         word: group_of(shape)
@@ -103,16 +103,12 @@ def decode(words: int, rules: int, rows: int, mask: int, streams: Any, shapes: l
             *((2, slot_of(0, before[1], mask)), (3, slot_of(0, before[2], mask))),
         ]
         guesses = [known.get(slot) for slot in slots]
-        code, tried = None, 0
-        for number, guess in enumerate(guesses):
-            if guess is None or any(other and other[0] == guess[0] for other in guesses[:number]):
-                continue
-            agree = sum(other is not None and other[0] == guess[0] for other in guesses[number + 1 :])
-            if kinds.is_hit((number, guess[1], tried, agree, history)):
-                code = guess[0]
-                break
-            tried += 1
-        hit = code is not None
+        choice = kinds.choice(guesses, history)
+        hit, code = choice < 4, None
+        if hit:
+            chosen = guesses[choice]
+            assert chosen is not None
+            code = chosen[0]
         if code is not None:
             kind = code - top if code >= top else OLD + class_by[code]
         else:
@@ -171,95 +167,33 @@ def decode(words: int, rules: int, rows: int, mask: int, streams: Any, shapes: l
     return found[:rows], bodies, steps
 
 
-def row_gaps(
-    words: int,
-    mask: int,
-    shapes: list[int],
-    bodies: list[list[int]],
-    predicted: Any,
-    rows: list[list[int]],
-    stream: Any,
-) -> tuple[list[bytes], int]:
-    """Return each row's gaps that differ from the prediction, as varint pairs, and how many gaps are coded.
-
-    ``predicted`` has those before words, and those within each body.
-    """
-    coder, history, loud = Coder(stream), 0, []
-    word_gaps, body_gaps = predicted
-    for body, gaps in zip(bodies, body_gaps, strict=True):
-        loud.append([False])
-        for i in range(1, len(body)):
-            loud[-1].append(coder.is_hit(("loud", history & 3, gaps[i] != 0)))
-            history = 2 * history + loud[-1][-1]
-    ends = [(word, word) for word in range(words)]
+def row_strings(words: int, mask: int, bodies: list[list[int]], rows: list[list[int]], stream: Any) -> list[int]:
+    """Return the number of each row's string; numbers are in the order of first use."""
+    coder, known, history = Coder(stream), {}, 0
+    sizes = [1] * words
     for body in bodies:
-        ends.append((ends[body[0]][0], ends[body[-1]][1]))
-    known: dict[Any, list[int]] = {}
-    met: set[int] = set()
-    history, visits = 0, 0
-
-    def coded(left: int, right: int, expected: int) -> int:
-        nonlocal history, visits
-        visits += 1
-        alike = right if right == words or right in met else words + 1 + shapes[right]
-        met.add(right)
-        slots = [("pair", slot_of(left + 1, alike, mask)), ("before", alike), ("after", left)]
-        guesses = [*map(known.get, slots), [expected, 0]]
-        gap = None
-        for number, guess in enumerate(guesses):
-            if guess is not None and not any(other and other[0] == guess[0] for other in guesses[:number]):
-                is_first = number == 0
-                if coder.is_hit((number, guess[1], history)):
-                    gap = guess[0]
-            if number == 0:
-                history = (2 * history + (gap is None)) & 3
-            if gap is not None:
-                break
-        if gap is not None and is_first:
-            learn(known, slots[0], gap)
-            return gap
-        if gap is None:
-            gap = coder.byte("gap")
-            if gap >= LONG_GAP:
-                size = gap - LONG_GAP
-                rest = sum(coder.four_bits(("raw", i)) << 4 * i for i in range((size + 3) // 4))
-                gap = LONG_GAP - 1 + (1 << size) + rest % (1 << size)
-        for slot in slots:
-            learn(known, slot, gap)
-        return gap
-
-    def gaps_within(symbol: int) -> list[tuple[int, int]]:
-        """List a symbol's gaps, with the predicted ones."""
-        if symbol < words:
-            return []
-        body, found = bodies[symbol - words], gaps_within(bodies[symbol - words][0])
-        for i, (left, right) in enumerate(pairwise(body), 1):
-            expected = body_gaps[symbol - words][i]
-            is_loud = loud[symbol - words][i]
-            found.append((coded(ends[left][1], ends[right][0], expected) if is_loud else expected, expected))
-            found += gaps_within(right)
-        return found
-
-    made = []
+        sizes.append(sum(sizes[symbol] for symbol in body))
+    found: list[int] = []
     for row in rows:
-        found, left = [], words
-        for symbol in row:
-            expected = word_gaps[ends[symbol][0]] if found else 0
-            found.append((coded(left, ends[symbol][0], expected), expected))
-            found += gaps_within(symbol)
-            left = ends[symbol][1]
-        found.append((coded(left, words, 0), 0))
-        data, skipped = bytearray(), 0
-        for gap, expected in found:
-            if gap == expected:
-                skipped += 1
-                continue
-            for number in (skipped, gap):
-                while number >= 0x80:
-                    data.append(number & 0x7F | 0x80)
-                    number >>= 7
-                data.append(number)
-            skipped = 0
-        made.append(bytes(data))
+        count = sum(sizes[symbol] for symbol in row) % (1 << 16)
+        sides = [row[-1] if row else 0, max(row, default=0), 0]
+        slots = [(i, slot_of(count, side, mask)) for i, side in enumerate(sides)]
+        guesses = [known.get(slot) for slot in slots]
+        choice = coder.choice([*guesses, None], history)
+        number = max(found, default=-1) + 1
+        if choice < 3:
+            chosen = guesses[choice]
+            assert chosen is not None
+            number = chosen[0]
+        elif choice == 3:
+            bits = coder.byte("bits")
+            rest = 0
+            for i in range((bits + 2) // 4):
+                rest = rest << 4 | coder.four_bits(("number", bits, i))
+            number = rest | 1 << bits - 1 if bits else 0
+        for slot in slots:
+            learn(known, slot, number)
+        history = (2 * history + (choice != 0)) & 3
+        found.append(number)
     coder.require_end()
-    return made, visits
+    return found

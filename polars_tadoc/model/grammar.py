@@ -327,7 +327,7 @@ class Grammar:
         """
         if self.vocabulary_size + max(self.rule_count, 0) >= 1 << 32:
             raise InvalidGrammarError("grammar: more words and rules than 32-bit symbols can number")
-        if self.words.series.n_unique() != self.vocabulary_size:
+        if not self.words.are_distinct:
             raise InvalidGrammarError("grammar: the vocabulary holds a word twice")
         self.expansion_lengths  # noqa: B018 - the check
         if len(self.predicted_gaps) != self.vocabulary_size + len(self.symbols):

@@ -63,6 +63,11 @@ class Vocabulary:
         return cast(pl.Series, pl.from_arrow(self.strings)).alias("word")
 
     @cached_property
+    def are_distinct(self) -> bool:
+        """Whether no word occurs twice."""
+        return self.series.n_unique() == len(self)
+
+    @cached_property
     def _views(self) -> Any:
         """The words as Arrow's string views, sharing the bytes of :attr:`series`."""
         return self.series.to_arrow(compat_level=pl.CompatLevel.newest())

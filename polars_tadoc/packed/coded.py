@@ -9,9 +9,9 @@ takes longer. The fields that differ from version 2:
 - ``vocabulary``: the words by shape (digits and length), then in the order of their first use. Their ids follow from
   how often each occurs in the rows, most frequent first, then code points. If no word has a line end, those of a shape
   are one string: a line each, or without separators where the shape gives their length.
-- ``rule_offsets``: the header. Twelve numbers: rules, bodies' symbols (two numbers, lower 32 bits first), rows' symbols
+- ``rule_offsets``: the header. Ten numbers: rules, bodies' symbols (two numbers, lower 32 bits first), rows' symbols
   (likewise), flags (1 if the streams use predictions, 2 if the words of a shape are one string, 4 if gaps of rows are
-  coded, 8 if symbols are coded in context, 16 if the gap vocabulary is one string), and three pairs for rows coded in
+  coded, 8 if symbols are coded in context, 16 if the gap vocabulary is one string), and two pairs for rows coded in
   context. Then the words of each shape, the frequencies of codes of gaps, and those of symbols.
 - ``symbols``, ``roots``: the streams of kinds and of places: see
   :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`.
@@ -24,7 +24,6 @@ takes longer. The fields that differ from version 2:
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -34,19 +33,20 @@ import pyarrow as pa
 
 from polars_tadoc.config import settings
 from polars_tadoc.errors import InvalidGrammarError, LimitExceededError
-from polars_tadoc.kernels.host.grammars import coded_gaps, coded_streams
+from polars_tadoc.kernels.host.grammars import coded_gaps, coded_rules, coded_streams
 from polars_tadoc.kernels.host.grammars import coded_symbols as kernels
-from polars_tadoc.kernels.host.records.sort_keys import sort_with
-from polars_tadoc.kernels.host.records.sort_words import code_point_order
+from polars_tadoc.kernels.host.grammars.coded_guesses import read_guesses
+from polars_tadoc.kernels.host.grammars.coded_runs import read_runs
 from polars_tadoc.model.vocabulary import Vocabulary
-from polars_tadoc.packed import contexts
+from polars_tadoc.packed import coded_words, contexts
+from polars_tadoc.packed.coded_words import LINES, StoredWords
 from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
-from polars_tadoc.runtime.arrow_memory import owned
+from polars_tadoc.runtime.arrow_memory import allocate, shared
 from polars_tadoc.runtime.parallel import map_parallel
 
 VERSION = 3
 
-HEADER = 12
+HEADER = 10
 """Numbers before the shapes' sizes."""
 
 LENGTHS = np.array([HEADER, kernels.SHAPES, coded_gaps.CODES, 256 * kernels.TABLES])
@@ -58,16 +58,11 @@ MIN_EVENTS = 1 << 12
 PREDICTS, JOINS, GAPS, IN_CONTEXT, JOINS_GAPS = 1, 2, 4, 8, 16
 """Flags of the header."""
 
-LINES = (0, 16, 32)
-"""Shapes that do not give the length of their words."""
-
-PREDICTS_FROM = 0.3
-"""Share of events predicted from which predictions are used: below it they save little and halve the speed."""
-
 PREDICTS_FROM_BYTES = 32
-"""Bytes of words for each event from which a share of ``PREDICTS_LEAST`` is enough: decoding remains fast."""
+"""Bytes of words for each event from which predictions are tried: decoding remains fast."""
 
-PREDICTS_LEAST = 0.05
+PREDICTS_SAVES = 0.04
+"""Share of the streams that predictions must save: events take twice as long to decode."""
 
 MASK_BITS = (8, 15)
 """Least and most bits of places in the tables of predictions: 18 saves 1 % of the file at most, but does not fit the
@@ -92,9 +87,9 @@ _WRONG = {
 
 
 def numbers(array: npt.NDArray[Any]) -> pl.Series:
-    """Copy an array into memory that Polars can own."""
+    """Return an array as a series; copies it unless it is in memory that Polars can own."""
     kind = pa.from_numpy_dtype(array.dtype)
-    return cast(pl.Series, pl.from_arrow(pa.Array.from_buffers(kind, len(array), [None, owned(array)])))
+    return cast(pl.Series, pl.from_arrow(pa.Array.from_buffers(kind, len(array), [None, shared(array)])))
 
 
 def coded(packed: pl.Series) -> pl.Series:
@@ -143,7 +138,7 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
     if used != (count, rules) or not kernels.have_levels(*grammar, level_offsets):
         return None
     weights = np.zeros(count + rules, np.uint64)
-    kernels.weigh(count, np.arange(rules, dtype=np.uint32), rule_offsets, symbols, roots, weights)
+    coded_rules.weigh(count, np.arange(rules, dtype=np.uint32), rule_offsets, symbols, roots, weights)
     if not _are_ordered(words, weights[:count]):
         return None
     gap_stream, gap_frequencies = _coded_gaps(*grammar, gaps)
@@ -159,23 +154,23 @@ def encode(fields: dict[str, pl.Series]) -> dict[str, pl.Series] | None:
     order = np.empty(count, np.uint32)
     order[order_of[:count]] = np.arange(count, dtype=np.uint32)
     listed = words.gather(order)
-    listed = _joined(listed, shape_sizes) if joins else listed
+    listed = coded_words.joined(listed, shape_sizes) if joins else listed
     planned = _planned(rows, order_of, uses, steps, expanded)
     in_context = expanded >= contexts.FROM_BYTES * events
     streams = contexts.encode(*rows, order_of, uses, steps) if in_context else None
-    visits, size, turned = 0, 0, 0
+    size, turned = 0, 0
     if streams is not None and contexts.are_smaller(streams, planned):
         flags |= IN_CONTEXT
         listed, turned = contexts.turn(listed, shape_sizes, LINES) if joins else (listed, 0)
-        found = contexts.encode_gaps(*grammar, gaps, root_offsets, roots, shapes, row_gaps, fields["valid"])
+        found = contexts.encode_gaps(*grammar, root_offsets, roots, row_gaps, fields["valid"])
         if found is not None:
-            flags, (row_gaps, visits, size) = flags | GAPS, found
+            flags, (row_gaps, size) = flags | GAPS, found
     elif planned is None:
         return None
     else:
         predicts, tables, streams = planned
         flags |= PREDICTS * predicts
-    header = [*counts, flags, *_halves(visits), *_halves(size), *_halves(turned), *shape_sizes.tolist()]
+    header = [*counts, flags, *_halves(size), *_halves(turned), *shape_sizes.tolist()]
     return {
         "version": pl.Series("version", [VERSION]),
         "vocabulary": listed,
@@ -222,27 +217,22 @@ def _planned(
     if sizes[1:].max() > kernels.MAX_MEMBERS or count + rules + kernels.OLD >= kernels.MAX_CODES:
         return None
     kinds, places = np.empty(3 * events, np.uint32), np.empty(events + 4 * rules, np.uint64)
-    is_fast = expanded >= PREDICTS_FROM_BYTES * events
-    predicts = True
-    while True:
+    step_bits = np.empty(rules, np.uint32)
+    parts = {kernels.WORD_CLASS: classes[:count], kernels.RULE_CLASS: classes[count:], kernels.STEP: step_bits}
+    made, written = [], []
+    for predicts in [False, True][: 1 + (expanded >= PREDICTS_FROM_BYTES * events)]:
         tallies = np.zeros(256 * kernels.TABLES, np.uint32)
         planned = kinds, places, tallies
-        coded_count, placed, hits = kernels.plan(*rows, order_of, uses, predicts, _mask(events), *planned)
-        if not predicts or hits >= (PREDICTS_LEAST if is_fast else PREDICTS_FROM) * events:
-            break
-        predicts = False
-    kinds = kinds[:coded_count]
-    states = np.arange(coded_count, dtype=np.uint32) % coded_streams.STATES
-    if not predicts:
-        order, states = _side_by_side(events)
-        kinds = kinds[order]
-    step_bits = np.empty(rules, np.uint32)
-    placed += kernels.plan_steps(steps, step_bits, places[placed:])
-    parts = {kernels.WORD_CLASS: classes[:count], kernels.RULE_CLASS: classes[count:], kernels.STEP: step_bits}
-    frequencies, stream = _kinds_written(parts, kinds, states, tallies)
-    place_words = np.empty(2 * placed + 2 * coded_streams.STATES, np.uint32)
-    place_words = place_words[coded_streams.write_places(places[:placed], place_words) :]
-    return predicts, frequencies, (stream, place_words)
+        coded_count, placed = kernels.plan(*rows, order_of, uses, predicts, _mask(events), *planned)
+        placed += kernels.plan_steps(steps, step_bits, places[placed:])
+        states = np.arange(coded_count, dtype=np.uint32) % coded_streams.STATES
+        order, states = (slice(coded_count), states) if predicts else _side_by_side(events)
+        frequencies, stream = _kinds_written(parts, kinds[order], states, tallies)
+        bits = np.empty(placed + 1, np.uint32)
+        bits = bits[: coded_streams.write_places(places[:placed], bits)]
+        made.append((predicts, frequencies, (stream, bits)))
+        written.append(stream.nbytes + len(pa.Codec("zstd", 3).compress(bits, asbytes=True)))
+    return made[int(written[-1] < (1 - PREDICTS_SAVES) * written[0])]
 
 
 def _side_by_side(events: int) -> tuple[Any, UInt32]:
@@ -271,46 +261,6 @@ def _are_ordered(words: pl.Series, tallies: UInt64) -> bool:
     rises = tallies[1:] > tallies[:-1]
     follows = (words.slice(1) > words.head(max(len(words) - 1, 0))).to_numpy()
     return bool(not rises.any() and (falls | follows).all())
-
-
-def _joined(words: pl.Series, shape_sizes: UInt32) -> pl.Series:
-    """Join the words of each shape."""
-    ends = np.cumsum(shape_sizes).tolist()
-    groups = [words.slice(start, stop - start) for start, stop in pairwise([0, *ends])]
-    made = [(group + "\n" if shape in LINES else group).str.join("").item() for shape, group in enumerate(groups)]
-    return pl.Series("words", made, pl.String)
-
-
-def _split(joined: pl.Series, shape_sizes: UInt32, turned: int = 0) -> pl.Series:
-    """Invert :func:`_joined`, and :func:`polars_tadoc.packed.contexts.turn`."""
-    wrong = InvalidGrammarError("grammar: the words of a shape do not match their number")
-    if len(joined) != kernels.SHAPES:
-        raise wrong
-    parts, lengths = [], []
-    for shape, (text, size) in enumerate(zip(joined, shape_sizes.tolist(), strict=True)):
-        data = np.frombuffer(text.encode(), np.uint8)
-        if shape in LINES:
-            own, rest = np.empty(min(size, len(data) + 1), np.int64), np.empty(len(data), np.uint8)
-            if not kernels.split_lines(data, ord("\n"), own, rest):
-                raise wrong
-            lengths.append(own)
-            data = rest[: len(data) - size]
-        else:
-            if len(data) != shape % 16 * size:
-                raise wrong
-            lengths.append(np.full(size, shape % 16))
-            if turned >> shape & 1:
-                data = data.reshape(shape % 16, size).T.ravel()
-        parts.append(data)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths))])
-    strings = pa.LargeStringArray.from_buffers(
-        len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(np.concatenate(parts))
-    )
-    try:
-        strings.validate(full=True)
-    except pa.ArrowInvalid as error:  # a shape's length cuts a character
-        raise InvalidGrammarError("grammar: a word is not UTF-8") from error
-    return cast(pl.Series, pl.from_arrow(strings))
 
 
 def _bits(count: int, low: int, high: int) -> int:
@@ -357,11 +307,14 @@ def _looked_up(frequencies: UInt32) -> UInt32:
 def decoded(fields: dict[str, Any]) -> dict[str, Any]:
     """Decode the fields of a row of version 3 to those of version 2; errors as for :func:`decode`."""
     made = decode(fields)
-    return {**made, "gaps": made["gaps"]() if callable(made["gaps"]) else made["gaps"]}
+    strings = {name: cast(pl.Series, pl.from_arrow(made[name])) for name in ("vocabulary", "gap_vocabulary")}
+    return {**made, **strings, "gaps": made["gaps"]() if callable(made["gaps"]) else made["gaps"]}
 
 
 def decode(fields: dict[str, Any]) -> dict[str, Any]:
-    """Do as :func:`decoded`, but leave a function that decodes the gaps of rows, if they are coded, in their place.
+    """Do as :func:`decoded`, with words that differ and gaps as Arrow arrays.
+
+    The gaps of rows, if they are coded, are a function that decodes them.
 
     Raises
     ------
@@ -380,12 +333,12 @@ def decode(fields: dict[str, Any]) -> dict[str, Any]:
     counts, shape_sizes, gap_frequencies, frequencies = np.split(header, np.cumsum(LENGTHS[:3]))
     rules = int(counts[0])
     places = [1, 3, *range(6, HEADER, 2)]
-    size, root_count, visits, gap_bytes, turned = (int(counts[at]) | int(counts[at + 1]) << 32 for at in places)
+    size, root_count, gap_bytes, turned = (int(counts[at]) | int(counts[at + 1]) << 32 for at in places)
     count, rows = int(shape_sizes.sum(dtype=np.uint64)), len(fields["valid"])
     gap_words = fields["gap_vocabulary"]
-    gap_count = gap_words[0].count("\0") if flags & JOINS_GAPS and len(gap_words) == 1 else 0
+    gap_count = coded_words.count_gaps(gap_words) if flags & JOINS_GAPS else 0
     limit = settings().payload_limit_bytes
-    needed = _decoding_bytes(count, rules, size, root_count, rows, is_in_context) + max(2 * gap_bytes, visits)
+    needed = _decoding_bytes(count, rules, size, root_count, rows, is_in_context) + 2 * gap_bytes
     needed += 24 * gap_count
     if needed > limit:
         raise LimitExceededError(
@@ -397,41 +350,40 @@ def decode(fields: dict[str, Any]) -> dict[str, Any]:
         raise InvalidGrammarError("grammar: the header's counts contradict each other")
     if len(fields["predicted_gaps"]) != count or (len(words) != count and not flags & JOINS):
         raise InvalidGrammarError("grammar: the shapes' sizes do not add up to the words")
-    if flags & JOINS_GAPS:
-        gap_words = _split_gaps(gap_words)
+    if not flags & JOINS_GAPS:
+        gap_words = gap_words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    else:
+        gap_words = coded_words.split_gaps(gap_words)
     rule_starts, spelled = np.zeros(rules + 1, np.uint32), np.empty(size + root_count, np.uint32)
     heights, steps = np.zeros(rules, np.uint32), np.empty(rules, np.int64)
-    root_offsets, bodies, roots = np.empty(rows + 1, np.int64), spelled[:size], spelled[size:]
+    root_offsets, bodies = allocate(rows + 1, np.int64)[1], spelled[:size]
     arrays = rule_starts, size, spelled, heights, root_offsets, steps
     streams = fields["symbols"].to_numpy(), fields["roots"].to_numpy()
     makers: list[Any] = [
         partial(_read_symbols, count, flags, shape_sizes, streams, frequencies, arrays),
-        partial(_read_words, words, shape_sizes if flags & JOINS else None, turned),
+        partial(StoredWords, words, shape_sizes if flags & JOINS else None, turned),
     ]
-    wrong, (words, in_order) = map_parallel(lambda make: make(), makers)
+    wrong, stored = map_parallel(lambda make: make(), makers)
     del makers, arrays
     if wrong != kernels.OK:
         raise InvalidGrammarError(f"grammar: {_WRONG[wrong]}")
     level_offsets = np.cumsum(np.bincount(heights, minlength=1)).astype(np.uint32)
     rule_order = np.empty(rules, np.uint32)
-    if not kernels.order_rules(heights, steps, level_offsets, rule_order):
+    if not coded_rules.order_rules(heights, steps, level_offsets, rule_order):
         raise InvalidGrammarError("grammar: the rules' order is not one of their levels")
     del heights, steps
     weights = np.zeros(count + rules, np.uint64)
-    kernels.weigh(count, rule_order, rule_starts, bodies, roots, weights)
-    word_order = sort_with((weights.max(initial=0) - weights[:count])[in_order], in_order)[1].astype(np.uint32)
-    del weights, in_order
+    coded_rules.weigh(count, rule_order, rule_starts, bodies, spelled[size:], weights)
+    word_order = stored.ordered(weights[:count])
+    del weights
     new = np.empty(count + rules, np.uint32)
     new[word_order] = np.arange(count, dtype=np.uint32)
     new[count + rule_order.astype(np.int64)] = np.arange(count, count + rules, dtype=np.uint32)
-    rule_offsets, symbols = np.empty(rules + 1, np.uint32), np.empty(size, np.uint32)
-    kernels.renumber(rule_order, new, rule_starts, bodies, rule_offsets, symbols)
-    del rule_starts, bodies, rule_order
-    roots = roots.copy() if size > root_count else roots  # lets go of the bodies
-    del spelled
-    kernels.renumber_in_place(new, roots)
-    del new
-    gaps = np.empty(count + size, np.uint32)
+    rule_offsets, symbols, roots = (allocate(own, np.uint32)[1] for own in (rules + 1, size, root_count))
+    coded_rules.renumber(rule_order, new, rule_starts, bodies, rule_offsets, symbols)
+    coded_rules.renumber_rows(new, spelled[size:], roots)
+    del rule_starts, bodies, rule_order, spelled, new
+    gaps = allocate(count + size, np.uint32)[1]
     gaps[:count] = fields["predicted_gaps"].to_numpy()
     starts = np.concatenate([_starts(gap_frequencies[:256], 256), _starts(gap_frequencies[256:], 4)])
     tables = starts, gap_frequencies, _looked_up(gap_frequencies[:256])
@@ -440,16 +392,14 @@ def decode(fields: dict[str, Any]) -> dict[str, Any]:
         raise InvalidGrammarError("grammar: the stream of gaps within rules does not match the words and rules")
     made: dict[str, Any] = {"gap_vocabulary": gap_words}
     if flags & GAPS:
-        shapes = np.repeat(np.arange(kernels.SHAPES, dtype=np.uint8), shape_sizes)[word_order]
-        arrays_of_rows = count, rule_offsets, symbols, gaps, root_offsets, roots, shapes
-        coded_gaps_of_rows = visits, gap_bytes, fields["gaps"], fields["valid"]
-        made["gaps"] = partial(contexts.decode_gaps, *arrays_of_rows, *coded_gaps_of_rows)
+        arrays_of_rows = count, rule_offsets, symbols, root_offsets, roots, gap_bytes
+        made["gaps"] = partial(contexts.decode_gaps, *arrays_of_rows, fields["gaps"], fields["valid"])
     made |= {"rule_offsets": numbers(rule_offsets), "symbols": numbers(symbols)}
     del rule_offsets, symbols
     made |= {"level_offsets": numbers(level_offsets), "predicted_gaps": numbers(gaps)}
     del level_offsets, gaps
     made |= {"document_offsets": numbers(root_offsets), "roots": numbers(roots)}
-    return {**fields, **made, "vocabulary": words.gather(word_order)}
+    return {**fields, **made, "vocabulary": stored.taken(word_order)}
 
 
 def _read_symbols(
@@ -461,38 +411,21 @@ def _read_symbols(
     if flags & IN_CONTEXT:
         return contexts.decode(count, shape_sizes, streams, events, arrays)
     shape_starts = np.concatenate([[0], np.cumsum(shape_sizes)]).astype(np.uint32)
-    guesses = np.zeros(2 * (_mask(events) + 1), np.uint32) if flags & PREDICTS else None
-    return int(kernels.read(count, guesses, *streams, _looked_up(frequencies), shape_starts, *arrays))
-
-
-def _read_words(words: pl.Series, shape_sizes: UInt32 | None, turned: int) -> tuple[pl.Series, UInt64]:
-    """Return the words, split if there are sizes of shapes, and their numbers by code points."""
-    words = words if shape_sizes is None else _split(words, shape_sizes, turned)
-    strings: Any = words.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    return words, code_point_order(strings).astype(np.uint64)
-
-
-def _split_gaps(joined: pl.Series) -> pl.Series:
-    """Invert joining the gaps, each with a NUL after it."""
-    if len(joined) != 1:
-        raise InvalidGrammarError("grammar: the gaps are not one string")
-    data = np.frombuffer(joined[0].encode(), np.uint8)
-    ends = np.flatnonzero(data == 0)
-    if len(data) and (not len(ends) or ends[-1] != len(data) - 1):
-        raise InvalidGrammarError("grammar: the gaps do not end with a NUL")
-    offsets = np.concatenate([np.zeros(1, np.int64), ends - np.arange(len(ends))])
-    strings = pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(data[data != 0]))
-    return cast(pl.Series, pl.from_arrow(strings))
+    given = *streams, _looked_up(frequencies), shape_starts, *arrays
+    if flags & PREDICTS:
+        return int(read_guesses(count, np.zeros(2 * (_mask(events) + 1), np.uint32), *given))
+    return int(read_runs(count, *given))
 
 
 def _decoding_bytes(words: int, rules: int, symbols: int, roots: int, rows: int, is_in_context: bool = False) -> int:
     """Return the maximum bytes that :func:`decoded` holds at once, except text and gaps of rows.
 
-    By word: 10 in lists, numbers of its own, and 48 to sort it. By rule, while streams are read: 16 for its start,
+    By word: 10 in lists, numbers of its own, and 56 to sort it. By rule, while streams are read: 16 for its start,
     level and step, 12 on the stack, 11 in lists; less a gap that its body has not. By symbol of a body: its kind or
     its copy, itself, and its gap. By root and row: its kind, itself and its copy. The tables of predictions and gaps
-    have up to 5 MB. In context, lists take 23 and a rule's last word 4; gaps take 25 by word and rule, 1 by symbol.
+    have up to 5 MB. In context, lists take 23 and a rule's last word 4; gaps take 2 by word
+    and rule and 4 by row.
     """
     tables = (8 << _bits(symbols + roots + rows, *MASK_BITS)) + (4 << _bits(symbols, *GAP_BITS))
-    needed = 64 * words + 35 * rules + 12 * symbols + 9 * roots + 17 * rows + tables
+    needed = 72 * words + 35 * rules + 12 * symbols + 9 * roots + 17 * rows + tables
     return needed + (16 * words + 24 * rules + 2 * symbols + 8 * rows if is_in_context else 0)

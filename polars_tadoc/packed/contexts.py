@@ -4,11 +4,11 @@ The fields are those of :mod:`polars_tadoc.packed.coded`, except:
 
 - ``vocabulary``: the words of a shape are stored by column, if that is smaller and all are ASCII: the first characters
   of all, then the second ones. Numbers that ascend have nearly constant columns.
-- ``rule_offsets``: three pairs of the header are the gaps visited, the bytes of rows' gaps, and a bit for each shape, 1
-  if it is stored by column. There are no frequencies of symbols.
+- ``rule_offsets``: two pairs of the header are the bytes of rows' gaps, and a bit for each shape, 1 if it is stored by
+  column. There are no frequencies of symbols.
 - ``symbols``, ``roots``: the streams of :mod:`polars_tadoc.kernels.host.grammars.coded_contexts`.
-- ``gaps``: with flag 4, one value for all rows: the stream of
-  :mod:`polars_tadoc.kernels.host.grammars.coded_row_gaps`, 32-bit numbers, little-endian.
+- ``gaps``: with flag 4, the stream of :mod:`polars_tadoc.kernels.host.grammars.coded_row_gaps`, 32-bit numbers,
+  little-endian, and behind it the rows' strings, each once.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from polars_tadoc.errors import InvalidGrammarError
 from polars_tadoc.kernels.host.grammars import coded_contexts as kernels
 from polars_tadoc.kernels.host.grammars import coded_row_gaps
 from polars_tadoc.kernels.host.grammars.adaptive_codes import write_codes
-from polars_tadoc.kernels.host.grammars.coded_row_gaps import code_row_gaps
-from polars_tadoc.kernels.host.grammars.coded_streams import STATES, write_places
-from polars_tadoc.kernels.host.grammars.coded_symbols import OK, SHAPES, renumber
+from polars_tadoc.kernels.host.grammars.coded_row_gaps import code_row_gaps, copy_strings, spread
+from polars_tadoc.kernels.host.grammars.coded_rules import renumber
+from polars_tadoc.kernels.host.grammars.coded_streams import write_places
+from polars_tadoc.kernels.host.grammars.coded_symbols import OK, SHAPES
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.arrow_memory import allocate
 
 FROM_BYTES = 14
 """Bytes of words for each event from which contexts are used: decoding an event takes up to 0.1 microseconds."""
@@ -37,22 +39,11 @@ LEAST_SAVING = 0.88
 _MASK_BITS = (8, 14)
 """Least and most bits of places in each table of guesses: more would not fit the caches."""
 
-_PAIR_BITS = (8, 18)
-"""Least and most bits of places in the table of gaps between two words: each pair that shares one costs bits."""
-
-_CODES = 9
-"""Maximum codes of an event: four guesses, a type, a value of two codes, and a class."""
-
+_CODES = 5
+"""Maximum codes of an event: a choice, a type, a value of two codes, and a class."""
 
 _SIZE_LEVEL = 5
 """Brotli level of the trial that chooses the order of a shape's characters."""
-
-_MAX_VISITS = 4
-"""Maximum gaps that are visited for each symbol and row: beyond, as with long rules, gaps are stored as they are."""
-
-FREE_STEPS, MAX_STEPS = 1 << 26, 64
-"""Places of rows that are read for their gaps, or this many for each symbol and row if that is more: where rows repeat
-long rules with a gap that differs, these are the rows' words, billions in a file of some KB. Their gaps are stored."""
 
 SAVES = 0.9
 """Share of the bytes of stored gaps that coded ones may take."""
@@ -64,11 +55,6 @@ _PLAIN_LEVEL = 9
 def _bits(count: int) -> int:
     low, high = _MASK_BITS
     return min(max(count.bit_length() - 1, low), high)
-
-
-def _pair_bits(count: int) -> int:
-    low, high = _PAIR_BITS
-    return min(max(count.bit_length(), low), high)
 
 
 def encode(
@@ -107,7 +93,7 @@ def encode(
     codes = np.empty(_CODES * events + 2 * rules, np.uint32)
     places = np.empty(2 * (events + 4 * rules), np.uint32)
     wrong, coded, placed = kernels.code_symbols(
-        *(False, count, (1 << _bits(events)) - 1, shapes[by_use[:count]], _starts(sizes), uses[by_use], codes, places),
+        *(count, (1 << _bits(events)) - 1, shapes[by_use[:count]], _starts(sizes), uses[by_use], codes, places),
         *(rule_starts, bodies, np.zeros(rules, np.uint32), root_offsets.copy(), order_of[roots], steps),
     )
     return None if wrong != OK else (_written(codes[:coded]), _places_written(places[:placed]))
@@ -126,10 +112,9 @@ def decode(words: int, shape_sizes: UInt32, streams: tuple[UInt32, UInt32], even
     """Fill what :func:`polars_tadoc.kernels.host.grammars.coded_symbols.read` fills, with the same result."""
     rule_starts, size, spelled, heights, root_offsets, steps = arrays
     shapes, mask = np.repeat(np.arange(SHAPES, dtype=np.uint8), shape_sizes), (1 << _bits(events)) - 1
-    nothing = np.zeros(0, np.uint32)
     kinds, places = (stream.copy() for stream in streams)  # a kernel that may write takes them
     filled = rule_starts, spelled[:size], heights, root_offsets, spelled[size:], steps
-    given = True, words, mask, shapes, _starts(shape_sizes), nothing, kinds, places, *filled
+    given = words, mask, shapes, _starts(shape_sizes), None, kinds, places, *filled
     return int(kernels.code_symbols(*given)[0])
 
 
@@ -155,62 +140,43 @@ def encode_gaps(
     count: int,
     rule_offsets: UInt32,
     symbols: UInt32,
-    predicted: UInt32,
     root_offsets: Int64,
     roots: UInt32,
-    shapes: UInt8,
     gaps: pl.Series,
     valid: pl.Series,
-) -> tuple[pl.Series, int, int] | None:
-    """Code the gaps of rows; return the field, the gaps visited and their bytes, None if they can't be coded."""
+) -> tuple[pl.Series, int] | None:
+    """Code the gaps of rows; return the field and their bytes, None if that is not smaller."""
     if not (gaps.is_null() ^ valid).all():
         return None
-    strings: Any = gaps.fill_null(b"").rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    offsets = np.frombuffer(strings.buffers()[1], np.int64, len(strings) + 1, 8 * strings.offset)
-    held = strings.buffers()[2]
-    data = np.frombuffer(held, np.uint8)[offsets[0] : offsets[-1]] if held else np.zeros(0, np.uint8)
-    offsets, data = offsets - offsets[0], data.copy()  # a kernel that may write takes them
-    bits = _pair_bits(len(roots) + len(root_offsets))
-    given = count, bits, shapes, rule_offsets, symbols, predicted, root_offsets, roots
-    steps = _most_steps(*given)
-    loud = np.zeros(len(symbols), np.bool_)
-    if code_row_gaps(coded_row_gaps.MARK, *given, 0, steps, loud, np.zeros(0, np.uint32), offsets, data)[0] != OK:
-        return None
-    room = _MAX_VISITS * (len(symbols) + len(roots) + len(root_offsets)) + coded_row_gaps.CODES
-    codes = np.empty(len(symbols) + 2 * room, np.uint32)
-    wrong, coded, visits = code_row_gaps(coded_row_gaps.ENCODE, *given, room, steps, loud, codes, offsets, data)
-    if wrong != OK:
+    filled = gaps.fill_null(b"")
+    strings = filled.unique(maintain_order=True)
+    rows = pl.DataFrame({"gaps": filled}).with_row_index("row")
+    firsts = pl.DataFrame({"gaps": strings}).with_row_index("number")
+    numbers = rows.join(firsts, on="gaps", maintain_order="left")["number"].to_numpy().astype(np.uint32)
+    codes = np.empty(coded_row_gaps.CODES * len(numbers), np.uint32)
+    given = count, _bits(len(numbers)), rule_offsets, symbols, root_offsets, roots, len(strings)
+    wrong, coded = code_row_gaps(False, *given, codes, numbers)
+    if wrong != OK or len(strings) >= coded_row_gaps.MAX_STRINGS:
         return None
     stream = _written(codes[:coded])
-    if stream.nbytes > SAVES * _plain_size(offsets, data):
+    field = pl.concat([pl.Series("gaps", [stream.astype("<u4").tobytes()], pl.Binary), strings.alias("gaps")])
+    if _plain_size(field) > SAVES * _plain_size(filled):
         return None
-    again, back = np.empty(len(offsets), np.int64), np.empty(len(data), np.uint8)
-    wrong = code_row_gaps(coded_row_gaps.DECODE, *given, visits, steps, loud, stream, again, back)[0]
-    if wrong != OK or not np.array_equal(again, offsets) or not np.array_equal(back, data):
-        return None  # not as the tokenizer writes them
-    return pl.Series("gaps", [stream.astype("<u4").tobytes()], pl.Binary), visits, len(data)
+    return field, int(filled.bin.size().sum())
 
 
-def _plain_size(offsets: Int64, data: UInt8) -> int:
-    """Return the bytes of the gaps of rows in Parquet's plain encoding, compressed."""
-    sizes = np.diff(offsets)
-    plain = np.empty(4 * len(sizes) + len(data), np.uint8)
-    plain[np.arange(len(data)) + 4 * np.repeat(np.arange(1, len(sizes) + 1), sizes)] = data
-    starts = offsets[:-1] + 4 * np.arange(len(sizes))
-    for byte in range(4):
-        plain[starts + byte] = sizes >> (8 * byte) & 0xFF
-    return len(pa.Codec("zstd", _PLAIN_LEVEL).compress(plain, asbytes=True))
+def _plain_size(strings: pl.Series) -> int:
+    """Return the bytes of strings in Parquet's plain encoding, compressed."""
+    parts = [part for one in strings.to_list() for part in (len(one).to_bytes(4, "little"), one)]
+    return len(pa.Codec("zstd", _PLAIN_LEVEL).compress(b"".join(parts), asbytes=True))
 
 
 def decode_gaps(
     count: int,
     rule_offsets: UInt32,
     symbols: UInt32,
-    predicted: UInt32,
     root_offsets: Int64,
     roots: UInt32,
-    shapes: UInt8,
-    visits: int,
     size: int,
     coded: pl.Series,
     valid: pl.Series,
@@ -223,24 +189,30 @@ def decode_gaps(
         The stream does not match the rows, or is damaged.
 
     """
-    if len(coded) != 1 or coded[0] is None or len(coded[0]) % 4:
+    wrong = InvalidGrammarError("grammar: the stream of gaps does not match the rows")
+    if len(coded) == 0 or coded.null_count() or len(coded[0]) % 4:
         raise InvalidGrammarError("grammar: the gaps of rows are not one stream")
-    codes = np.frombuffer(coded[0], "<u4").astype(np.uint32)
-    loud, offsets = np.empty(len(symbols), np.bool_), np.empty(len(root_offsets), np.int64)
-    data = np.empty(size, np.uint8)
-    bits = _pair_bits(len(roots) + len(root_offsets))
-    given = count, bits, shapes, rule_offsets, symbols, predicted, root_offsets, roots
-    if code_row_gaps(coded_row_gaps.DECODE, *given, visits, _most_steps(*given), loud, codes, offsets, data)[0] != OK:
-        raise InvalidGrammarError("grammar: the stream of gaps does not match the rows")
-    bits_of_valid = None if valid.all() else pa.py_buffer(np.packbits(valid.to_numpy(), bitorder="little"))
-    buffers = [bits_of_valid, *(pa.py_buffer(part) for part in (offsets, data))]
-    array = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(valid), buffers)
-    return cast(pl.Series, pl.from_arrow(array)).alias("gaps")
-
-
-def _most_steps(*given: Any) -> int:
-    *_, symbols, _, root_offsets, roots = given
-    return max(FREE_STEPS, MAX_STEPS * (len(symbols) + len(roots) + len(root_offsets)))
+    codes, numbers = np.frombuffer(coded[0], "<u4").astype(np.uint32), np.empty(len(valid), np.uint32)
+    given = count, _bits(len(valid)), rule_offsets, symbols, root_offsets, roots, len(coded) - 1
+    if code_row_gaps(True, *given, codes, numbers)[0] != OK:
+        raise wrong
+    strings: Any = coded.slice(1).rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    starts = np.frombuffer(strings.buffers()[1], np.int64, len(strings) + 1, 8 * strings.offset)
+    ends, offsets = allocate(len(valid) + 1, np.int64)
+    spread(numbers, starts, offsets)
+    if offsets[-1] != size:
+        raise wrong
+    data, _ = allocate(size, np.uint8)
+    if size:
+        addresses = np.uint64(strings.buffers()[2].address), np.uint64(data.address)
+        copy_strings(numbers, starts, addresses[0], offsets, addresses[1])
+    array = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(valid), [None, ends, data])
+    gaps = cast(pl.Series, pl.from_arrow(array)).alias("gaps")
+    return (
+        gaps
+        if valid.all()
+        else pl.DataFrame([gaps, valid.alias("valid")]).select(pl.when("valid").then("gaps"))["gaps"]
+    )
 
 
 def _starts(sizes: Any) -> UInt32:
@@ -253,5 +225,5 @@ def _written(codes: UInt32) -> UInt32:
 
 
 def _places_written(places: UInt32) -> UInt32:
-    stream = np.empty(len(places) + 2 * STATES, np.uint32)
-    return stream[write_places(places.view("<u8"), stream) :]
+    stream = np.empty(len(places) // 2 + 1, np.uint32)
+    return stream[: write_places(places.view("<u8"), stream)]

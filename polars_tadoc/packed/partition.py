@@ -225,7 +225,8 @@ def _read(
     for name, value in fields.items():
         if value is None or (name in WITHOUT_NULLS and value.null_count()):
             raise InvalidGrammarError(f"{name} is null or contains nulls")
-    if fields["version"] == coded.VERSION:
+    is_coded = fields["version"] == coded.VERSION
+    if is_coded:
         fields = coded.decode(fields)
     elif fields["version"] != VERSION:
         raise InvalidGrammarError(
@@ -239,7 +240,7 @@ def _read(
         return cast(pl.Series, found() if callable(found) else found)
 
     def read_grammar() -> tuple[str, Grammar]:
-        key, grammar = _grammar(fields, cached)
+        key, grammar = _grammar(fields, cached, is_coded)
         on_grammar(key, grammar)
         return key, grammar
 
@@ -268,7 +269,7 @@ def _called(make: Callable[[], Any]) -> Any:
     return make()
 
 
-def _grammar(fields: dict[str, Any], cached: bool) -> tuple[str, Grammar]:
+def _grammar(fields: dict[str, Any], cached: bool, is_decoded: bool) -> tuple[str, Grammar]:
     """Read and check the grammar of a packed row, or take it from the cache."""
     grammar = Grammar(
         vocabulary=_strings(fields["vocabulary"]),
@@ -279,6 +280,8 @@ def _grammar(fields: dict[str, Any], cached: bool) -> tuple[str, Grammar]:
         predicted_gaps=fields["predicted_gaps"].to_numpy(),
         tokenizer=fields["tokenizer"],
     )
+    if is_decoded:
+        grammar.words.are_distinct = True  # or they would not have been decoded
     key = content_key(grammar)
     known = grammars.get(key)
     if known is not None:
@@ -287,14 +290,17 @@ def _grammar(fields: dict[str, Any], cached: bool) -> tuple[str, Grammar]:
     if not cached:
         grammar.check()
         return key, grammar
-    arrays = ("rule_offsets", "symbols", "level_offsets", "predicted_gaps")
-    # copied: these are slices of the buffers of all packed rows, which the cache would keep alive
-    grammar = replace(grammar, **{name: getattr(grammar, name).copy() for name in arrays})
+    if not is_decoded:
+        arrays = ("rule_offsets", "symbols", "level_offsets", "predicted_gaps")
+        # copied: these are slices of the buffers of all packed rows, which the cache would keep alive
+        grammar = replace(grammar, **{name: getattr(grammar, name).copy() for name in arrays})
     grammar.check()
     return key, grammars.put(key, grammar)
 
 
-def _strings(values: pl.Series) -> pa.LargeStringArray:
+def _strings(values: pl.Series | pa.LargeStringArray) -> pa.LargeStringArray:
+    if not isinstance(values, pl.Series):
+        return values
     array: Any = values.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     return array
 

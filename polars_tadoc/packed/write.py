@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polars_tadoc.packed.coded import coded
+from polars_tadoc.packed.coded import VERSION, coded
 from polars_tadoc.runtime.option_signature import Default, ProgressOption
 from polars_tadoc.runtime.plain_name import plain
 from polars_tadoc.runtime.process.interpreter_exit import left_on_interrupt
@@ -42,9 +42,13 @@ LEVELS = {"vocabulary": 9, "gaps": 9, "predicted_gaps": 9}
 
 EFFORTS = ("default", "small")
 SMALL_ENCODINGS = {**ENCODINGS, "vocabulary": "DELTA_LENGTH_BYTE_ARRAY", "level_offsets": "BYTE_STREAM_SPLIT"}
+CODED_ENCODINGS = {"roots": "PLAIN"}
+"""Encodings of streams of coded rows that differ from those of numbers."""
 SMALL_STRINGS = ("vocabulary", "gap_vocabulary")
-"""For ``effort="small"``, these are compressed by Brotli or zstd, whichever is smaller."""
+"""For ``effort="small"``, these are compressed by zstd, or by Brotli if that is clearly smaller."""
 SMALL_CODECS = {"brotli": 11, "zstd": 19}
+BROTLI_SAVES = 0.06
+"""Share of the bytes from which Brotli is used: it takes three times as long to decompress."""
 SMALL_SAMPLE = 1 << 20
 """Bytes of the first row by which the codec is chosen."""
 
@@ -113,7 +117,10 @@ def write_rows(
     is_small = effort == "small"
     if is_small:
         first = [_coded(row, column) for row in first]
-    own = SMALL_ENCODINGS if is_small else ENCODINGS
+    own = ENCODINGS
+    if is_small:
+        is_coded = any((plain(row[column]).struct.field("version") == VERSION).any() for row in first)
+        own = {**SMALL_ENCODINGS, **(CODED_ENCODINGS if is_coded else {})}
     encodings = {f"{column}.{name}.list.element": encoding for name, encoding in own.items()}
     encodings.update({f"{name}.list.element": "DELTA_BINARY_PACKED" for row in first for name in _distinct(row)})
     # "text.gaps" may be a column beside "text": where two leaves share a path, no encoding suits both
@@ -163,7 +170,8 @@ def _small_codecs(rows: list[pl.DataFrame], column: str) -> dict[str, tuple[str,
         cells = [row[column].alias("packed").struct.field(name).explode() for row in rows]
         sample = "".join(text for cell in cells for text in cell.drop_nulls()).encode()[:SMALL_SAMPLE]
         sizes = {item: left_on_interrupt(partial(_size, *item, sample)) for item in SMALL_CODECS.items()}
-        chosen[name] = min(sizes, key=sizes.__getitem__)
+        brotli, zstd = sizes.items()
+        chosen[name] = brotli[0] if brotli[1] < (1 - BROTLI_SAVES) * zstd[1] else zstd[0]
     return chosen
 
 

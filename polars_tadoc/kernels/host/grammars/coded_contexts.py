@@ -3,33 +3,36 @@
 Events are those of :mod:`polars_tadoc.kernels.host.grammars.coded_symbols`, and so are the streams. Here all
 probabilities adapt, and only the streams are stored. An event is first guessed: by the event that followed the last
 two events before, the last one, the one before it, and the one before that. The latter two find the next part of a
-line whose variables differ. An event that no guess meets has a type, in the context of the type that followed the
-same word the last time, and a value:
+line whose variables differ. One choice tells which guess is right, or none. An event that no guess meets has a type,
+in the context of the type that followed the same word the last time, and a value:
 
 - the end of a row;
 - a new rule, and its length;
 - a new word, and its shape;
 - a symbol that occurred before: a type for each group of words (by digits), and one for the rules that start with such
   words. The value is the class, which says how often it occurs. Then follows its place among the symbols of this type
-  and class, whose probabilities are equal.
+  and class, as bits.
 
 One function encodes and decodes: what it decodes to arrays, it otherwise reads there.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.host.grammars.adaptive_codes import (
     BYTE,
-    SCALE,
     code_4_bits,
     code_byte,
-    code_hit,
+    code_choice,
+    new_choices,
     new_contexts,
 )
-from polars_tadoc.kernels.host.grammars.coded_streams import STATES, are_spent, count_of, load_states, place_of
+from polars_tadoc.kernels.host.grammars.coded_runs import step_of
+from polars_tadoc.kernels.host.grammars.coded_streams import ends_at, place_in, with_room
 from polars_tadoc.kernels.host.grammars.coded_symbols import (
     END,
     EXACT,
@@ -51,13 +54,14 @@ from polars_tadoc.kernels.host.grammars.coded_symbols import (
     slot_of,
 )
 from polars_tadoc.kernels.host.grammars.event_contexts import (
+    CHOICE_CONTEXTS,
     FOLLOWS,
     GROUPS,
-    chance_of,
+    choice_of,
     follow_of,
     group_of,
 )
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
@@ -82,6 +86,7 @@ GUESSES = 4
 LISTS = 2 * GROUPS * CLASSES
 
 _LOW = np.uint64(1 << 31)
+_1, _2 = np.uint64(1), np.uint64(2)
 _POLL = (1 << 12) - 1
 
 
@@ -99,18 +104,13 @@ def class_of(uses: int) -> int:
 
 
 @inner(forceinline=True)
-def code_place(
-    is_coded: bool, states: UInt64, turn: int, stream: UInt32, at: int, length: int, low_bits: int, place: int
-) -> tuple[int, int]:
-    """Decode a place in a list, or append the list's length and the place; return it, and the place in the stream."""
+def code_place(is_coded: bool, stream: UInt32, at: int, length: int, place: int) -> Any:
+    """Read a place in a list, or append the list's length and the place; return it, and the place in the stream."""
     if is_coded:
-        count, reciprocal = count_of(length, low_bits)
-        number = nb.uint64(turn) & nb.uint64(STATES - 1)
-        place, states[number], at = place_of(states[number], stream, at, low_bits, count, reciprocal)
-        return place, at
+        return place_in(stream, at, nb.uint64(length))
     stream[at] = length
-    stream[at + 1] = place
-    return place, at + 2
+    stream[at + _1] = place
+    return nb.uint64(place), at + _2
 
 
 @inner
@@ -120,7 +120,6 @@ def _enter(
     list_starts: Int64,
     capacities: Int64,
     lengths: Int64,
-    low_bits: Int64,
     stands: UInt32,
     which: int,
     symbol: int,
@@ -134,8 +133,6 @@ def _enter(
         list_starts[which], capacities[which] = used, capacity
         used += capacity
     pool[list_starts[which] + length] = symbol
-    if length >> low_bits[which] >= 256:
-        low_bits[which] += 1
     stands[symbol] = length
     lengths[which] = length + 1
     return used
@@ -144,12 +141,11 @@ def _enter(
 @polled
 @njit
 def code_symbols(
-    is_coded: bool,
     words: int,
     mask: int,
     shapes: UInt8,
     shape_starts: UInt32,
-    uses: UInt32,
+    uses: UInt32 | None,
     kinds: UInt32,
     places: UInt32,
     rule_starts: UInt32,
@@ -161,18 +157,16 @@ def code_symbols(
 ) -> tuple[int, int, int]:
     """Decode both streams, or list what they are to hold; return ``OK`` or what is wrong, and the lists' lengths.
 
-    Never accesses memory out of bounds if ``is_coded``.
+    Never accesses memory out of bounds when it decodes.
 
     Parameters
     ----------
-    is_coded
-        Whether to decode.
     words, mask
         Number of words, and the size of each table of guesses less 1, a power of two less 1.
     shapes, shape_starts
         Each word's shape, ascending; the first word of each shape, and the number of words.
     uses
-        Each symbol's uses after the first; not read if ``is_coded``.
+        Each symbol's uses after the first; None to decode, by machine code of its own.
     kinds, places
         The streams; otherwise filled: start and frequency of each code, length and place for each place.
     rule_starts, bodies, heights
@@ -183,26 +177,26 @@ def code_symbols(
         By rule, numbers near 0.
 
     """
+    is_coded = uses is None
     rules, rows = len(heights), len(root_offsets) - 1
-    x, kind_at, place_at, turn = _LOW, 0, 0, 0
-    place_states = np.empty(STATES, np.uint64)
+    x, kind_at, place_at, bits = _LOW, 0, nb.uint64(0), nb.uint64(32) * nb.uint64(len(places))
     if is_coded:
-        if len(kinds) < 2 or not load_states(places, place_states):
+        if len(kinds) < 2:
             return TRUNCATED, 0, 0
         x = (nb.uint64(kinds[0]) << nb.uint64(32)) | nb.uint64(kinds[1])
-        kind_at, place_at = 2, 2 * STATES
+        kind_at, places = 2, with_room(places)
     top = nb.int64(words + rules)
     if (top + OLD) >> 28:
         return WRONG_COUNT, 0, 0
     contexts = new_contexts(CONTEXTS)
-    chances = np.full(GUESSES << 10, 1 << (SCALE - 1), np.uint16)
+    choices = new_choices(CHOICE_CONTEXTS)
     size = mask + 1
     guesses = np.zeros(GUESSES * size, np.uint32)  # what followed, times 16, and how sure it is
     shape_ends = np.empty(SHAPES + 1, np.uint32)
     shape_ends[:] = shape_starts
     pool, used = np.empty(4 * (words + rules + LISTS), np.uint32), 0
     list_starts, capacities = np.zeros(LISTS, np.int64), np.zeros(LISTS, np.int64)
-    lengths, low_bits = np.zeros(LISTS, np.int64), np.zeros(LISTS, np.int64)
+    lengths = np.zeros(LISTS, np.int64)
     left, class_by = np.zeros(words + rules, np.uint8), np.zeros(words + rules, np.uint8)
     stands = np.empty(words + rules, np.uint32)
     groups, last_words = np.zeros(words + rules, np.uint8), np.empty(rules, np.uint32)
@@ -219,7 +213,7 @@ def code_symbols(
     began, events = interrupts(), 0
     while row < rows:
         events += 1
-        if events & _POLL == 0 and interrupts() != began:
+        if (events & _POLL == 0 and interrupts() != began) or (is_coded and place_at > bits):
             return WRONG_END, 0, 0
         symbol, kind, code = nb.int64(0), nb.int64(0), nb.int64(0)
         if not is_coded:
@@ -243,27 +237,26 @@ def code_symbols(
         slot_0, slot_1 = slot_of(second, first, mask), size + slot_of(0, first, mask)
         slot_2, slot_3 = 2 * size + slot_of(0, second, mask), 3 * size + slot_of(0, third, mask)
         known_0, known_1, known_2, known_3 = guesses[slot_0], guesses[slot_1], guesses[slot_2], guesses[slot_3]
-        guess_0, guess_1, guess_2, guess_3 = guessed(known_0), guessed(known_1), guessed(known_2), guessed(known_3)
-        hit, tried, guess = False, 0, guess_0
-        if guess_0 >= 0:
-            agree = nb.int64(guess_1 == guess_0) + nb.int64(guess_2 == guess_0) + nb.int64(guess_3 == guess_0)
-            place = chance_of(0, known_0, tried, agree, history)
-            hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_0 == code)
-            tried = 1
-        if not hit and guess_1 >= 0 and guess_1 != guess_0:
-            place = chance_of(1, known_1, tried, nb.int64(guess_2 == guess_1) + nb.int64(guess_3 == guess_1), history)
-            hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_1 == code)
-            tried, guess = tried + 1, guess_1
-        if not hit and guess_2 >= 0 and guess_2 != guess_0 and guess_2 != guess_1:
-            place = chance_of(2, known_2, tried, nb.int64(guess_3 == guess_2), history)
-            hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_2 == code)
-            tried, guess = tried + 1, guess_2
-        if not hit and guess_3 >= 0 and guess_3 != guess_0 and guess_3 != guess_1 and guess_3 != guess_2:
-            place = chance_of(3, known_3, tried, 0, history)
-            hit, x, kind_at = code_hit(is_coded, x, kinds, kind_at, chances, place, guess_3 == code)
-            guess = guess_3
+        choice = nb.int64(GUESSES)
+        if not is_coded:
+            if guessed(known_0) == code:
+                choice = nb.int64(0)
+            elif guessed(known_1) == code:
+                choice = nb.int64(1)
+            elif guessed(known_2) == code:
+                choice = nb.int64(2)
+            elif guessed(known_3) == code:
+                choice = nb.int64(3)
+        context = choice_of(known_0, known_1, known_2, known_3, history)
+        choice, x, kind_at = code_choice(is_coded, x, kinds, kind_at, choices, context, choice)
+        hit = choice < GUESSES
         if hit:
-            code = guess
+            known = known_0 if choice == 0 else known_1
+            known = known if choice < 2 else known_2
+            known = known if choice < 3 else known_3
+            if known == 0:
+                return WRONG_PLACE, 0, 0
+            code = nb.int64(known >> nb.uint32(4))
         group = 0
         if hit:
             if code >= top:
@@ -307,20 +300,8 @@ def code_symbols(
                 which = group * CLASSES + kind - OLD
                 if lengths[which] == 0:
                     return WRONG_PLACE, 0, 0
-                place, place_at = code_place(
-                    is_coded,
-                    place_states,
-                    turn,
-                    places,
-                    place_at,
-                    lengths[which],
-                    low_bits[which],
-                    nb.int64(stands[symbol]),
-                )
-                turn += 1
-                if place >= lengths[which]:
-                    return WRONG_PLACE, 0, 0
-                symbol = nb.int64(pool[list_starts[which] + place])
+                place, place_at = code_place(is_coded, places, place_at, nb.uint64(lengths[which]), stands[symbol])
+                symbol = nb.int64(pool[nb.uint64(list_starts[which]) + place])
                 code = symbol
         before = TYPE_OLD
         next_word = nb.int64(words)
@@ -333,8 +314,6 @@ def code_symbols(
                 if left[symbol] == 0:
                     which = group * CLASSES + kind - OLD
                     lengths[which] -= 1
-                    if low_bits[which] > 0 and (lengths[which] - 1) >> (low_bits[which] - 1) < 256:
-                        low_bits[which] -= 1
                     moved = pool[list_starts[which] + lengths[which]]
                     pool[list_starts[which] + nb.int64(stands[symbol])] = moved
                     stands[moved] = stands[symbol]
@@ -356,7 +335,7 @@ def code_symbols(
             before = TYPE_WORD
             next_word = words + 1 + shape
             context = NEW + 1 + nb.int64(groups[symbol])
-            c = nb.int64(0) if is_coded else class_of(nb.int64(uses[symbol]))
+            c = nb.int64(0) if uses is None else class_of(nb.int64(uses[symbol]))
             c, x, kind_at = code_4_bits(is_coded, x, kinds, kind_at, contexts, context, c)
             class_by[symbol] = c
             if c > 0:
@@ -364,7 +343,7 @@ def code_symbols(
                 if lengths[which] == MAX_MEMBERS:
                     return WRONG_COUNT, 0, 0
                 left[symbol] = min(c, 255)
-                used = _enter(pool, used, list_starts, capacities, lengths, low_bits, stands, which, symbol)
+                used = _enter(pool, used, list_starts, capacities, lengths, stands, which, symbol)
         else:
             if kind == NEW_RULE - 1:
                 return WRONG_TABLE, 0, 0
@@ -376,16 +355,14 @@ def code_symbols(
                 over = nb.int64(0)
                 if not is_coded:
                     over = nb.int64(rule_starts[found_rules + 1]) - nb.int64(rule_starts[found_rules]) - LONG_RULE
-                upper, place_at = code_place(is_coded, place_states, turn, places, place_at, 1 << 16, 8, over >> 16)
-                turn += 1
-                lower, place_at = code_place(is_coded, place_states, turn, places, place_at, 1 << 16, 8, over & 0xFFFF)
-                turn += 1
-                length += (upper << 16) | lower
+                upper, place_at = code_place(is_coded, places, place_at, _1 << nb.uint64(16), over >> 16)
+                lower, place_at = code_place(is_coded, places, place_at, _1 << nb.uint64(16), over & 0xFFFF)
+                length += nb.int64((upper << nb.uint64(16)) | lower)
             if length > len(bodies) - body_at:
                 return WRONG_COUNT, 0, 0
             before = TYPE_RULE
             next_word = word
-            c = nb.int64(0) if is_coded else class_of(nb.int64(uses[symbol]))
+            c = nb.int64(0) if uses is None else class_of(nb.int64(uses[symbol]))
             c, x, kind_at = code_4_bits(is_coded, x, kinds, kind_at, contexts, NEW, c)
             class_by[symbol] = c
         guesses[slot_0], guesses[slot_1] = learnt(known_0, code), learnt(known_1, code)
@@ -435,39 +412,29 @@ def code_symbols(
                 if lengths[which] == MAX_MEMBERS:
                     return WRONG_COUNT, 0, 0
                 left[words + rule] = c
-                used = _enter(pool, used, list_starts, capacities, lengths, low_bits, stands, which, words + rule)
+                used = _enter(pool, used, list_starts, capacities, lengths, stands, which, words + rule)
             depth -= 1
     if found_words != words or found_rules != rules or body_at != len(bodies) or root_at != len(roots):
         return WRONG_COUNT, 0, 0
     for rule in range(rules):
-        if rule & _POLL == 0 and interrupts() != began:
+        if (rule & _POLL == 0 and interrupts() != began) or (is_coded and place_at > bits):
             return WRONG_END, 0, 0
-        step, bits = nb.int64(0), nb.int64(0)
+        step, size = nb.int64(0), nb.int64(0)
         if not is_coded:
             step = (steps[rule] << 1) ^ (steps[rule] >> 63)
-            while step >> bits:
-                bits += 1
-        bits, x, kind_at = code_byte(is_coded, x, kinds, kind_at, contexts, STEPS, bits)
-        if bits > 32:
+            while step >> size:
+                size += 1
+        size, x, kind_at = code_byte(is_coded, x, kinds, kind_at, contexts, STEPS, size)
+        if size > 32:
             return WRONG_TABLE, 0, 0
-        if bits > 17:
-            rest = step & ((1 << (bits - 1)) - 1)
-            upper, place_at = code_place(
-                is_coded, place_states, turn, places, place_at, 1 << (bits - 17), max(bits - 25, 0), rest >> 16
-            )
-            turn += 1
-            lower, place_at = code_place(is_coded, place_states, turn, places, place_at, 1 << 16, 8, rest & 0xFFFF)
-            turn += 1
-            step = (upper << 16) | lower | 1 << (bits - 1)
-        elif bits > 0:
-            rest = step & ((1 << (bits - 1)) - 1)
-            rest, place_at = code_place(
-                is_coded, place_states, turn, places, place_at, 1 << (bits - 1), max(bits - 9, 0), rest
-            )
-            turn += 1
-            step = rest | 1 << (bits - 1)
         if is_coded:
-            steps[rule] = (step >> 1) ^ -(step & 1)
-    if is_coded and (kind_at != len(kinds) or x != _LOW or not are_spent(place_states, places, place_at)):
+            steps[rule], place_at = step_of(nb.uint64(size), places, place_at)
+        elif size > 17:
+            rest = step & ((1 << (size - 1)) - 1)
+            _, place_at = code_place(is_coded, places, place_at, 1 << (size - 17), rest >> 16)
+            _, place_at = code_place(is_coded, places, place_at, 1 << 16, rest & 0xFFFF)
+        elif size > 0:
+            _, place_at = code_place(is_coded, places, place_at, 1 << (size - 1), step & ((1 << (size - 1)) - 1))
+    if is_coded and (kind_at != len(kinds) or x != _LOW or not ends_at(places, place_at)):
         return WRONG_END, 0, 0
-    return OK, kind_at, place_at
+    return OK, kind_at, nb.int64(place_at)

@@ -2,6 +2,8 @@
 
 A stream starts with its states, of 64 bits each. Codes use them in turn, so that a processor works on several at once
 (F. Giesen, "Interleaved entropy coders", arXiv:1402.3392). Decoders require that all states end as encoders start them.
+
+Places in lists, whose probabilities are equal, are bits: zstd finds repetitions in them, which rANS would hide.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from polars_tadoc.runtime.addresses import bit_length
 from polars_tadoc.runtime.array_types import UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts
@@ -32,7 +35,10 @@ _POLL = (1 << 12) - 1
 """Between looks for an interrupt, this number of codes, less 1, a power of two less 1."""
 
 _MASK = np.uint64((1 << SCALE) - 1)
-_RECIPROCALS = np.append(0, (1 << 40) // np.arange(1, 512) + 1).astype(np.uint64)
+ONE = np.uint64(1)
+
+ROOM = 1 << 13
+"""Numbers after a stream of bits: events between two looks at the place in the stream take at most half of them."""
 
 
 @inner
@@ -97,35 +103,68 @@ def are_spent(states: UInt64, stream: UInt32, at: int) -> bool:
     return spent
 
 
-@inner
-def low_bits_of(length: int) -> int:
-    """Return how many low bits of a place in a list are stored as they are; the rest has at most 256 values."""
-    bits = 0
-    while (length - 1) >> bits >= 256:
-        bits += 1
-    return bits
+@njit
+def write_places(places: UInt64, out: UInt32) -> int:
+    """Write places in lists, each above 32 bits for the list's length, as bits, the lowest first.
+
+    A list of ``n`` symbols has the first places in ``k`` bits, the rest in one more, where ``2 ** k <= n``. Returns how
+    much of ``out`` is filled.
+    """
+    at, held, window = 0, nb.uint64(0), nb.uint64(0)
+    for i in range(len(places)):
+        place, length = places[i] >> nb.uint64(32), places[i] & nb.uint64(0xFFFFFFFF)
+        bits = nb.uint64(bit_length(length)) - ONE
+        beyond = length - (ONE << bits)  # places from 2 ** k on
+        least = (ONE << bits) - beyond
+        value = place
+        if place >= least:
+            value = place if place < ONE << bits else (place - beyond) | (ONE << bits)
+            bits += ONE
+        window |= value << held
+        held += bits
+        if held >= nb.uint64(32):
+            out[at] = nb.uint32(window & nb.uint64(0xFFFFFFFF))
+            at += 1
+            window >>= nb.uint64(32)
+            held -= nb.uint64(32)
+    if held > 0:
+        out[at] = nb.uint32(window)
+        at += 1
+    return at
 
 
 @njit
-def write_places(places: UInt64, out: UInt32) -> int:
-    """Encode places and lengths of lists, like :func:`write_codes`; the states are used in turn."""
-    states = np.full(STATES, LOW, np.uint64)
-    at = len(out)
-    for i in range(len(places) - 1, -1, -1):
-        place, length = places[i] >> nb.uint64(32), places[i] & nb.uint64(0xFFFFFFFF)
-        bits = nb.uint64(low_bits_of(nb.int64(length)))
-        high, count = place >> bits, ((length - nb.uint64(1)) >> bits) + nb.uint64(1)
-        start = ((high << nb.uint64(16)) + count - nb.uint64(1)) // count
-        frequency = ((high << nb.uint64(16)) + nb.uint64(0xFFFF) + count) // count - start
-        state = states[i & (STATES - 1)]
-        if state >= frequency << (nb.uint64(47) - bits):
-            at -= 1
-            out[at] = nb.uint32(state & nb.uint64(0xFFFFFFFF))
-            state >>= nb.uint64(32)
-        state = (state << bits) | (place & ((nb.uint64(1) << bits) - nb.uint64(1)))
-        states[i & (STATES - 1)] = ((state // frequency) << nb.uint64(16)) + state % frequency + start
-    start_at: int = store_states(states, out, at)
-    return start_at
+def with_room(stream: UInt32) -> UInt32:
+    """Copy a stream of bits, with zeros after it, so that reading may overshoot by ``ROOM`` numbers less 2."""
+    made = np.zeros(len(stream) + ROOM, np.uint32)
+    made[: len(stream)] = stream
+    return made
+
+
+@inner(forceinline=True)
+def place_in(stream: UInt32, at: int, length: int) -> tuple[int, int]:
+    """Read a place in a list that is not empty, from a bit on; return it, below the length, and the bit after it.
+
+    Without a branch: ``length`` is unsigned, and below ``2 ** 31``.
+    """
+    number = at >> nb.uint64(5)
+    window = nb.uint64(stream[number]) | nb.uint64(stream[number + ONE]) << nb.uint64(32)
+    window >>= at & nb.uint64(31)
+    bits = nb.uint64(bit_length(length)) - ONE
+    place = window & ((ONE << bits) - ONE)
+    is_longer = (place + length) >> (bits + ONE)
+    is_beyond = (window >> bits) & is_longer
+    return place + ((length - (ONE << bits)) & (nb.uint64(0) - is_beyond)), at + bits + is_longer
+
+
+@inner
+def ends_at(stream: UInt32, at: int) -> bool:
+    """Tell whether a stream with room ends with the number before a bit, and has zeros from there on."""
+    size = nb.uint64(len(stream) - ROOM)
+    if (at + nb.uint64(31)) >> nb.uint64(5) != size:
+        return False
+    rest = at & nb.uint64(31)
+    return bool(rest == 0 or nb.uint64(stream[size - ONE]) >> rest == 0)
 
 
 @njit
@@ -194,35 +233,3 @@ def read_codes(stream: UInt32, at: int, states: UInt64, entries: UInt32, table: 
         codes[i], states[i & nb.uint64(3)], at = code_of(states[i & nb.uint64(3)], stream, at, entries, table)
         i += nb.uint64(1)
     return at
-
-
-@inner(forceinline=True)
-def place_of(y: int, stream: UInt32, at: int, low_bits: int, count: int, reciprocal: int) -> tuple[int, int, int]:
-    """Decode one place in a list: the high part of ``count`` values by rANS, low bits as they are."""
-    bits = nb.uint64(low_bits)
-    slot = y & nb.uint64(0xFFFF)
-    high = (slot * nb.uint64(count)) >> nb.uint64(16)
-    least = (high << nb.uint64(16)) + nb.uint64(count) - nb.uint64(1)
-    start = (least * nb.uint64(reciprocal)) >> nb.uint64(40)
-    end = ((least + nb.uint64(1 << 16)) * nb.uint64(reciprocal)) >> nb.uint64(40)
-    y = (end - start) * (y >> nb.uint64(16)) + slot - start
-    place = (high << bits) | (y & ((nb.uint64(1) << bits) - nb.uint64(1)))
-    y, at = refill(y >> bits, stream, at)
-    return nb.int64(place), y, at
-
-
-@inner(forceinline=True)
-def count_of(length: int, low_bits: int) -> tuple[int, int]:
-    """Return the values of the high part of a place in a list, and their reciprocal times ``2 ** 40``, rounded up."""
-    count = ((length - 1) >> low_bits) + 1
-    return count, nb.int64(_RECIPROCALS[count & 511])
-
-
-@inner
-def next_place(states: UInt64, stream: UInt32, at: int, turn: int, length: int) -> tuple[int, int]:
-    """Decode the place of a number in a list of any length; return it, and the place in the stream."""
-    bits = low_bits_of(length)
-    count, reciprocal = count_of(length, bits)
-    number = nb.uint64(turn) & nb.uint64(STATES - 1)
-    place, states[number], at = place_of(states[number], stream, at, bits, count, reciprocal)
-    return place, at

@@ -6,10 +6,10 @@ alike, are stored together. Events are therefore: end of a row, new word, new ru
 some length, and a symbol that occurred before. Such a symbol is coded as its class, which says about how often it
 occurs, and its place in the list of the symbols of that class.
 
-Two streams of :mod:`polars_tadoc.kernels.host.grammars.coded_streams`. The first holds the classes of words, those of
-rules, bits of the steps between rules, and the kinds of events. With predictions, kinds follow whether these hit.
-Without, kinds are four runs of equal length, one for each state, side by side. The second stream holds places, whose
-probabilities are equal. A decoder reads as many events as the counts allow and checks each number.
+Two streams of :mod:`polars_tadoc.kernels.host.grammars.coded_streams`. The first, of codes, holds the classes of words,
+those of rules, bits of the steps between rules, and the kinds of events. With predictions, kinds follow whether these
+hit. Without, kinds are four runs of equal length, one for each state, side by side. The second stream, of bits, holds
+places. A decoder reads as many events as the counts allow and checks each number.
 """
 
 from __future__ import annotations
@@ -20,17 +20,8 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.host.grammars.coded_streams import (
-    SCALE,
     STATES,
-    are_spent,
-    code_of,
-    count_of,
     explicit,
-    load_states,
-    next_place,
-    place_of,
-    read_codes,
-    refill,
 )
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
@@ -103,24 +94,6 @@ def shapes_of(offsets: Int64, data: UInt8, shapes: UInt8) -> None:
         shapes[word] = 0 if digits == 0 else min(length, 16) + (0 if digits == length else 16)
 
 
-@njit
-def split_lines(data: UInt8, end: int, lengths: Int64, out: UInt8) -> bool:
-    """Copy lines without their ends, and fill their lengths; return whether there are ``len(lengths)``.
-
-    ``out`` has room for ``data``.
-    """
-    lines, start, last = nb.uint64(0), nb.uint64(0), nb.uint64(end)
-    for i in range(nb.uint64(len(data))):
-        out[i - lines] = data[i]
-        if data[i] == last:
-            if lines == nb.uint64(len(lengths)):
-                return False
-            lengths[lines] = i - start
-            lines += nb.uint64(1)
-            start = i + nb.uint64(1)
-    return bool(start == nb.uint64(len(data)) and lines == nb.uint64(len(lengths)))
-
-
 @polled
 @njit
 def order_of_first_use(
@@ -179,23 +152,6 @@ def order_of_first_use(
 
 @polled
 @njit
-def weigh(words: int, order: UInt32, rule_starts: UInt32, bodies: UInt32, roots: UInt32, weights: UInt64) -> None:
-    """Count how often each symbol occurs in the rows, expanded; ``order`` has each rule after those in its body."""
-    began = interrupts()
-    for at in range(len(roots)):
-        if at & _POLL == 0 and interrupts() != began:
-            return
-        weights[roots[at]] += nb.uint64(1)
-    for i in range(len(order) - 1, -1, -1):
-        weight = weights[words + order[i]]
-        for at in range(nb.int64(rule_starts[order[i]]), nb.int64(rule_starts[order[i] + 1])):
-            if at & _POLL == 0 and interrupts() != began:  # places of all rules together: short ones, too
-                return
-            weights[bodies[at]] += weight
-
-
-@polled
-@njit
 def have_levels(words: int, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> bool:
     """Tell whether each rule's level is one more than the highest level among the rules in its body."""
     heights, began = np.zeros(len(rule_offsets) - 1, np.uint32), interrupts()
@@ -233,68 +189,6 @@ def steps_between_rules(words: int, level_offsets: UInt32, numbers: UInt32, step
             place = places[numbers[words + rule] - words]
             steps[rule] = place - expected
             expected = place + 1
-
-
-@polled
-@njit
-def order_rules(heights: UInt32, steps: Int64, level_offsets: UInt32, order: UInt32) -> bool:
-    """Order the rules, level by level, by the steps between their places in the order of first use.
-
-    Fills the rule, by first use, of each number; False if a step leaves the level or a rule is met twice.
-    """
-    rules, levels = len(heights), len(level_offsets) - 1
-    by_level = np.empty(rules, np.uint32)
-    met = np.zeros(rules, np.bool_)
-    following = np.empty(levels + 1, np.uint32)
-    following[:] = level_offsets
-    began = interrupts()
-    for rule in range(rules):
-        if rule & _POLL == 0 and interrupts() != began:
-            return False
-        level = heights[rule] - nb.uint32(1)
-        by_level[following[level]] = rule
-        following[level] += nb.uint32(1)
-    for level in range(levels):
-        start, stop = nb.int64(level_offsets[level]), nb.int64(level_offsets[level + 1])
-        at = start - 1
-        for number in range(start, stop):
-            if number & _POLL == 0 and interrupts() != began:
-                return False
-            at += steps[number] + 1
-            if at < start or at >= stop or met[at]:
-                return False
-            met[at] = True
-            order[number] = by_level[at]
-    return True
-
-
-@polled
-@njit
-def renumber(
-    order: UInt32, numbers: UInt32, rule_starts: UInt32, bodies: UInt32, rule_offsets: UInt32, symbols: UInt32
-) -> None:
-    """Write the bodies of the rules in an order, with their offsets; ``numbers`` maps the symbols."""
-    out = nb.int64(0)
-    began = interrupts()
-    for i in range(len(order)):
-        rule_offsets[i] = out
-        for at in range(nb.int64(rule_starts[order[i]]), nb.int64(rule_starts[order[i] + 1])):
-            if at & _POLL == 0 and interrupts() != began:
-                return
-            symbols[out] = numbers[bodies[at]]
-            out += 1
-    rule_offsets[len(order)] = out
-
-
-@polled
-@njit
-def renumber_in_place(numbers: UInt32, symbols: UInt32) -> None:
-    """Map symbols."""
-    began = interrupts()
-    for at in range(len(symbols)):
-        if at & _POLL == 0 and interrupts() != began:
-            return
-        symbols[at] = numbers[symbols[at]]
 
 
 @inner
@@ -360,10 +254,10 @@ def plan(
     kinds: UInt32,
     places: UInt64,
     tallies: UInt32,
-) -> tuple[int, int, int]:
+) -> tuple[int, int]:
     """Write what the streams are to hold of events: codes to ``kinds``, place and length of list to ``places``.
 
-    Counts the codes of each table in ``tallies``. Returns the codes, the places, and the hits among predictions.
+    Counts the codes of each table in ``tallies``. Returns the codes and the places.
     """
     rules = len(rule_offsets) - 1
     starts = np.zeros(CLASSES + 1, np.int64)
@@ -382,7 +276,7 @@ def plan(
     guesses = np.zeros(2 * (mask + 1), np.uint32)
     hits = np.full(128, 2048, np.int64)
     run = run_of(len(symbols) + len(roots) + len(root_offsets) - 1)
-    coded, placed, hit_count, events, began = 0, 0, 0, 0, interrupts()
+    coded, placed, events, began = 0, 0, 0, interrupts()
     before, last, context, history = nb.int64(0), nb.int64(0), 0, 0
     top = nb.int64(words + rules)
     for d in range(len(root_offsets) - 1):
@@ -394,7 +288,7 @@ def plan(
                 context = 0
             events += 1
             if events & _POLL == 0 and interrupts() != began:
-                return coded, placed, hit_count
+                return coded, placed
             if depth > 0:
                 symbol = nb.int64(symbols[following[depth - 1]])
                 following[depth - 1] += 1
@@ -435,7 +329,6 @@ def plan(
                     hits[where] = adapted(chance, hit)
                 guesses[first], guesses[second] = learnt(known_0, code), learnt(known_1, code)
                 history = (history * 2 + nb.int64(hit)) & 3
-                hit_count += nb.int64(hit)
                 before, last = last, code
             if not hit:
                 kinds[coded] = nb.uint32(context * 256 + kind)
@@ -482,7 +375,7 @@ def plan(
                     stands[rule] = lengths[c]
                     members[starts[c] + lengths[c]] = rule
                     lengths[c] += 1
-    return coded, placed, hit_count
+    return coded, placed
 
 
 @njit
@@ -505,324 +398,3 @@ def plan_steps(steps: Int64, codes: UInt32, places: UInt64) -> int:
             places[placed] = ((nb.uint64(step) & (length - nb.uint64(1))) << nb.uint64(32)) | length
             placed += 1
     return placed
-
-
-@inner
-def _resize(lists: Int64, base: int, length: int) -> None:
-    """Note a list's length, and what decoding a place in it takes."""
-    bits = lists[base + FOUR]
-    while bits > 0 and (length - 1) >> (bits - 1) < 256:
-        bits -= 1
-    while (length - 1) >> bits >= 256:
-        bits += 1
-    lists[base + ONE], lists[base + FOUR] = length, bits
-    lists[base + TWO], lists[base + THREE] = count_of(length, bits)
-
-
-@inner
-def _enter(lists: Int64, members: UInt32, stands: UInt32, left: UInt8, symbol: int, kind: int) -> bool:
-    """Add a symbol to the list of its kind; False if the list is full."""
-    base = nb.uint64(_LIST) * nb.uint64(kind)
-    length = lists[base + ONE]
-    if length >= lists[base + nb.uint64(_LIST)] - lists[base]:
-        return False
-    members[nb.uint64(lists[base] + length)] = symbol
-    if kind <= OLD + EXACT:
-        left[nb.uint64(symbol)] = kind - OLD
-        stands[nb.uint64(symbol)] = length
-    _resize(lists, base, length + 1)
-    return True
-
-
-@inner
-def _use(lists: Int64, members: UInt32, stands: UInt32, left: UInt8, symbol: int, kind: int) -> bool:
-    """Count a use of a symbol of an exact class: after the last it leaves its list. False if none is left."""
-    place = nb.uint64(symbol)
-    if left[place] == 0:
-        return False
-    left[place] -= nb.uint8(1)
-    if left[place] == 0:
-        base = nb.uint64(_LIST) * nb.uint64(kind)
-        length = lists[base + ONE] - 1
-        moved = members[nb.uint64(lists[base] + length)]
-        members[nb.uint64(lists[base] + nb.int64(stands[place]))] = moved
-        stands[nb.uint64(moved)] = stands[place]
-        _resize(lists, base, length)
-    return True
-
-
-@njit
-def _read_runs(stream: UInt32, at: int, states: UInt64, entries: UInt32, kinds: UInt8) -> int:
-    """Decode kinds in four runs side by side; return the place in the stream, -1 if interrupted."""
-    began = interrupts()
-    count = nb.uint64(len(kinds))
-    run = nb.uint64(run_of(len(kinds)))
-    x_0, x_1, x_2, x_3 = states[0], states[1], states[2], states[3]
-    table_0, table_1, table_2, table_3 = 0, 0, 0, 0
-    whole = count - nb.uint64(3) * run if count > nb.uint64(3) * run else nb.uint64(0)
-    for i in range(whole):
-        if i & nb.uint64(_POLL) == 0 and interrupts() != began:
-            return -1
-        kind_0, x_0, at = code_of(x_0, stream, at, entries, table_0)
-        kind_1, x_1, at = code_of(x_1, stream, at, entries, table_1)
-        kind_2, x_2, at = code_of(x_2, stream, at, entries, table_2)
-        kind_3, x_3, at = code_of(x_3, stream, at, entries, table_3)
-        kinds[i], kinds[i + run], kinds[i + run + run] = kind_0, kind_1, kind_2
-        kinds[i + run + run + run] = kind_3
-        table_0, table_1, table_2, table_3 = (
-            *(context_of(kind_0), context_of(kind_1), context_of(kind_2)),
-            context_of(kind_3),
-        )
-    states[0], states[1], states[2], states[3] = x_0, x_1, x_2, x_3
-    tables = np.array([table_0, table_1, table_2, table_3])
-    for i in range(whole, run):
-        for number in range(nb.uint64(STATES)):
-            if number * run + i < count:
-                kind, states[number], at = code_of(states[number], stream, at, entries, tables[number])
-                kinds[number * run + i] = kind
-                tables[number] = context_of(kind)
-    return at
-
-
-@polled
-@njit
-def read(
-    words: int,
-    guesses: UInt32 | None,
-    kinds: UInt32,
-    places: UInt32,
-    entries: UInt32,
-    shape_starts: UInt32,
-    rule_starts: UInt32,
-    size: int,
-    spelled: UInt32,
-    heights: UInt32,
-    root_offsets: Int64,
-    steps: Int64,
-) -> int:
-    """Decode both streams; return ``OK`` or what is wrong. Never accesses memory out of bounds.
-
-    Parameters
-    ----------
-    words
-        Number of words; rules, rows and symbols are as many as the arrays hold.
-    guesses
-        If the encoder predicted, zeros: work space of two tables, whose sizes are powers of two. Without them, machine
-        code of its own has fewer variables, and decodes an event in two thirds of the time.
-    kinds, places
-        The streams.
-    entries
-        By slot of each table, as filled by :func:`~polars_tadoc.kernels.host.grammars.coded_streams.look_up`.
-    shape_starts
-        The first word of each shape, and the number of words.
-    rule_starts, heights, root_offsets
-        Filled: where each rule's body starts, in order of first use, its level from 1, and where each row starts.
-    size, spelled
-        Number of symbols in bodies. Filled: the bodies' symbols, then those of rows.
-    steps
-        Filled: by rule, the numbers that :func:`plan_steps` took.
-
-    """
-    rules, rows = len(heights), len(root_offsets) - 1
-    states, place_states = np.empty(STATES, np.uint64), np.empty(STATES, np.uint64)
-    if not load_states(kinds, states) or not load_states(places, place_states):
-        return TRUNCATED
-    top = nb.int64(words + rules)
-    if top + OLD >= MAX_CODES:
-        return WRONG_COUNT
-    kind_at, place_at, turn, place_turn = nb.int64(2 * STATES), nb.int64(2 * STATES), nb.uint64(0), nb.uint64(0)
-    class_by, step_bits = np.empty(words + rules, np.uint8), np.empty(rules, np.uint8)
-    for part, table in ((class_by[:words], WORD_CLASS), (class_by[words:], RULE_CLASS), (step_bits, STEP)):
-        kind_at = read_codes(kinds, kind_at, states, entries, table, part)
-        if kind_at < 0:
-            return WRONG_END
-    events = len(spelled) + rows
-    event_kinds = np.empty(events if guesses is None else 0, np.uint8)
-    if guesses is None:
-        kind_at = _read_runs(kinds, kind_at, states, entries, event_kinds)
-        if kind_at < 0:
-            return WRONG_END
-    lists = np.zeros(_LIST * 257, np.int64)
-    for symbol in range(top):
-        if class_by[symbol] >= CLASSES:
-            return WRONG_TABLE
-        lists[_LIST * (OLD + nb.int64(class_by[symbol]) + 1)] += 1
-    for kind in range(256):
-        if kind > OLD and lists[_LIST * (kind + 1)] > MAX_MEMBERS:
-            return WRONG_COUNT
-        lists[_LIST * (kind + 1)] += lists[_LIST * kind]
-    members, stands = np.empty(top, np.uint32), np.empty(top, np.uint32)
-    left = np.zeros(top, np.uint8)
-    shape_ends = np.empty(SHAPES + 1, np.uint32)
-    shape_ends[:] = shape_starts
-    stack, following = np.empty(rules + 1, np.uint32), np.empty(rules + 1, np.int64)
-    half = 1 if guesses is None else len(guesses) // 2
-    hits = np.full(128, 2048, np.int64)
-    found_words, found_rules, body_at, row, depth = 0, 0, nb.int64(0), 0, 0
-    position, end = nb.int64(size), nb.int64(len(spelled))  # of the innermost open rule's body, or of rows
-    before, last, context, history = nb.int64(0), nb.int64(0), 0, 0
-    root_offsets[0] = 0
-    began, event = interrupts(), nb.int64(0)
-    while row < rows:
-        if event & _POLL == 0 and interrupts() != began:
-            return WRONG_END
-        if event == events:
-            return WRONG_COUNT
-        hit, is_full = False, False
-        kind, code = nb.int64(0), nb.int64(0)
-        if guesses is None:
-            most = min(events, event + _POLL + 1, event + end - position)
-            while event < most:
-                kind = nb.int64(event_kinds[nb.uint64(event)])
-                if kind < OLD:
-                    break
-                base = nb.uint64(_LIST) * nb.uint64(kind)
-                number = place_turn & nb.uint64(STATES - 1)
-                place, place_states[number], place_at = place_of(
-                    place_states[number], places, place_at, lists[base + FOUR], lists[base + TWO], lists[base + THREE]
-                )
-                place_turn += nb.uint64(1)
-                if place >= lists[base + ONE]:
-                    return WRONG_PLACE
-                symbol = nb.int64(members[nb.uint64(lists[base] + place)])
-                if kind <= OLD + EXACT and not _use(lists, members, stands, left, symbol, kind):
-                    return WRONG_PLACE
-                spelled[nb.uint64(position)] = symbol
-                position += 1
-                event += 1
-            is_full = position == end and depth > 0
-            if not is_full:
-                if event & _POLL == 0 and interrupts() != began:
-                    return WRONG_END
-                if event == events:
-                    return WRONG_COUNT
-                kind = nb.int64(event_kinds[event])
-        else:
-            first, second = slot_of(before, last, half - 1), half + slot_of(0, last, half - 1)
-            known_0, known_1 = guesses[first], guesses[second]
-            for attempt in range(2):
-                known = known_0 if attempt == 0 else known_1
-                if known == 0 or (attempt == 1 and guessed(known) == guessed(known_0)):
-                    continue
-                where = attempt * 64 + nb.int64(known & nb.uint32(15)) * 4 + history
-                chance = nb.uint64(hits[where])
-                number = turn & nb.uint64(STATES - 1)
-                x = states[number]
-                slot = x & nb.uint64(0xFFF)
-                hit = slot < chance
-                start = nb.uint64(0) if hit else chance
-                frequency = chance if hit else nb.uint64(4096) - chance
-                x = frequency * (x >> nb.uint64(SCALE)) + slot - start
-                states[number], kind_at = refill(x, kinds, kind_at)
-                turn += nb.uint64(1)
-                hits[where] = adapted(nb.int64(chance), hit)
-                if hit:
-                    code = guessed(known)
-                    break
-            if hit:
-                kind = code - top if code >= top else OLD + nb.int64(class_by[code])
-            else:
-                number = turn & nb.uint64(STATES - 1)
-                kind, states[number], kind_at = code_of(states[number], kinds, kind_at, entries, context)
-                turn += nb.uint64(1)
-        symbol, length = nb.int64(0), nb.int64(0)
-        if not is_full:
-            event += 1
-            if not hit:
-                code = top + kind
-            if kind >= OLD:
-                symbol = code
-                if not hit:
-                    base = nb.uint64(_LIST) * nb.uint64(kind)
-                    number = place_turn & nb.uint64(STATES - 1)
-                    place, place_states[number], place_at = place_of(
-                        *(place_states[number], places, place_at, lists[base + FOUR], lists[base + TWO]),
-                        lists[base + THREE],
-                    )
-                    place_turn += nb.uint64(1)
-                    if place >= lists[base + ONE]:
-                        return WRONG_PLACE
-                    symbol = nb.int64(members[nb.uint64(lists[base] + place)])
-                    code = symbol
-                if kind <= OLD + EXACT and not _use(lists, members, stands, left, symbol, kind):
-                    return WRONG_PLACE
-            elif kind == END:
-                if depth > 0:
-                    return OPEN_RULE
-                row += 1
-                root_offsets[row] = position - size
-            elif kind >= NEW_WORD:
-                shape = kind - NEW_WORD
-                if shape_ends[shape] == shape_starts[shape + 1]:
-                    return WRONG_COUNT
-                symbol = nb.int64(shape_ends[shape])
-                shape_ends[shape] += nb.uint32(1)
-                found_words += 1
-                c = nb.int64(class_by[symbol])
-                if c > 0 and not _enter(lists, members, stands, left, symbol, OLD + c):
-                    return WRONG_COUNT
-            else:
-                length = kind
-                if kind == LONG_RULE:
-                    upper, place_at = next_place(place_states, places, place_at, place_turn, 1 << 16)
-                    lower, place_at = next_place(place_states, places, place_at, place_turn + ONE, 1 << 16)
-                    place_turn += nb.uint64(2)
-                    length += (upper << 16) | lower
-                if kind < NEW_RULE or found_rules == rules or length > size - body_at:
-                    return WRONG_COUNT
-                symbol = words + found_rules
-            context = context_of(kind)
-            if guesses is not None:
-                guesses[first], guesses[second] = learnt(known_0, code), learnt(known_1, code)
-                history = (history * 2 + nb.int64(hit)) & 3
-                before, last = last, code
-            if kind == END:
-                continue
-            if position == end:
-                return WRONG_COUNT
-            spelled[position] = symbol
-            position += 1
-            if kind < NEW_WORD:
-                stack[depth], following[depth] = found_rules, position
-                rule_starts[found_rules] = body_at
-                position = body_at
-                body_at += length
-                rule_starts[found_rules + 1] = body_at
-                end = body_at
-                found_rules += 1
-                depth += 1
-        while depth > 0 and position == end:
-            depth -= 1
-            rule = nb.int64(stack[depth])
-            height = nb.uint32(0)
-            for i in range(nb.int64(rule_starts[rule]), position):
-                if spelled[i] >= words:
-                    height = max(height, heights[spelled[i] - words])
-            heights[rule] = height + nb.uint32(1)
-            c = nb.int64(class_by[words + rule])
-            if c > 0 and not _enter(lists, members, stands, left, words + rule, OLD + c):
-                return WRONG_COUNT
-            position = following[depth]
-            end = nb.int64(rule_starts[stack[depth - 1] + 1]) if depth > 0 else nb.int64(len(spelled))
-    if found_words != words or found_rules != rules or body_at != size or position != end:
-        return WRONG_COUNT
-    for rule in range(rules):
-        if rule & _POLL == 0 and interrupts() != began:
-            return WRONG_END
-        bits = nb.int64(step_bits[rule])
-        if bits > 32:
-            return WRONG_TABLE
-        step = nb.int64(0)
-        if bits > 17:
-            step, place_at = next_place(place_states, places, place_at, place_turn, 1 << (bits - 17))
-            lower, place_at = next_place(place_states, places, place_at, place_turn + nb.uint64(1), 1 << 16)
-            place_turn += nb.uint64(2)
-            step = (step << 16) | lower | 1 << (bits - 1)
-        elif bits > 0:
-            step, place_at = next_place(place_states, places, place_at, place_turn, 1 << (bits - 1))
-            place_turn += nb.uint64(1)
-            step |= 1 << (bits - 1)
-        steps[rule] = (step >> 1) ^ -(step & 1)
-    if not are_spent(states, kinds, kind_at) or not are_spent(place_states, places, place_at):
-        return WRONG_END
-    return OK

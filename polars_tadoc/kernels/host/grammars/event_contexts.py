@@ -37,7 +37,25 @@ def follow_of(kind: int, group: int) -> int:
     return 30 + group
 
 
-@inner
-def chance_of(number: int, known: Any, tried: int, agree: int, history: int) -> Any:
-    """Return the place of a guess's probability: by confidence, guesses tried before, those that agree, and hits."""
-    return (((number * 16 + nb.int64(known & nb.uint32(15))) * 4 + tried) * 4 + agree) * 4 + history
+@inner(forceinline=True)
+def level_of(known: Any) -> Any:
+    """Return how sure a guess is, 0 if there is none: 0, 1, 2, 3, from 4, from 8, and 15, which is the most."""
+    sure = nb.int64(known & nb.uint32(15))
+    return nb.int64((0x6555_5555_4444_3210 >> (4 * sure)) & 15)
+
+
+CHOICE_CONTEXTS = 1 << 12
+
+
+@inner(forceinline=True)
+def choice_of(known_0: Any, known_1: Any, known_2: Any, known_3: Any, history: int) -> Any:
+    """Return the context of the choice among guesses: which are new, which agree with the first, and how sure it is."""
+    guess_0, guess_1 = known_0 >> nb.uint32(4), known_1 >> nb.uint32(4)
+    guess_2, guess_3 = known_2 >> nb.uint32(4), known_3 >> nb.uint32(4)
+    like_1, like_2, like_3 = guess_1 == guess_0, guess_2 == guess_0, guess_3 == guess_0
+    is_new_2 = not (like_2 or guess_2 == guess_1)
+    is_new_3 = not (like_3 or guess_3 in (guess_1, guess_2))
+    which = nb.int64(not like_1) | nb.int64(is_new_2) << 1 | nb.int64(is_new_3) << 2
+    agree = nb.int64(like_1) + nb.int64(like_2) + nb.int64(like_3)
+    second = nb.int64(known_1 & nb.uint32(15) > 1) + nb.int64(known_1 & nb.uint32(15) > 4)
+    return (((level_of(known_0) * 8 + which) * 4 + agree) * 4 + second) * 4 + history

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from polars_tadoc.kernels.host.records.merge_words import compare_words, prefix_of, word_bounds
 from polars_tadoc.kernels.host.records.sort_keys import sort_with
-from polars_tadoc.runtime.array_types import Int64, UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 
@@ -29,23 +29,28 @@ def code_point_order(words: pa.LargeStringArray) -> UInt32:
     """Return the ids of distinct words in code point order, uint32."""
     bounds = word_bounds(words)
     order = np.arange(len(words), dtype=np.uint64)
-    _sort(bounds, order, 0)
+    sort_places(bounds, order)
     return order.astype(np.uint32)
 
 
-def _sort(bounds: UInt64, order: UInt64, skipped: int) -> None:
-    """Sort words whose first ``skipped`` bytes are equal."""
+def sort_places(bounds: UInt64, order: UInt64, skipped: int = 0) -> bool:
+    """Sort words whose first ``skipped`` bytes are equal; return whether all differ.
+
+    ``order`` has the places in ``bounds`` of the words' starts, each before its end: addresses.
+    """
     prefixes = np.empty(len(order), np.uint64)
     own = order.copy()
     map_parallel(lambda chunk: _prefixes(bounds, own, skipped, prefixes, *chunk), even_chunks(len(own)))
     prefixes, order[:] = sort_with(prefixes, own)
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], prefixes[1:] == prefixes[:-1], [False]])))
-    equal = np.stack([edges[::2], edges[1::2] + 1], axis=1)  # start and end of each run of equal prefixes
-    large = (equal[:, 1] - equal[:, 0] > LARGE) & (skipped + 8 < MAX_PREFIX)
-    small = equal[~large]
-    map_parallel(lambda chunk: _sort_equal(bounds, order, small, *chunk), even_chunks(len(small), 1 << 10))
-    for start, end in equal[large].tolist():
-        _sort(bounds, order[start:end], skipped + 8)
+    most = LARGE if skipped + 8 < MAX_PREFIX else len(order)
+    sort = map_parallel(lambda chunk: _sort_equal(bounds, order, prefixes, most, *chunk), even_chunks(len(order)))
+    differ = all(sort)
+    if (prefixes[most:] == prefixes[: max(len(prefixes) - most, 0)]).any():
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], prefixes[1:] == prefixes[:-1], [False]])))
+        for start, end in zip(edges[::2].tolist(), (edges[1::2] + 1).tolist(), strict=True):
+            if end - start > most:
+                differ &= sort_places(bounds, order[start:end], skipped + 8)
+    return differ
 
 
 @kernel
@@ -76,21 +81,34 @@ def _sift(bounds: UInt64, words: UInt64, start: Any, root: Any, size: Any) -> No
 
 
 @kernel
-def _sort_equal(bounds: UInt64, words: UInt64, runs: Int64, first: int, stop: int) -> None:
-    """Sort runs of words by comparison."""
-    for run in range(first, stop):
-        start, end = runs[run, 0], runs[run, 1]
-        if end - start <= FEW:
+def _sort_equal(bounds: UInt64, words: UInt64, prefixes: UInt64, most: int, first: int, stop: int) -> bool:
+    """Sort runs of up to ``most`` words with equal prefixes, by comparison; return whether their words differ.
+
+    Runs are those that start from ``first`` on and before ``stop``.
+    """
+    differ, start = True, first
+    while 0 < start < stop and prefixes[start] == prefixes[start - 1]:
+        start += 1
+    while start < stop:
+        end = start + 1
+        while end < len(prefixes) and prefixes[end] == prefixes[start]:
+            end += 1
+        size = end - start
+        if size <= FEW:
             for i in range(start + 1, end):
                 word, at = words[i], i
                 while at > start and _less(bounds, word, words[at - 1]):
                     words[at] = words[at - 1]
                     at -= 1
                 words[at] = word
-            continue
-        size = end - start
-        for root in range(size // 2 - 1, -1, -1):
-            _sift(bounds, words, start, root, size)
-        for last in range(size - 1, 0, -1):
-            words[start], words[start + last] = words[start + last], words[start]
-            _sift(bounds, words, start, 0, last)
+        elif size <= most:
+            for root in range(size // 2 - 1, -1, -1):
+                _sift(bounds, words, start, root, size)
+            for last in range(size - 1, 0, -1):
+                words[start], words[start + last] = words[start + last], words[start]
+                _sift(bounds, words, start, 0, last)
+        if size <= most:
+            for i in range(start + 1, end):
+                differ &= _less(bounds, words[i - 1], words[i])
+        start = end
+    return differ
