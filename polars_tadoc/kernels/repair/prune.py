@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from polars_tadoc.kernels.host.grammars import coded_symbols
+from polars_tadoc.kernels.host.grammars import coded_rules, coded_symbols
 from polars_tadoc.kernels.repair import prune_cpu as kernels
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
@@ -94,7 +94,7 @@ def by_first_use(rules: LevelledRules, vocabulary_size: int) -> LevelledRules:
     named = np.arange(vocabulary_size + count, dtype=np.uint32)
     named[vocabulary_size + order.astype(np.int64)] = np.arange(vocabulary_size, len(named), dtype=np.uint32)
     rule_offsets, symbols = np.empty(count + 1, np.uint32), np.empty(len(rules.symbols), np.uint32)
-    coded_symbols.renumber(order, named, rules.rule_offsets, rules.symbols, rule_offsets, symbols)
+    coded_rules.renumber(order, named, rules.rule_offsets, rules.symbols, rule_offsets, symbols)
     return LevelledRules(rule_offsets, symbols, rules.level_offsets, rules.root_offsets, named[rules.roots])
 
 
