@@ -25,12 +25,14 @@ UInt32 = npt.NDArray[np.uint32]
 
 DESIGNS = [
     batch_repair.Design(),
-    batch_repair.Design(sieved=0),
-    batch_repair.Design(sieved=100, sieved_entries=0.0, entries=0.0),  # tables that are too small at first
+    batch_repair.Design(sieved=0, late=0),
+    batch_repair.Design(sieved=100, sieved_entries=0.0, entries=0.0, late=0),  # tables that are too small at first
+    batch_repair.Design(late=1 << 30),
+    batch_repair.Design(late=1 << 30, late_rounds=3),
 ]
 
 
-@pytest.fixture(params=DESIGNS, ids=["default", "sieved", "tiny tables"])
+@pytest.fixture(params=DESIGNS, ids=["default", "sieved", "tiny tables", "late", "late by three"])
 def design(request: pytest.FixtureRequest) -> Iterator[batch_repair.Design]:
     before = batch_repair.design
     batch_repair.design = request.param
@@ -114,6 +116,19 @@ def test_many_tiles(seed: int) -> None:
     assert check(sequence, 20_000, 7, 8) > 1000
     document = text_like(random, 30_000, 20_000, 50)
     assert check(np.concatenate([document, sequence, document, document]), 20_000) > 1000
+
+
+def test_rounds_are_told_alike_in_every_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    sequence, told = text_like(np.random.default_rng(4), 50_000, 2_000, 200), []
+    for one in DESIGNS:
+        monkeypatch.setattr(batch_repair, "design", one)
+        told.append(list[tuple[int, int]]())
+        batch_repair.build(cupy.asarray(sequence), 2_000, lambda *round_: told[-1].append(round_))
+    assert len(told[0]) > 10
+    assert [number for number, _ in told[0]] == list(range(len(told[0])))
+    assert all(one == told[0] for one in told)
 
 
 def test_a_long_run_of_one_word() -> None:
