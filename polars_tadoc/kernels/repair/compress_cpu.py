@@ -16,6 +16,7 @@ from polars_tadoc.kernels.repair.batch_repair import BinaryRules
 from polars_tadoc.kernels.repair.compressed import (
     SHARES,
     Compressed,
+    OnGaps,
     OnRules,
     OnWords,
     ignore,
@@ -46,6 +47,7 @@ def compress_rows(
     on_round: Callable[[int, int], None],
     on_words: OnWords = ignore,
     on_rules: OnRules = ignore,
+    on_gaps: OnGaps = ignore,
     loaded: Callable[[], Any] = ignore,
 ) -> Compressed:
     """Compress the rows of a String series that share one grammar.
@@ -58,8 +60,8 @@ def compress_rows(
         Keep the gaps between words.
     on_round
         Called with the number of each round of grammar construction and its alive positions.
-    on_words, on_rules
-        Called with parts of the grammar as soon as they are known.
+    on_words, on_rules, on_gaps
+        Called with parts of the grammar as soon as they are known, in this order.
     loaded
         Returns what :func:`loading` has loaded of the rows; not called: they are read in place.
 
@@ -85,6 +87,7 @@ def compress_rows(
     made = Compressed(
         tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules, are_words=not has_rules)
     )
+    on_gaps(made.predicted_gaps)
     del tokens
     if is_large:
         _beside(trim_heap)

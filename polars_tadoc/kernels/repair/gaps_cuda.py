@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.bitmap_cuda import rank
+from polars_tadoc.kernels.repair.compressed import ignore
 from polars_tadoc.kernels.tokenize.intern_cuda import intern
 from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_attribute, device_errors, launch, launch_each
@@ -89,7 +91,9 @@ def encode_gaps(gaps: NotedGaps) -> tuple[Any, Any]:
     return _encode(gaps.tokens, gaps.ids, gaps.row_gaps, gaps.row_tokens)
 
 
-def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRules) -> PredictedGaps:
+def predict_gaps(
+    gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRules, on_codes: Callable[[Any], object] = ignore
+) -> PredictedGaps:
     """Predict the gaps of rows from all rows, and encode the others, as :mod:`polars_tadoc.kernels.repair.gaps` does.
 
     Parameters
@@ -100,6 +104,8 @@ def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRul
         Number of words; the first rule has this symbol.
     rules
         Rules and rows.
+    on_codes
+        Called with the predicted codes as soon as they are being made, before the rows are encoded.
 
     """
     with device_errors(f"predicting {len(gaps.ids):,} gaps"):
@@ -111,6 +117,7 @@ def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRul
         noted = len(gaps.ids)
         launch_each("predict_gaps", "scatter_codes", noted, gaps.tokens, gaps.ids, noted, codes)
         predicted = _predict(keys, codes, noted, vocabulary_size + len(rules.symbols))
+        on_codes(predicted)
         bits = cupy.empty(tokens // 32 + 1, np.uint32)
         words = len(bits)
         launch_each("predict_gaps", "mark_surprises", 32 * words, keys, codes, tokens, predicted, words, bits)

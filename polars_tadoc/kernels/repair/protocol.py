@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from polars_tadoc.kernels.repair.compressed import Compressed, OnRules, OnWords, ignore
+from polars_tadoc.kernels.repair.compressed import Compressed, OnGaps, OnRules, OnWords, ignore
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.array_types import UInt32
@@ -29,6 +29,7 @@ class RepairKernels(Protocol):
         on_round: Callable[[int, int], None],
         on_words: OnWords = ignore,
         on_rules: OnRules = ignore,
+        on_gaps: OnGaps = ignore,
         loaded: Callable[[], Any] = ignore,
     ) -> Compressed:
         """Compress the rows of a String series to one grammar."""
