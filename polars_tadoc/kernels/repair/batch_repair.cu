@@ -3,7 +3,7 @@
 // Passes may read an adjacent symbol while its owner sets the top bit, so they mask it.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
-#include "repair/pairs.cuh"
+#include "repair/rules.cuh"
 
 constexpr u32 THREADS = 256;
 

@@ -6,7 +6,7 @@
 #include "primitives/counters.cuh"
 #include "primitives/grid_barrier.cuh"
 #include "primitives/scan.cuh"
-#include "repair/pairs.cuh"
+#include "repair/rules.cuh"
 
 constexpr u32 THREADS = 512;
 

@@ -1,9 +1,9 @@
-// Pairs of symbols: a round's table of them, and the rules made of them. Include after counters.cuh.
+// Pairs of symbols, the rules made of them, and the results of pruning. Include after counters.cuh and scan.cuh.
 //
 // A position represents the pair that starts there. Its top bit marks it as dead: the pair cannot occur twice. Symbols
 // fit in the other 31 bits, and a separator, all ones, is dead.
-#ifndef POLARS_TADOC_PAIRS
-#define POLARS_TADOC_PAIRS
+#ifndef POLARS_TADOC_RULES
+#define POLARS_TADOC_RULES
 
 constexpr u32 DEAD = 0x80000000u;
 constexpr u32 SYMBOL = 0x7FFFFFFFu;
@@ -82,5 +82,51 @@ __device__ __forceinline__ void enter_rule(u32* index, u32 index_size, u64 pair,
     while (atomicCAS(index + slot, 0u, rule + 1) != 0)
         slot = slot + 1 < index_size ? slot + 1 : 0;
 }
+
+constexpr u32 KEPT = 0x80000000u;
+constexpr u32 LENGTH = 0x7FFFFFFFu;
+
+// State of a rule. x: its body's length with dropped rules inlined, and whether it is kept; y: its height, later its
+// number.
+using Node = uint2;
+
+struct Rules {
+    const u32* left;
+    const u32* right;
+    Node* nodes;
+    u32 vocabulary;
+
+    // Written during the launch that reads it: bypasses the level 1 caches, which are not coherent.
+    __device__ __forceinline__ Node node(u32 rule) const { return __ldcg(nodes + rule); }
+
+    __device__ __forceinline__ bool is_rule(u32 symbol) const { return symbol >= vocabulary && symbol != SEPARATOR; }
+
+    // Number of symbols that replace this one: 1, or the length of a dropped rule's body.
+    __device__ __forceinline__ u32 size(u32 symbol) const
+    {
+        if (!is_rule(symbol))
+            return symbol != SEPARATOR;
+        const u32 x = node(symbol - vocabulary).x;
+        return (x & KEPT) != 0 ? 1 : x;
+    }
+
+    // The symbol at a position among those that replace this one, with its new number.
+    __device__ u32 symbol_at(u32 symbol, u32 place) const
+    {
+        while (symbol >= vocabulary) {
+            const u32 rule = symbol - vocabulary;
+            const Node known = node(rule);
+            if ((known.x & KEPT) != 0)
+                return known.y;
+            symbol = left[rule];
+            const u32 left_size = size(symbol);
+            if (place >= left_size) {
+                place -= left_size;
+                symbol = right[rule];
+            }
+        }
+        return symbol;
+    }
+};
 
 #endif
