@@ -14,6 +14,8 @@ import numpy as np
 
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
+from polars_tadoc.kernels.repair.lines.repeated_lines import INNER_ROUNDS
+from polars_tadoc.kernels.repair.lines.repeated_lines_cuda import split_lines
 from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_errors, even_blocks, launch
 
@@ -67,6 +69,7 @@ def build(
     on_round: Callable[[int, int], None] = lambda round_, alive: None,
     part: int = 1,
     whole: int = 2,
+    has_marks: bool = False,
 ) -> DeviceRules:
     """Make the rules of :func:`polars_tadoc.kernels.repair.batch_repair.build`; ``sequence`` is a cupy array.
 
@@ -76,31 +79,49 @@ def build(
         The sequence exceeds 31-bit symbols, or the device is out of memory or failed.
 
     """
-    if vocabulary_size + len(sequence) // 2 >= _MAX_SYMBOLS or len(sequence) >= _MAX_SYMBOLS:
-        raise EngineUnavailableError(
-            f'engine="gpu": {len(sequence):,} words exceed its 31-bit symbols; use engine="cpu", or '
-            "compress in more parts"
-        )
+    _require_symbols(sequence, vocabulary_size)
     with device_errors(f"making rules of {len(sequence):,} words"):
         import cupy
 
         if len(sequence) == 0:
             empty = cupy.empty(0, np.uint32)
             return DeviceRules(empty, empty, sequence, cupy.zeros(1, np.uint32))
-        rounds = _Rounds(sequence, vocabulary_size, part, whole)
+        lines = split_lines(sequence) if has_marks else None
         round_offsets = [0]
-        round_number, stalled_before = 0, False
-        while rounds.alive > 1:
-            on_round(round_number, rounds.alive)
-            round_number += 1
-            size, any_selected = rounds.size, rounds.run()
-            stalled = rounds.size == size
-            if stalled and (stalled_before or not any_selected):
-                break
-            stalled_before = stalled
-            if rounds.known > round_offsets[-1]:
-                round_offsets.append(rounds.known)
+        if lines is None:
+            rounds = _Rounds(sequence, vocabulary_size, part, whole)
+        else:
+            _require_symbols(lines.sequence, vocabulary_size)
+            rounds = _Rounds(lines.sequence, vocabulary_size, part, whole)
+            _run_rounds(rounds, round_offsets, on_round, INNER_ROUNDS)
+            rounds.begin(lines.join(rounds.sequence[: rounds.size]))
+        _run_rounds(rounds, round_offsets, on_round)
         return DeviceRules(*rounds.result(), cupy.asarray(np.array(round_offsets, np.uint32)))
+
+
+def _require_symbols(sequence: Any, vocabulary_size: int) -> None:
+    if vocabulary_size + len(sequence) // 2 >= _MAX_SYMBOLS or len(sequence) >= _MAX_SYMBOLS:
+        raise EngineUnavailableError(
+            f'engine="gpu": {len(sequence):,} words exceed its 31-bit symbols; use engine="cpu", or '
+            "compress in more parts"
+        )
+
+
+def _run_rounds(
+    rounds: _Rounds, round_offsets: list[int], on_round: Callable[[int, int], None], most: int | None = None
+) -> None:
+    """Run rounds, all or at most ``most``; add the number of rules after each that makes some to ``round_offsets``."""
+    round_number, stalled_before = 0, False
+    while rounds.alive > 1 and round_number != most:
+        on_round(round_number, rounds.alive)
+        round_number += 1
+        size, any_selected = rounds.size, rounds.run()
+        stalled = rounds.size == size
+        if stalled and (stalled_before or not any_selected):
+            break
+        stalled_before = stalled
+        if rounds.known > round_offsets[-1]:
+            round_offsets.append(rounds.known)
 
 
 class _Rounds:
@@ -124,6 +145,12 @@ class _Rounds:
         self.index = cupy.zeros(self.size + 64, np.uint32)
         self.table = self.sieve = cupy.empty(0, np.uint8)
         self.report = cupy.zeros(6, np.uint32)
+        self.begin(sequence)
+
+    def begin(self, sequence: Any) -> None:
+        """Take a sequence, no longer than the first one, all of whose pairs may repeat."""
+        self.sequence, self.size = sequence, len(sequence)
+        self.report.data.memset_async(0, self.report.nbytes)
         self._launch("mark_alive", self.sequence, self.size, self.report)
         self.alive = int(self.report.get()[0])  # synchronize!
 
