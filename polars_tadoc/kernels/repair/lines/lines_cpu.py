@@ -58,54 +58,46 @@ def mark_ends(
             skipped, at = read_own_varint(data, at)
             gap, at = read_own_varint(data, at)
             place += skipped
-            if marks[gap] != 0 and starts[row] < place < last:
+            if starts[row] < place < last:  # most gaps; a branch on their marks would be unpredictable
                 sequence[place - 1] |= marks[gap]
             place += 1
 
 
 @njit
-def clear_ends(sequence: UInt32, first: int, stop: int) -> None:
-    """Clear the marks of a range of positions."""
-    for i in range(first, stop):
-        symbol = sequence[i]
-        sequence[i] = symbol if symbol == SEPARATOR else symbol & np.uint32(WORD)
-
-
-@njit
-def count_ends(sequence: UInt32, first: int, stop: int) -> Any:
-    """Count the lines, and the rows, that end in a range of positions."""
-    lines = rows = nb.uint32(0)
-    for i in range(first, stop):
-        lines += sequence[i] >> nb.uint32(31)
-        rows += nb.uint32(sequence[i] == SEPARATOR)
-    return nb.int64(lines), nb.int64(rows)
+def clear_ends(sequence: UInt32, stops: Int64, ends: UInt8) -> None:
+    """Clear the marks of lines."""
+    for line in range(len(stops)):
+        if ends[line] != ROW:
+            sequence[stops[line] - 1] &= np.uint32(WORD)
 
 
 @polled
 @njit
-def hash_lines(sequence: UInt32, at: int, stops: Int64, hashes: UInt64, ends: UInt8) -> None:
-    """Hash as many lines as ``stops`` has, of which the first one ends at position ``at`` or later.
+def hash_lines(sequence: UInt32, at: int, stop: int, stops: Int64, hashes: UInt64, ends: UInt8) -> int:
+    """Hash the lines that end from position ``at`` on and before ``stop``; return their number.
 
     A hash is the sum of the hashes of the words, each times twice its number and one. Fills ``stops``, the position
-    after each line and its separator, and ``ends``, what ends with it.
+    after each line and its separator, and ``ends``, what ends with it; they have room for ``stop - at`` lines.
     """
     began = interrupts()
     i = nb.int64(at)
     while i > 0 and sequence[i - 1] < LINE_END:
         i -= 1
-    for line in range(len(stops)):
-        if line % LOOK == 0 and interrupts() != began:
-            return
-        h, factor, symbol = nb.uint64(0), _1, np.uint32(0)
-        while symbol < LINE_END:
-            symbol = sequence[i]
-            i += 1
-            if symbol != SEPARATOR:
-                word = (nb.uint64(symbol & np.uint32(WORD)) + _1) * _K1
-                h += (word ^ (word >> _32)) * _K2 * factor
-                factor += _2
-        stops[line], hashes[line] = i, h
-        ends[line] = ROW if symbol == SEPARATOR else PARAGRAPH if symbol & np.uint32(PARAGRAPH_END) != 0 else LINE
+    lines, factor, h = nb.int64(0), _1, nb.uint64(0)
+    while i < stop:
+        symbol = sequence[i]
+        i += 1
+        if symbol != SEPARATOR:
+            word = (nb.uint64(symbol & np.uint32(WORD)) + _1) * _K1
+            h += (word ^ (word >> _32)) * _K2 * factor
+            factor += _2
+        if symbol >= LINE_END:
+            if lines % LOOK == 0 and interrupts() != began:
+                return 0
+            stops[lines], hashes[lines], factor, h = i, h, _1, nb.uint64(0)
+            ends[lines] = ROW if symbol == SEPARATOR else PARAGRAPH if symbol & np.uint32(PARAGRAPH_END) != 0 else LINE
+            lines += 1
+    return int(lines)
 
 
 @njit
@@ -287,6 +279,13 @@ def keep_units(
             classes[out : out + size + 1] = unit_classes[unit]
             out += size + 1
         before = stops[unit]
+
+
+@njit
+def number_units(numbers: Int64, first: Int64, begin: int, stop: int) -> None:
+    """Replace the first unit that equals each one of a range by its number."""
+    for unit in range(begin, stop):
+        first[unit] = numbers[first[unit]]
 
 
 @njit

@@ -100,20 +100,16 @@ class _Units(NamedTuple):
     @classmethod
     def lines_of(cls, sequence: UInt32) -> _Units | None:
         """Find the lines; None if each row is one."""
-        chunks = even_chunks(len(sequence))
-        ended = np.array(map_parallel(lambda own: kernels.count_ends(sequence, *own), chunks))
-        before = running_sum(ended[:, 0])
-        lines = int(before[-1])
-        if lines == ended[:, 1].sum():
-            return None
-        found = cls(np.empty(lines, np.int64), np.empty(lines, np.uint64), np.empty(lines, np.uint8))
 
-        def hash_lines(k: int) -> None:
-            own = slice(before[k], before[k + 1])
-            kernels.hash_lines(sequence, chunks[k][0], *(array[own] for array in found))
+        def hash_lines(own: tuple[int, int]) -> _Units:
+            size = own[1] - own[0]  # untouched memory is never allocated
+            found = cls(np.empty(size, np.int64), np.empty(size, np.uint64), np.empty(size, np.uint8))
+            lines = slice(int(kernels.hash_lines(sequence, *own, *found)))
+            return cls(found.stops[lines], found.hashes[lines], found.ends[lines])
 
-        map_parallel(hash_lines, range(len(chunks)))
-        return found
+        parts = map_parallel(hash_lines, even_chunks(len(sequence)))
+        found = parts[0] if len(parts) == 1 else cls(*map(np.concatenate, zip(*parts, strict=True)))
+        return None if (found.ends == kernels.ROW).all() else found
 
     def at(self, level: int) -> _Units:
         """Return the lines, or the paragraphs or rows that they are in."""
@@ -152,7 +148,7 @@ class _Units(NamedTuple):
             units = lines.at(level)
             if len(units.stops) > len(hashes) and units.repeat(first_rows):
                 return units
-        map_parallel(lambda own: kernels.clear_ends(sequence, *own), even_chunks(len(sequence)))
+        kernels.clear_ends(sequence, lines.stops, lines.ends)
         return None
 
 
@@ -189,18 +185,18 @@ class RepeatedLines:
         stops, ends_row = units.stops, units.ends_row
         row_classes = classes[stops - 1] if len(classes) > 0 else classes
         chunks = even_chunks(len(stops), UNITS_PER_TASK)
-        first, own_classes = _find_equal(sequence, units, row_classes, chunks)
+        first, own_classes, numbers = _find_equal(sequence, units, row_classes, chunks)
         sizes = np.array(map_parallel(lambda own: kernels.measure_kept(stops, ends_row, own_classes, *own), chunks))
         before = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(sizes, axis=0)])
         kept, kept_classes = np.empty(before[-1, 1], np.uint32), np.empty(before[-1, 1], np.uint8)
-        numbers = np.empty(len(stops), np.int64)
 
         def keep(k: int) -> None:
             given = sequence, stops, ends_row, own_classes, *chunks[k], *before[k]
             kernels.keep_units(*given, numbers, kept, kept_classes)
 
         map_parallel(keep, range(len(chunks)))
-        return cls(numbers[first], ends_row, row_classes), kept, kept_classes
+        map_parallel(lambda own: kernels.number_units(numbers, first, *own), chunks)
+        return cls(first, ends_row, row_classes), kept, kept_classes
 
     def join(self, symbols: UInt32, sequence: UInt32) -> tuple[int, UInt8]:
         """Write the symbols of all rows to ``sequence``.
@@ -233,12 +229,12 @@ class RepeatedLines:
 
 def _find_equal(
     sequence: UInt32, units: _Units, row_classes: UInt8, chunks: list[tuple[int, int]]
-) -> tuple[Int64, UInt8]:
-    """Return the first unit that equals each, and the class of each one's weight, or ``DROPPED``."""
+) -> tuple[Int64, UInt8, Int64]:
+    """Return the first unit that equals each, the class of each one's weight, or ``DROPPED``, and work space."""
     size, parts = len(units.stops), min(len(chunks), thread_count())
     first, left, classes = np.empty(size, np.int64), np.zeros(size, np.int64), np.empty(size, np.uint8)
     map_parallel(lambda part: kernels.list_first(units.hashes, part, parts, first), range(parts))
     map_parallel(lambda own: kernels.confirm(sequence, units.stops, units.ends_row, first, *own), chunks)
     given = units.hashes, row_classes
     map_parallel(lambda part: kernels.classify(*given, part, parts, first, left, classes), range(parts))
-    return first, classes
+    return first, classes, left
