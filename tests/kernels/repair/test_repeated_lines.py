@@ -117,10 +117,9 @@ def test_marks_are_cleared_where_lines_do_not_repeat() -> None:
 def test_lines_with_equal_hashes_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     hash_lines = lines_cpu.hash_lines
 
-    def hash_equally(*given: Any) -> int:
-        lines = hash_lines(*given)
+    def hash_equally(*given: Any) -> None:
+        hash_lines(*given)
         given[-2].fill(7)
-        return int(lines)
 
     monkeypatch.setattr(lines_cpu, "hash_lines", hash_equally)
     monkeypatch.setattr(repeated_lines, "is_worthwhile", lambda *numbers: True)

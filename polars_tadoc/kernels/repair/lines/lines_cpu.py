@@ -71,13 +71,22 @@ def clear_ends(sequence: UInt32, stops: Int64, ends: UInt8) -> None:
             sequence[stops[line] - 1] &= np.uint32(WORD)
 
 
+@njit
+def count_ends(sequence: UInt32) -> int:
+    """Count the lines that end in a part of a sequence."""
+    lines = 0
+    for i in range(len(sequence)):  # the compiler makes vectors of it
+        lines += sequence[i] >> np.uint32(31)
+    return lines
+
+
 @polled
 @njit
-def hash_lines(sequence: UInt32, at: int, stop: int, stops: Int64, hashes: UInt64, ends: UInt8) -> int:
-    """Hash the lines that end from position ``at`` on and before ``stop``; return their number.
+def hash_lines(sequence: UInt32, at: int, stop: int, stops: Int64, hashes: UInt64, ends: UInt8) -> None:
+    """Hash the lines that end from position ``at`` on and before ``stop``.
 
     A hash is the sum of the hashes of the words, each times twice its number and one. Fills ``stops``, the position
-    after each line and its separator, and ``ends``, what ends with it; they have room for ``stop - at`` lines.
+    after each line and its separator, and ``ends``, what ends with it.
     """
     began = interrupts()
     i = nb.int64(at)
@@ -93,11 +102,10 @@ def hash_lines(sequence: UInt32, at: int, stop: int, stops: Int64, hashes: UInt6
             factor += _2
         if symbol >= LINE_END:
             if lines % LOOK == 0 and interrupts() != began:
-                return 0
+                return
             stops[lines], hashes[lines], factor, h = i, h, _1, nb.uint64(0)
             ends[lines] = ROW if symbol == SEPARATOR else PARAGRAPH if symbol & np.uint32(PARAGRAPH_END) != 0 else LINE
             lines += 1
-    return int(lines)
 
 
 @njit

@@ -100,15 +100,16 @@ class _Units(NamedTuple):
     @classmethod
     def lines_of(cls, sequence: UInt32) -> _Units | None:
         """Find the lines; None if each row is one."""
+        chunks = even_chunks(len(sequence))
+        before = running_sum(np.array(map_parallel(lambda own: kernels.count_ends(sequence[slice(*own)]), chunks)))
+        lines = int(before[-1])
+        found = cls(np.empty(lines, np.int64), np.empty(lines, np.uint64), np.empty(lines, np.uint8))
 
-        def hash_lines(own: tuple[int, int]) -> _Units:
-            size = own[1] - own[0]  # untouched memory is never allocated
-            found = cls(np.empty(size, np.int64), np.empty(size, np.uint64), np.empty(size, np.uint8))
-            lines = slice(int(kernels.hash_lines(sequence, *own, *found)))
-            return cls(found.stops[lines], found.hashes[lines], found.ends[lines])
+        def hash_lines(k: int) -> None:
+            own = slice(before[k], before[k + 1])
+            kernels.hash_lines(sequence, *chunks[k], found.stops[own], found.hashes[own], found.ends[own])
 
-        parts = map_parallel(hash_lines, even_chunks(len(sequence)))
-        found = parts[0] if len(parts) == 1 else cls(*map(np.concatenate, zip(*parts, strict=True)))
+        map_parallel(hash_lines, range(len(chunks)))
         return None if (found.ends == kernels.ROW).all() else found
 
     def at(self, level: int) -> _Units:
@@ -128,10 +129,11 @@ class _Units(NamedTuple):
 
     def repeat(self, first_rows: Int64) -> bool:
         """Tell whether units of distinct rows repeat often enough; ``first_rows``: by row, the first that equals it."""
-        sample, words = np.empty(len(self.hashes), np.uint64), np.empty(len(self.hashes), np.int64)
         given = self.hashes, self.stops, self.ends_row, first_rows
+        many = int(np.count_nonzero(self.hashes >> np.uint64(64 - kernels.SAMPLE_BITS) == 0))
+        sample, words, first = np.empty(many, np.uint64), np.empty(many, np.int64), np.empty(many, np.int64)
         many, units, total = kernels.list_sample(*given, sample, words)
-        sample, words, first = sample[:many], words[:many], np.empty(many, np.int64)
+        sample, words, first = sample[:many], words[:many], first[:many]
         kernels.list_first(sample, 0, 1, first)
         return is_worthwhile(int(words[first != np.arange(many)].sum()), int(words.sum()), total, units)
 
