@@ -40,7 +40,7 @@ def decision(request: pytest.FixtureRequest) -> Iterator[str]:
         if request.param != "decided":
             patch.setattr(repeated_lines, "is_worthwhile", lambda *numbers: True)
         if request.param == "lines":
-            patch.setattr(lines_cpu, "PARAGRAPH", lines_cpu.LINE)
+            patch.setattr(lines_cpu, "PARAGRAPH_MARK", lines_cpu.LINE_MARK)
         yield request.param
 
 
@@ -106,6 +106,16 @@ def test_decides_by_repeated_lines(edits: int, blank: int, repeats: bool) -> Non
         assert build(rows, ends, 500, 2) == reference.batch_repair(rows, 500)
 
 
+def test_a_sample_of_all_lines() -> None:
+    """The sample has room for twice the lines that are expected, and takes more where one line repeats."""
+    line = next(line for k in range(1000) if reference.hash_line(line := [k, 1, 2, 3]) >> 61 == 0)
+    rows, ends = [line * 50, line * 3], [[0, 0, 0, 1] * 49 + [0, 0, 0], [0, 0, 0, 1] * 2 + [0, 0, 0]]
+    units = repeated_lines._Units.repeated_in(mark_ends(flatten(rows), ends))
+    assert units is not None
+    assert len(units.stops) == 53
+    assert build(rows, ends, 1000, 2) == reference.batch_repair(rows, 1000, ends=ends)
+
+
 def test_marks_are_cleared_where_lines_do_not_repeat() -> None:
     rows, ends = versions(np.random.default_rng(3), 60, 4)
     marked = mark_ends(flatten(rows), ends)
@@ -115,13 +125,13 @@ def test_marks_are_cleared_where_lines_do_not_repeat() -> None:
 
 @pytest.mark.usefixtures("tiny_chunks")
 def test_lines_with_equal_hashes_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    hash_lines = lines_cpu.hash_lines
+    hash_units = lines_cpu.hash_units
 
     def hash_equally(*given: Any) -> None:
-        hash_lines(*given)
+        hash_units(*given)
         given[-2].fill(7)
 
-    monkeypatch.setattr(lines_cpu, "hash_lines", hash_equally)
+    monkeypatch.setattr(lines_cpu, "hash_units", hash_equally)
     monkeypatch.setattr(repeated_lines, "is_worthwhile", lambda *numbers: True)
     rows, ends = [[0, 1, 0, 2, 0, 1, 0, 2], [0, 1, 2, 0, 1]], [[0, 1, 0, 1, 0, 1, 0], [0, 0, 1, 0]]
     assert build(rows, ends, 3, 2) == expected(rows, ends, 3, "lines", (1, 2))

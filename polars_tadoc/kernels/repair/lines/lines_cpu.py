@@ -17,6 +17,7 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
+from polars_tadoc.runtime.jit import inner
 from polars_tadoc.runtime.secret import first_secret
 
 LINE_END, PARAGRAPH_END = 1 << 31, 1 << 30
@@ -24,8 +25,8 @@ LINE_END, PARAGRAPH_END = 1 << 31, 1 << 30
 
 WORD = PARAGRAPH_END - 1
 
-LINE, PARAGRAPH, ROW = range(3)
-"""What ends with a line: nothing else, a paragraph, or a row."""
+LINE_MARK, PARAGRAPH_MARK = LINE_END, LINE_END | PARAGRAPH_END
+"""The bits at the end of a line, and of a paragraph."""
 
 SAMPLE_BITS = 3
 """Units whose hash has so many zeros on top are in the sample that decides whether units repeat."""
@@ -64,84 +65,127 @@ def mark_ends(
 
 
 @njit
-def clear_ends(sequence: UInt32, stops: Int64, ends: UInt8) -> None:
-    """Clear the marks of lines."""
-    for line in range(len(stops)):
-        if ends[line] != ROW:
-            sequence[stops[line] - 1] &= np.uint32(WORD)
+def clear_ends(sequence: UInt32) -> None:
+    """Clear the marks of a part of a sequence."""
+    for i in range(len(sequence)):  # the compiler makes vectors of it
+        symbol = sequence[i]
+        sequence[i] = symbol if symbol == SEPARATOR else symbol & np.uint32(WORD)
 
 
 @njit
-def count_ends(sequence: UInt32) -> int:
-    """Count the lines that end in a part of a sequence."""
-    lines = 0
-    for i in range(len(sequence)):  # the compiler makes vectors of it
-        lines += sequence[i] >> np.uint32(31)
-    return lines
+def count_ends(sequence: UInt32, mark: int) -> int:
+    """Count the symbols of a part of a sequence that have all bits of ``mark``, which are the highest ones."""
+    ends = 0
+    for i in range(len(sequence)):
+        ends += sequence[i] >= np.uint32(mark)
+    return ends
+
+
+@inner
+def _hash_word(symbol: int) -> Any:
+    word = (nb.uint64(symbol & np.uint32(WORD)) + _1) * _K1
+    return (word ^ (word >> _32)) * _K2
 
 
 @polled
 @njit
-def hash_lines(sequence: UInt32, at: int, stop: int, stops: Int64, hashes: UInt64, ends: UInt8) -> None:
-    """Hash the lines that end from position ``at`` on and before ``stop``.
+def sample_units(
+    sequence: UInt32,
+    starts: Int64,
+    row_hashes: UInt64,
+    units: Int64,
+    hashes: UInt64,
+    words: Int64,
+    rows: Int64,
+    sampled: Int64,
+) -> None:
+    """Hash rows, and list the lines and the paragraphs of the sample.
 
-    A hash is the sum of the hashes of the words, each times twice its number and one. Fills ``stops``, the position
-    after each line and its separator, and ``ends``, what ends with it.
+    The hash of a line is the sum of its words' hashes, each times twice the word's number and one; that of a paragraph,
+    or of a row, is such a sum of its lines' hashes.
+
+    Parameters
+    ----------
+    sequence, starts
+        Marked words; by row: its first position; then the one after the last row.
+    row_hashes, units
+        Output by row: its hash; ``units[0]`` and ``units[1]``: its numbers of lines and of paragraphs.
+    hashes, words, rows
+        Output by sampled line (first index 0) or paragraph (1): its hash, words and row.
+    sampled
+        Output: the number of sampled lines and paragraphs; those for which there is no room are only counted.
+
     """
     began = interrupts()
-    i = nb.int64(at)
-    while i > 0 and sequence[i - 1] < LINE_END:
+    room = hashes.shape[1]
+    sampled[:] = 0
+    for row in range(len(row_hashes)):
+        if interrupts() != began:
+            return
+        i, end = starts[row], starts[row + 1]
+        h, factor = nb.uint64(0), _1
+        paragraph, own_factor, paragraph_start, line_start = nb.uint64(0), _1, i, i
+        row_hash, row_factor = nb.uint64(0), _1
+        units[0, row] = units[1, row] = 0
+        while i < end:
+            symbol = sequence[i]
+            i += 1
+            if symbol != SEPARATOR:
+                h += _hash_word(symbol) * factor
+                factor += _2
+            if symbol >= LINE_END:
+                stop = i - nb.int64(symbol == SEPARATOR)
+                paragraph += h * own_factor
+                row_hash += h * row_factor
+                own_factor += _2
+                row_factor += _2
+                units[0, row] += 1
+                if h >> nb.uint64(64 - SAMPLE_BITS) == 0:
+                    k = sampled[0]
+                    if k < room:
+                        hashes[0, k], words[0, k], rows[0, k] = h, stop - line_start, row
+                    sampled[0] = k + 1
+                h, factor, line_start = nb.uint64(0), _1, i
+                if symbol & np.uint32(PARAGRAPH_END) != 0:
+                    units[1, row] += 1
+                    if paragraph >> nb.uint64(64 - SAMPLE_BITS) == 0:
+                        k = sampled[1]
+                        if k < room:
+                            hashes[1, k], words[1, k], rows[1, k] = paragraph, stop - paragraph_start, row
+                        sampled[1] = k + 1
+                    paragraph, own_factor, paragraph_start = nb.uint64(0), _1, i
+        row_hashes[row] = row_hash
+
+
+@polled
+@njit
+def hash_units(sequence: UInt32, at: int, stop: int, mark: int, stops: Int64, hashes: UInt64, ends_row: UInt8) -> None:
+    """Hash the units that end from position ``at`` on and before ``stop``, as :func:`sample_units` does.
+
+    A unit ends at a symbol with all bits of ``mark``. Fills ``stops``, the position after each unit and its separator,
+    and ``ends_row``, whether it has one.
+    """
+    began = interrupts()
+    i, least = nb.int64(at), np.uint32(mark)
+    while i > 0 and sequence[i - 1] < least:
         i -= 1
-    lines, factor, h = nb.int64(0), _1, nb.uint64(0)
+    many, factor, h, unit, unit_factor = nb.int64(0), _1, nb.uint64(0), nb.uint64(0), _1
     while i < stop:
         symbol = sequence[i]
         i += 1
         if symbol != SEPARATOR:
-            word = (nb.uint64(symbol & np.uint32(WORD)) + _1) * _K1
-            h += (word ^ (word >> _32)) * _K2 * factor
+            h += _hash_word(symbol) * factor
             factor += _2
         if symbol >= LINE_END:
-            if lines % LOOK == 0 and interrupts() != began:
-                return
-            stops[lines], hashes[lines], factor, h = i, h, _1, nb.uint64(0)
-            ends[lines] = ROW if symbol == SEPARATOR else PARAGRAPH if symbol & np.uint32(PARAGRAPH_END) != 0 else LINE
-            lines += 1
-
-
-@njit
-def sum_hashes(hashes: UInt64, ends: UInt8, level: int, sums: UInt64) -> None:
-    """Hash paragraphs or rows: the sum of their lines' hashes, each times twice the line's number and one.
-
-    They end where ``ends`` is ``level`` or more.
-    """
-    many, factor, h = 0, _1, nb.uint64(0)
-    for line in range(len(hashes)):
-        h += hashes[line] * factor
-        factor += _2
-        if ends[line] >= level:
-            sums[many] = h
-            many, factor, h = many + 1, _1, nb.uint64(0)
-
-
-@njit
-def list_sample(hashes: UInt64, stops: Int64, ends_row: UInt8, first_rows: Int64, sample: UInt64, words: Int64) -> Any:
-    """List the hashes and words of the sampled units in distinct rows.
-
-    ``first_rows`` has by row the first one that equals it. Returns the number of sampled units, of all units of
-    distinct rows, and of the words of these.
-    """
-    row = many = units = total = before = nb.int64(0)
-    for unit in range(len(hashes)):
-        own = stops[unit] - before - ends_row[unit]
-        before = stops[unit]
-        if first_rows[row] == row:
-            units += 1
-            total += own
-            if hashes[unit] >> nb.uint64(64 - SAMPLE_BITS) == 0:
-                sample[many], words[many] = hashes[unit], own
+            unit += h * unit_factor
+            unit_factor += _2
+            factor, h = _1, nb.uint64(0)
+            if symbol >= least:
+                if many % LOOK == 0 and interrupts() != began:
+                    return
+                stops[many], hashes[many], ends_row[many] = i, unit, symbol == SEPARATOR
                 many += 1
-        row += ends_row[unit]
-    return many, units, total
+                unit, unit_factor = nb.uint64(0), _1
 
 
 @njit

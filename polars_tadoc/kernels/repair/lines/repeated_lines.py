@@ -94,64 +94,88 @@ class _Units(NamedTuple):
     stops: Int64
     """By unit: the position after its last word, and after the separator if it is the last one of a row."""
     hashes: UInt64
-    ends: UInt8
-    """By unit: what ends with it, ``LINE``, ``PARAGRAPH`` or ``ROW``."""
+    ends_row: UInt8
+    """By unit: whether it is the last one of a row."""
 
     @classmethod
-    def lines_of(cls, sequence: UInt32) -> _Units | None:
-        """Find the lines; None if each row is one."""
+    def of(cls, sequence: UInt32, mark: int) -> _Units:
+        """Find the lines or paragraphs, which end at words with a mark."""
         chunks = even_chunks(len(sequence))
-        before = running_sum(np.array(map_parallel(lambda own: kernels.count_ends(sequence[slice(*own)]), chunks)))
-        lines = int(before[-1])
-        found = cls(np.empty(lines, np.int64), np.empty(lines, np.uint64), np.empty(lines, np.uint8))
+        counts = map_parallel(lambda own: kernels.count_ends(sequence[slice(*own)], mark), chunks)
+        before = running_sum(np.array(counts))
+        many = int(before[-1])
+        found = cls(np.empty(many, np.int64), np.empty(many, np.uint64), np.empty(many, np.uint8))
 
-        def hash_lines(k: int) -> None:
+        def hash_units(k: int) -> None:
             own = slice(before[k], before[k + 1])
-            kernels.hash_lines(sequence, *chunks[k], found.stops[own], found.hashes[own], found.ends[own])
+            kernels.hash_units(sequence, *chunks[k], mark, found.stops[own], found.hashes[own], found.ends_row[own])
 
-        map_parallel(hash_lines, range(len(chunks)))
-        return None if (found.ends == kernels.ROW).all() else found
-
-    def at(self, level: int) -> _Units:
-        """Return the lines, or the paragraphs or rows that they are in."""
-        if level == kernels.LINE:
-            return self
-        ended = self.ends >= level
-        sums = np.empty(int(np.count_nonzero(ended)), np.uint64)
-        kernels.sum_hashes(self.hashes, self.ends, level, sums)
-        return _Units(self.stops[ended], sums, self.ends[ended])
-
-    @property
-    def ends_row(self) -> UInt8:
-        """Whether each unit is the last one of a row."""
-        ends_row: UInt8 = (self.ends == kernels.ROW).view(np.uint8)
-        return ends_row
-
-    def repeat(self, first_rows: Int64) -> bool:
-        """Tell whether units of distinct rows repeat often enough; ``first_rows``: by row, the first that equals it."""
-        given = self.hashes, self.stops, self.ends_row, first_rows
-        many = int(np.count_nonzero(self.hashes >> np.uint64(64 - kernels.SAMPLE_BITS) == 0))
-        sample, words, first = np.empty(many, np.uint64), np.empty(many, np.int64), np.empty(many, np.int64)
-        many, units, total = kernels.list_sample(*given, sample, words)
-        sample, words, first = sample[:many], words[:many], first[:many]
-        kernels.list_first(sample, 0, 1, first)
-        return is_worthwhile(int(words[first != np.arange(many)].sum()), int(words.sum()), total, units)
+        map_parallel(hash_units, range(len(chunks)))
+        return found
 
     @classmethod
     def repeated_in(cls, sequence: UInt32) -> _Units | None:
-        """Find the units of a marked sequence that repeat: paragraphs, or else lines; None if neither do."""
-        lines = cls.lines_of(sequence)
-        if lines is None:
-            return None
-        hashes = lines.at(kernels.ROW).hashes
-        first_rows = np.empty(len(hashes), np.int64)
-        kernels.list_first(hashes, 0, 1, first_rows)
-        for level in (kernels.PARAGRAPH, kernels.LINE):
-            units = lines.at(level)
-            if len(units.stops) > len(hashes) and units.repeat(first_rows):
-                return units
-        kernels.clear_ends(sequence, lines.stops, lines.ends)
+        """Find the units that repeat: paragraphs, or else lines; if neither do, clear the marks and return None."""
+        mark = _repeated_mark(sequence)
+        if mark is not None:
+            return cls.of(sequence, mark)
+        map_parallel(lambda own: kernels.clear_ends(sequence[slice(*own)]), even_chunks(len(sequence)))
         return None
+
+
+class _Sample(NamedTuple):
+    """Sampled lines (index 0) and paragraphs (1) of some rows."""
+
+    hashes: UInt64
+    words: Int64
+    rows: Int64
+    sampled: Int64
+    """Number of either."""
+
+    @classmethod
+    def of(cls, sequence: UInt32, starts: Int64, row_hashes: UInt64, units: Int64) -> _Sample:
+        """Take the sample of rows; fill their hashes, and their numbers of lines and paragraphs."""
+        lines = kernels.count_ends(sequence[starts[0] : starts[-1]], kernels.LINE_MARK)
+        sampled = np.full(2, (2 * lines >> kernels.SAMPLE_BITS) + 1)
+        while True:
+            room = 2, int(sampled.max())
+            made = cls(np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int64), sampled)
+            kernels.sample_units(sequence, starts, row_hashes, units, *made)
+            if sampled.max() <= room[1]:
+                return made
+
+
+def _repeated_mark(sequence: UInt32) -> int | None:
+    """Return the mark of the units of distinct rows that repeat often enough by a sample, if any do."""
+    starts = row_starts(sequence)
+    rows, chunks = len(starts) - 1, weighted_chunks(starts)
+    row_hashes, units, first_rows = np.empty(rows, np.uint64), np.empty((2, rows), np.int64), np.empty(rows, np.int64)
+
+    def take(own: tuple[int, int]) -> _Sample:
+        within = slice(*own)
+        return _Sample.of(sequence, starts[own[0] : own[1] + 1], row_hashes[within], units[:, within])
+
+    samples = map_parallel(take, chunks)
+    if units[0].sum() == rows:
+        return None
+    kernels.list_first(row_hashes, 0, 1, first_rows)
+    distinct = first_rows == np.arange(rows)
+    words = int((np.diff(starts) - 1)[distinct].sum())
+    for level, mark in ((1, kernels.PARAGRAPH_MARK), (0, kernels.LINE_MARK)):
+        if units[level].sum() == rows:
+            continue
+        parts = []
+        for (first, _), sample in zip(chunks, samples, strict=True):
+            own = slice(sample.sampled[level])
+            is_distinct = distinct[sample.rows[level, own] + first]
+            parts.append((sample.hashes[level, own][is_distinct], sample.words[level, own][is_distinct]))
+        hashes, sizes = (np.concatenate(fields) for fields in zip(*parts, strict=True))
+        first_units = np.empty(len(hashes), np.int64)
+        kernels.list_first(hashes, 0, 1, first_units)
+        repeated = int(sizes[first_units != np.arange(len(hashes))].sum())
+        if is_worthwhile(repeated, int(sizes.sum()), words, int(units[level, distinct].sum())):
+            return mark
+    return None
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polars_tadoc.kernels.repair.lines.lines_cpu import (
-    LINE,
-    LINE_END,
-    PARAGRAPH,
-    PARAGRAPH_END,
-    ROW,
-    SAMPLE_BITS,
-    WORD,
-)
+from polars_tadoc.kernels.repair.lines.lines_cpu import LINE_END, PARAGRAPH_END, SAMPLE_BITS, WORD
 from polars_tadoc.kernels.repair.lines.repeated_lines import is_worthwhile, marks_of
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import array_dataclass
@@ -28,6 +20,9 @@ if TYPE_CHECKING:
     from polars_tadoc.kernels.repair.gaps_cuda import NotedGaps
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+LINE, PARAGRAPH, ROW = range(3)
+"""What ends with a line: nothing else, a paragraph, or a row."""
+
 SYMBOL = (1 << 31) - 1
 """Bits of a symbol without the rounds' mark of dead positions."""
 
