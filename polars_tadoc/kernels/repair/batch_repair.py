@@ -14,6 +14,8 @@ Reasons:
 may fit
   better. Without this bound log files take 8 % more symbols than with exact RePair, with it 4 %
   (``benchmarks/construction.py``).
+- Lines: where paragraphs or lines repeat, the first rounds take each of them as a row, and see equal ones once
+    (:mod:`polars_tadoc.kernels.repair.lines.repeated_lines`).
 - Runs of one symbol are split from their start, and a pair is a rule only once: a row's symbols depend only on its
 words
     and the pairs' counts, so equal rows of a grammar get equal symbols, and rounds see them once, with a weight.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 LINE, PARAGRAPH, ROW = range(3)
-"""What ends with a line: nothing else, a paragraph, or a row."""
+"""Kinds of lines: the last one of a row, or of a paragraph, or neither."""
 
 SYMBOL = (1 << 31) - 1
 """Bits of a symbol without the rounds' mark of dead positions."""
