@@ -14,6 +14,8 @@ Reasons:
 may fit
   better. Without this bound log files take 8 % more symbols than with exact RePair, with it 4 %
   (``benchmarks/construction.py``).
+- Lines: where paragraphs or lines repeat, the first rounds take each of them as a row, and see equal ones once
+    (:mod:`polars_tadoc.kernels.repair.lines.repeated_lines`).
 - Runs of one symbol are split from their start, and a pair is a rule only once: a row's symbols depend only on its
 words
     and the pairs' counts, so equal rows of a grammar get equal symbols, and rounds see them once, with a weight.
@@ -34,6 +36,7 @@ from polars_tadoc.kernels.repair import batch_repair_cpu as kernels
 from polars_tadoc.kernels.repair import equal_rows_cpu as copies
 from polars_tadoc.kernels.repair import pairs_cpu as counting
 from polars_tadoc.kernels.repair import rounds_cpu as rounds
+from polars_tadoc.kernels.repair.lines.repeated_lines import INNER_ROUNDS, RepeatedLines, row_starts
 from polars_tadoc.kernels.repair.rounds_cpu import Buckets, Positions
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
@@ -64,6 +67,9 @@ SPARSE, FEWEST_SPARSE = 1 << 6, 1 << 15
 MARGIN = 8
 """Symbols of a region before and after an alive pair, and maximum rounds until regions are listed again."""
 
+NO_LIMIT = 1 << 62
+"""More rounds than there are."""
+
 POSITIONS_PER_LIST, MOST_LIST_BITS = 10, 9
 """Bits of the alive positions for each bucket of listed pairs, and most bits of such a bucket."""
 
@@ -85,6 +91,7 @@ def build(
     on_round: Callable[[int, int], None] = lambda round_, alive: None,
     part: int = 1,
     whole: int = 2,
+    has_marks: bool = False,
 ) -> BinaryRules:
     """Run rounds until no pair repeats; ``sequence`` is overwritten.
 
@@ -98,26 +105,40 @@ def build(
         Called before each round with its number and the number of alive positions.
     part, whole
         A pair becomes a rule if it is selected at ``part / whole`` of its occurrences or more.
+    has_marks
+        Whether the ends of lines inside rows are marked, by
+        :func:`~polars_tadoc.kernels.repair.lines.repeated_lines.mark_lines`.
 
     """
     equal = EqualRows.of(sequence)
     kept, classes = equal.drop_copies(sequence)
     rules = _Rules(vocabulary_size, kept, part, whole)
+    split = RepeatedLines.split(sequence[:kept], classes) if has_marks else None
+    if split is not None:
+        lines, distinct, weights = split
+        inside = _run_rounds(distinct, len(distinct), weights, rules, on_round, INNER_ROUNDS)
+        kept, classes = lines.join(inside, sequence)
+        del split, lines, distinct, weights, inside
     left = _run_rounds(sequence, kept, classes, rules, on_round)
     # the rounds' other work space is free again
     return BinaryRules(*rules.arrays(), equal.restore(left), np.array(rules.round_offsets))
 
 
 def _run_rounds(
-    sequence: UInt32, size: int, classes: UInt8, rules: _Rules, on_round: Callable[[int, int], None]
+    sequence: UInt32,
+    size: int,
+    classes: UInt8,
+    rules: _Rules,
+    on_round: Callable[[int, int], None],
+    most: int = NO_LIMIT,
 ) -> UInt32:
-    """Fill ``rules``, rewriting the first ``size`` symbols; return the rewritten ones."""
+    """Fill ``rules``, rewriting the first ``size`` symbols in ``most`` rounds; return the rewritten ones."""
     state = _states(size)
     alive = sum(map_parallel(lambda c: kernels.mark_alive(sequence[:size], state, *c), even_chunks(size)))
     rounds = _Rounds(Positions(sequence, state, classes), size, alive, rules, on_round)
-    while rounds.goes_on:
+    while rounds.goes_on and rounds.number < most:
         if size >= FEWEST_SPARSE and rounds.alive < rounds.size // SPARSE:
-            rounds.run_regions()
+            rounds.run_regions(most)
         else:
             rounds.run()
     return rounds.here.symbols[: rounds.size]
@@ -175,8 +196,8 @@ class _Rounds:
         self._spare = before if self.here is self._spare else self._spare
         self.here.state[self.size : (self.size + 15) // 8 * 8] = counting.DEAD
 
-    def run_regions(self) -> None:
-        """Run rounds over the few regions that they can change, then put these back: the rest need not be read.
+    def run_regions(self, most: int) -> None:
+        """Run rounds, up to number ``most``, over the few regions that they can change, then put these back.
 
         A round changes no more than the symbols beside alive pairs, so it takes ``MARGIN`` rounds to reach a region's
         ends. Runs of one symbol are split from their start, so regions have whole runs.
@@ -199,7 +220,7 @@ class _Rounds:
         space = self._space if is_unused else None
         inner = _Rounds(own, own_size, self.alive, self.rules, self.on_round, space)
         inner.number, inner.has_stalled = self.number, self.has_stalled
-        while inner.goes_on and inner.number < self.number + MARGIN:
+        while inner.goes_on and inner.number < min(self.number + MARGIN, most):
             inner.run()
         self.size = int(kernels.put_regions(*self.here, size, starts, stops, *inner.here))
         self.here.state[self.size : (size + 15) // 8 * 8] = counting.DEAD
@@ -220,7 +241,7 @@ class EqualRows:
     @classmethod
     def of(cls, sequence: UInt32) -> EqualRows:
         """Find the equal rows of a sequence."""
-        starts = _row_starts(sequence)
+        starts = row_starts(sequence)
         rows = len(starts) - 1
         first, classes = np.arange(rows), np.zeros(rows, np.uint8)
         chunks = weighted_chunks(starts)
@@ -252,7 +273,7 @@ class EqualRows:
         """Return the symbols of all rows."""
         if len(self.classes) == 0:
             return sequence.copy()
-        starts = _row_starts(sequence)
+        starts = row_starts(sequence)
         kept = np.cumsum(self.classes != copies.DROPPED) - 1
         sources = kept[self.first]
         ends = np.concatenate([[0], np.cumsum(np.diff(starts)[sources])])
@@ -262,12 +283,6 @@ class EqualRows:
             lambda c: copies.copy_rows(sequence, starts[sources[c[0] : c[1]]], ends[c[0] : c[1] + 1], rows), chunks
         )
         return rows
-
-
-def _row_starts(sequence: UInt32) -> Int64:
-    """Return the first position of each row, and the end of the last."""
-    ends = map_parallel(lambda c: np.flatnonzero(sequence[slice(*c)] == SEPARATOR) + c[0], even_chunks(len(sequence)))
-    return np.concatenate([[-1], *ends]) + 1
 
 
 class _Rules:

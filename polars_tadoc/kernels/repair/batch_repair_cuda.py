@@ -15,6 +15,8 @@ import numpy as np
 
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
+from polars_tadoc.kernels.repair.lines.repeated_lines import INNER_ROUNDS
+from polars_tadoc.kernels.repair.lines.repeated_lines_cuda import split_lines
 from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_attribute, device_errors, even_blocks, launch, launch_resident
 
@@ -74,6 +76,7 @@ def build(
     on_round: Callable[[int, int], None] = lambda round_, alive: None,
     part: int = 1,
     whole: int = 2,
+    has_marks: bool = False,
 ) -> DeviceRules:
     """Make the rules of :func:`polars_tadoc.kernels.repair.batch_repair.build`; ``sequence`` is a cupy array.
 
@@ -83,29 +86,45 @@ def build(
         The sequence exceeds 31-bit symbols, or the device is out of memory or failed.
 
     """
-    if vocabulary_size + len(sequence) // 2 >= _MAX_SYMBOLS or len(sequence) >= _MAX_SYMBOLS:
-        raise EngineUnavailableError(
-            f'engine="gpu": {len(sequence):,} words exceed its 31-bit symbols; use engine="cpu", or '
-            "compress in more parts"
-        )
+    _require_symbols(sequence, vocabulary_size)
     with device_errors(f"making rules of {len(sequence):,} words"):
         import cupy
 
         if len(sequence) == 0:
             empty = cupy.empty(0, np.uint32)
             return DeviceRules(empty, empty, sequence, cupy.zeros(1, np.uint32))
-        rounds = _Rounds(sequence, vocabulary_size, part, whole)
-        round_number = 0
-        while not rounds.ended:
-            if rounds.is_late:
-                for alive in rounds.run_late():
-                    on_round(round_number, alive)
-                    round_number += 1
-            else:
-                on_round(round_number, rounds.alive)
-                round_number += 1
-                rounds.run()
+        lines = split_lines(sequence) if has_marks else None
+        if lines is None:
+            rounds = _Rounds(sequence, vocabulary_size, part, whole)
+        else:
+            _require_symbols(lines.sequence, vocabulary_size)
+            rounds = _Rounds(lines.sequence, vocabulary_size, part, whole)
+            _run_rounds(rounds, on_round, INNER_ROUNDS)
+            rounds.begin(lines.join(rounds.sequence[: rounds.size]))
+        _run_rounds(rounds, on_round)
         return DeviceRules(*rounds.result(), cupy.asarray(np.array(rounds.offsets, np.uint32)))
+
+
+def _require_symbols(sequence: Any, vocabulary_size: int) -> None:
+    if vocabulary_size + len(sequence) // 2 >= _MAX_SYMBOLS or len(sequence) >= _MAX_SYMBOLS:
+        raise EngineUnavailableError(
+            f'engine="gpu": {len(sequence):,} words exceed its 31-bit symbols; use engine="cpu", or '
+            "compress in more parts"
+        )
+
+
+def _run_rounds(rounds: _Rounds, on_round: Callable[[int, int], None], most: int | None = None) -> None:
+    """Run rounds, all or at most ``most``."""
+    number = 0
+    while not rounds.ended and number != most:
+        if rounds.is_late:
+            for alive in rounds.run_late(None if most is None else most - number):
+                on_round(number, alive)
+                number += 1
+        else:
+            on_round(number, rounds.alive)
+            number += 1
+            rounds.run()
 
 
 class _Rounds:
@@ -129,6 +148,12 @@ class _Rounds:
         self.index = cupy.zeros(self.size + 64, np.uint32)
         self.table = self.sieve = cupy.empty(0, np.uint8)
         self.report = cupy.zeros(6, np.uint32)
+        self.begin(sequence)
+
+    def begin(self, sequence: Any) -> None:
+        """Take a sequence, no longer than the first one, all of whose pairs may repeat."""
+        self.sequence, self.size = sequence, len(sequence)
+        self.report.data.memset_async(0, self.report.nbytes)
         self._launch("mark_alive", self.sequence, self.size, self.report)
         self.alive = int(self.report.get()[0])  # synchronize!
         self.ended, self._is_stripped, self._has_stalled = self.alive <= 1, False, False
@@ -162,25 +187,26 @@ class _Rounds:
         self.ended = alive <= 1 or (stalled and (self._has_stalled or not any_selected))
         self._step(alive, size, stalled, [known])
 
-    def run_late(self) -> list[int]:
-        """Run the rounds that follow; return the positions alive at the start of each.
+    def run_late(self, most: int | None) -> list[int]:
+        """Run the rounds that follow, at most ``most``; return the positions alive at the start of each.
 
         Others follow if a run of one symbol is too long, or if they are too many.
         """
         import cupy
 
+        most = design.late_rounds if most is None else min(most, design.late_rounds)
         room = entries = 2 * self.alive + 64
         if self.table.nbytes < 2 * _ENTRY_BYTES * entries:
             self.table = cupy.empty(0, np.uint8)  # frees the old one before the new one is made
             self.table = cupy.empty(2 * _ENTRY_BYTES * entries, np.uint8)
         lists = cupy.empty(7 * room, np.uint32)
         blocks = _LATE_BLOCKS * device_attribute("MultiProcessorCount")
-        told = cupy.zeros(10 + 2 * (design.late_rounds + blocks), np.uint32)
+        told = cupy.zeros(10 + 2 * (most + blocks), np.uint32)
         state, sums, notes = told[:10], told[10 : 10 + 2 * blocks], told[10 + 2 * blocks :]
         launch_resident(
             *("late_rounds", "late_rounds", blocks, _LATE_THREADS, self.sequence, self.size, self.target, self.slots),
             *(self.table, entries, lists, room, self.left, self.right, self.index, len(self.index)),
-            *(self.vocabulary_size, self.known, self.part, self.whole, self._has_stalled, design.late_rounds),
+            *(self.vocabulary_size, self.known, self.part, self.whole, self._has_stalled, most),
             *(notes, sums, state),
             cooperative=True,
         )

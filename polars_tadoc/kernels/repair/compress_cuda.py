@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from polars_tadoc.kernels.repair.compressed import (
     sample_windows,
 )
 from polars_tadoc.kernels.repair.gaps_cuda import predict_gaps
+from polars_tadoc.kernels.repair.lines import repeated_lines_cuda
+from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps, mark_lines
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
@@ -75,7 +78,8 @@ def compress_rows(
     size = len(tokens.vocabulary)
     gap_vocabulary = pa.nulls(0, pa.large_string()) if tokens.gaps is None else tokens.gaps.vocabulary
     on_words(tokens.vocabulary, gap_vocabulary)
-    rules = _make_rules(tokens.sequence, size, len(text), method, on_round)
+    mark = None if tokens.gaps is None else partial(repeated_lines_cuda.mark_lines, tokens.sequence, size, tokens.gaps)
+    rules = _make_rules(tokens.sequence, size, len(text), method, on_round, mark)
     copies = _CopiesBeside()
     try:
         own_rules = copies.begin([rules.rule_offsets, rules.symbols, rules.level_offsets], on_rules)
@@ -157,23 +161,43 @@ def build_rules(
     *,
     method: str = RULE_METHODS[0],
     on_round: Callable[[int, int], None],
+    gaps: Gaps | None = None,
 ) -> LevelledRules:
     """Make and prune rules from word ids in host memory; parameters as for ``compress_cpu.build_rules``."""
     with device_errors(f"copying {len(sequence):,} words"):
         import cupy
 
         on_device = cupy.asarray(sequence)
-    return _make_rules(on_device, vocabulary_size, rows, method, on_round).to_host()
+
+    def mark() -> bool:
+        marked = sequence.copy()  # another engine may have to take the words
+        has_marks = gaps is not None and mark_lines(marked, vocabulary_size, gaps)
+        if has_marks:
+            with device_errors(f"copying {len(sequence):,} words"):
+                on_device.set(marked)
+        return has_marks
+
+    return _make_rules(on_device, vocabulary_size, rows, method, on_round, mark).to_host()
 
 
 def _make_rules(
-    sequence: Any, vocabulary_size: int, rows: int, method: str, on_round: Callable[[int, int], None]
+    sequence: Any,
+    vocabulary_size: int,
+    rows: int,
+    method: str,
+    on_round: Callable[[int, int], None],
+    mark: Callable[[], bool] | None,
 ) -> DeviceLevelledRules:
-    """Make and prune the rules of a method; ``sequence`` is overwritten."""
+    """Make and prune the rules of a method; ``sequence`` is overwritten.
+
+    ``mark`` marks the ends of lines in it, and tells whether there may be any; None: there are none.
+    """
     if method == AUTO_RULES:
         method = METHODS[0] if _rules_pay(sequence, vocabulary_size) else NO_RULES
     if method != NO_RULES:
-        return prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
+        has_marks = mark is not None and mark()
+        made = batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method], has_marks)
+        return prune(made, vocabulary_size, rows)
     with device_errors("copying words on the device"):
         import cupy
 
