@@ -24,6 +24,7 @@ from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.repair import batch_repair
 from polars_tadoc.kernels.repair import sequitur_cpu as sequitur
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
+from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps, mark_lines
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, Tokens, tokenize
@@ -34,14 +35,17 @@ PEER_WORDS = 50_000
 
 
 def measure(name: str, text: pl.Series, repeat: int, exact: bool) -> None:
-    tokens = tokenize(text, Tokenizer("whitespace"), lossless=False)
+    tokens = tokenize(text, Tokenizer("whitespace"))
     vocabulary_size, rows = len(tokens.vocabulary), len(text)
     words = len(tokens.sequence) - rows
+    gaps = Gaps(tokens.gap_vocabulary, tokens.gap_offsets, tokens.gap_data)
     joined = "\n".join(text.fill_null("").to_list()).encode()
     print(f"\n{name}: {words:,} words in {rows:,} rows, {len(joined) / 1e6:.1f} MB, {vocabulary_size:,} distinct")
 
     def repair() -> tuple[BinaryRules, LevelledRules]:
-        binary = batch_repair.build(tokens.sequence.copy(), vocabulary_size)
+        sequence = tokens.sequence.copy()
+        has_marks = mark_lines(sequence, vocabulary_size, gaps)
+        binary = batch_repair.build(sequence, vocabulary_size, has_marks=has_marks)
         return binary, prune(binary, vocabulary_size, rows)
 
     def infer() -> LevelledRules:

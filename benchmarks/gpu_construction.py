@@ -36,6 +36,9 @@ DESIGNS = {
     "sieved above 2^23": batch_repair.Design(sieved=1 << 23),
     "sieved, a quarter": batch_repair.Design(sieved_entries=0.25),
     "unsieved, all": batch_repair.Design(entries=1.0),
+    "round by round": batch_repair.Design(late=0),
+    "late from 2^16": batch_repair.Design(late=1 << 16),
+    "late from 2^20": batch_repair.Design(late=1 << 20),
 }
 
 

@@ -129,6 +129,19 @@ def flatten(rows: Sequence[Sequence[int]]) -> np.ndarray[Any, np.dtype[np.uint32
     return np.array([s for row in rows for s in (*row, SEPARATOR)], np.uint32)
 
 
+def mark_ends(
+    sequence: np.ndarray[Any, np.dtype[np.uint32]], ends: Sequence[Sequence[int]]
+) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """Mark the words of flattened rows before line ends, whose numbers between words are given, as kernels do."""
+    marks = np.array([0, 1 << 31, 3 << 30], np.uint32)
+    at = 0
+    for own, row in zip(ends, unflatten(sequence), strict=True):
+        for k, end in enumerate(own):
+            sequence[at + k] |= marks[min(end, 2)]
+        at += len(row) + 1
+    return sequence
+
+
 def unflatten(sequence: np.ndarray[Any, np.dtype[np.uint32]]) -> list[list[int]]:
     rows: list[list[int]] = [[]]
     for symbol in sequence.tolist():

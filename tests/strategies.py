@@ -67,6 +67,28 @@ def sequences(draw: st.DrawFn) -> tuple[list[list[int]], int]:
 
 
 @st.composite
+def rows_of_lines(draw: st.DrawFn) -> tuple[list[list[int]], list[list[int]], int]:
+    """Rows of word ids in lines and paragraphs that repeat; the line ends between words, by row; vocabulary size."""
+    vocabulary_size = draw(st.sampled_from([2, 4, 30]))
+    line = st.lists(st.integers(0, vocabulary_size - 1), min_size=1, max_size=9)
+    lines = draw(st.lists(line, min_size=1, max_size=5))
+    paragraph = st.lists(st.sampled_from(lines), min_size=1, max_size=4)
+    paragraphs = draw(st.lists(paragraph, min_size=1, max_size=3))
+    rows, ends = [], []
+    for row in draw(st.lists(st.lists(st.sampled_from(paragraphs), max_size=4), max_size=8)):
+        words, after = list[int](), list[int]()
+        for own in row:
+            for line in own:
+                words += line
+                after += [0] * (len(line) - 1) + [1]
+            after[-1] = draw(st.sampled_from([1, 2, 2, 3]))
+        rows.append(words)
+        ends.append(after[:-1])
+    repeated = draw(st.integers(1, 3))
+    return rows * repeated, ends * repeated, vocabulary_size
+
+
+@st.composite
 def grammars(draw: st.DrawFn) -> tuple[int, list[list[int]], list[int], list[list[int]]]:
     """Vocabulary size, rule bodies in level order, level offsets, rows."""
     vocabulary_size = draw(st.integers(1, 6))

@@ -23,6 +23,7 @@ from polars_tadoc.errors import EngineUnavailableError, InvalidGrammarError
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.repair.compressed import AUTO_RULES, METHODS, NO_RULES, SMALL_RULES, Compressed
 from polars_tadoc.kernels.repair.gaps import predict_gaps
+from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import BUILT_IN, Tokenizer, Tokens, require_utf8, tokenize
 from polars_tadoc.model import column, payload
@@ -435,7 +436,8 @@ def build_rules(tokens: Tokens, rows: int, how: Compression, bar: BlockProgress)
 
     def work(_first: int, _stop: int, engine: Engine) -> LevelledRules:
         size = len(tokens.vocabulary)
-        return engine.kernels.build_rules(tokens.sequence, size, rows, method=how.method, on_round=bar.round)
+        gaps = Gaps(tokens.gap_vocabulary, tokens.gap_offsets, tokens.gap_data) if how.lossless else None
+        return engine.kernels.build_rules(tokens.sequence, size, rows, method=how.method, on_round=bar.round, gaps=gaps)
 
     batches = DeviceBatches("recompress", how.engine)  # the rows of one grammar stay together
     (rules,) = batches.each(how.engine_for(size), np.array([0, size]), work, "bytes")

@@ -131,13 +131,13 @@ class Encodings:
                 **options,
                 on_words=add_words,
                 on_rules=encoding.add_rules,
+                on_gaps=encoding.add_gaps,
                 loaded=partial(self._take, rows),
             )
         except BaseException:
             encoding.stop()
             self._drop_loaded()  # it takes memory that these rows may need
             raise
-        encoding.add_gaps(made.predicted_gaps)
         return made, encoding
 
     def _drop_loaded(self) -> None:

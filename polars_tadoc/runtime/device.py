@@ -160,6 +160,15 @@ def side_stream(device: int) -> Any:
         return cupy.cuda.Stream(non_blocking=True)
 
 
+@cache
+def copy_stream(device: int) -> Any:
+    """Return a stream for copies to the host beside kernels and :func:`side_stream`."""
+    import cupy
+
+    with cupy.cuda.Device(device):
+        return cupy.cuda.Stream(non_blocking=True)
+
+
 WORK_SHARE = 64
 """Part of the device's memory that the work space of a call may take, where little memory would mean batches."""
 

@@ -56,13 +56,16 @@ def test_matches_the_cpu_on_samples(name: str) -> None:
     assert_same(pl.read_parquet(f"examples/data/{name}.parquet")["text"])
 
 
-@pytest.mark.parametrize("name", ["logs_dmesg", "versioned_powershell", "docs_peps"])
+@pytest.mark.parametrize("name", ["logs_dmesg", "versioned_powershell", "versioned_longhorn", "docs_peps"])
 def test_matches_the_cpu_on_corpora(name: str, corpus: Callable[[str], pl.DataFrame]) -> None:
     assert_same(corpus(name)["text"])
 
 
-def test_recompress_matches_the_cpu() -> None:
+@pytest.mark.parametrize("copies", [1, 4])
+def test_recompress_matches_the_cpu(copies: int) -> None:
+    """Rows that differ in a line repeat paragraphs."""
     text = pl.read_parquet("examples/data/peps.parquet")["text"]
+    text = pl.concat([f"Version {copy}\n\n" + text for copy in range(copies)]).alias("text")
     column = tadoc.compress(text, rows_per_grammar=100)
     device, host = (tadoc.recompress(column, engine=engine) for engine in ("gpu", "cpu"))
     assert (

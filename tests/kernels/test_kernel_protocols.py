@@ -193,17 +193,20 @@ def gathers_spelled(engine: str) -> None:
             assert dictionary.words(ids, engine=engine).to_list() == expected
 
 
-def expected_rules(rows: list[list[int]], vocabulary_size: int, method: str) -> Any:
+def expected_rules(
+    rows: list[list[int]], vocabulary_size: int, method: str, ends: list[list[int]] | None = None
+) -> Any:
     if method == "sequitur":
         return repair_reference.sequitur(rows, vocabulary_size)
     if method == NO_RULES:
         return [], [0], rows
-    made = repair_reference.batch_repair(rows, vocabulary_size, *SHARES[METHODS[0] if method == AUTO_RULES else method])
-    bodies, levels, roots = repair_reference.prune(*made, vocabulary_size, MARGIN)
-    words, symbols = sum(map(len, rows)), sum(map(len, roots)) + sum(map(len, bodies))
-    if method == AUTO_RULES and 10 * (symbols + len(bodies)) > 7 * words:  # the sample is all rows
-        return [], [0], rows
-    return bodies, levels, roots
+    if method == AUTO_RULES:  # the sample is all rows
+        bodies, _, roots = expected_rules(rows, vocabulary_size, METHODS[0])
+        words, symbols = sum(map(len, rows)), sum(map(len, roots)) + sum(map(len, bodies))
+        method = NO_RULES if 10 * (symbols + len(bodies)) > 7 * words else METHODS[0]
+        return expected_rules(rows, vocabulary_size, method, ends)
+    made = repair_reference.batch_repair(rows, vocabulary_size, *SHARES[method], ends)
+    return repair_reference.prune(*made, vocabulary_size, MARGIN)
 
 
 def plain_rules(rules: LevelledRules) -> Any:
@@ -231,6 +234,7 @@ def compress_rows(engine: str, texts: list[str]) -> None:
     vocabulary = sorted(counts, key=lambda word: (-counts[word], word.encode()))
     numbers = {word: number for number, word in enumerate(vocabulary)}
     rows = [[numbers[word] for word in words] for words, _ in tokens]
+    ends = [[gap.count("\n") for gap in gaps[1:-1]] for _, gaps in tokens]
     text = pl.Series("text", texts, pl.String)
     for method in kernels.RULE_METHODS:
         load = begin(kernels.loading(text))
@@ -244,7 +248,7 @@ def compress_rows(engine: str, texts: list[str]) -> None:
         )
         assert made.vocabulary.to_pylist() == vocabulary
         bodies, _, roots = plain_rules(made.rules)
-        assert plain_rules(made.rules) == expected_rules(rows, len(vocabulary), method)
+        assert plain_rules(made.rules) == expected_rules(rows, len(vocabulary), method, ends)
         gap_words = made.gap_vocabulary.to_pylist()
         body = (len(vocabulary), made.rules.rule_offsets.tolist(), made.rules.symbols.tolist())
         codes = [

@@ -1,18 +1,11 @@
 // The passes of one round of batch RePair over a sequence of symbols; kernels/repair/reference.py defines the result.
 //
-// A position represents the pair that starts there. Its top bit marks it as dead: the pair cannot occur twice. Symbols
-// fit in the other 31 bits, and a separator, all ones, is dead. Passes may read an adjacent symbol while its owner sets
-// the top bit, so they mask it.
+// Passes may read an adjacent symbol while its owner sets the top bit, so they mask it.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
+#include "repair/rules.cuh"
 
 constexpr u32 THREADS = 256;
-
-constexpr u32 DEAD = 0x80000000u;
-constexpr u32 SYMBOL = 0x7FFFFFFFu;
-constexpr u32 SEPARATOR = 0xFFFFFFFFu;
-constexpr u32 NO_ENTRY = 0xFFFFFFFFu;
-constexpr u64 NO_PAIR = 0xFFFFFFFFFFFFFFFFull;
 
 constexpr u32 WARPS = THREADS / 32;
 constexpr u32 WORDS = 8;  // bitmap words of 32 positions per warp
@@ -20,16 +13,6 @@ constexpr u32 SPAN = 32 * WORDS;
 constexpr u32 TILE = WARPS * SPAN;
 constexpr u32 GROUP = 32 * 32;  // positions per warp in number_rules, one bitmap word per lane
 constexpr u32 BATCH = 4;  // loads in flight per lane
-constexpr u32 MAX_PROBES = 128;  // more probes mean that the table is too small
-
-// Tables start as all ones. An entry fills 32 bytes, the unit of memory transactions.
-struct alignas(32) Entry {
-    u64 pair;
-    u32 repeats;  // occurrences, minus one
-    u32 first;  // first selected position
-    u32 fate;  // selected positions, minus one; then, if they are replaced, the symbol and NUMBERED
-};
-constexpr u32 NUMBERED = 0x80000000u;
 
 // Report of a round to the host; starts as zeros.
 struct Report {
@@ -40,18 +23,6 @@ struct Report {
     u32 table_full;
     u32 tiles_taken;
 };
-
-__device__ __forceinline__ u64 pair_of(u32 left, u32 right)
-{
-    return static_cast<u64>(left & SYMBOL) << 32 | (right & SYMBOL);
-}
-
-__device__ __forceinline__ u64 hash_pair(u64 pair)
-{
-    u64 h = pair * 0x9E3779B97F4A7C15ull;
-    h = (h ^ h >> 32) * 0xD6E8FEB86659FD93ull;
-    return h ^ h >> 32;
-}
 
 // Lane l of word k has position first + 32 k + l.
 struct Span {
@@ -144,27 +115,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
-__device__ __forceinline__ u32 slot_of(u64 hash, u32 capacity)
-{
-    return __umulhi(static_cast<u32>(hash), capacity);
-}
-
-// Finds or inserts the pair's entry; NO_ENTRY if the table is too full. `holder` is the content of the first slot,
-// possibly outdated, but an entry never changes once it is taken.
-__device__ __forceinline__ u32 find_entry(Entry* table, u32 capacity, u64 pair, u64 holder)
-{
-    u32 slot = slot_of(hash_pair(pair), capacity);
-    for (u32 probe = 0; probe < MAX_PROBES; ++probe) {
-        if (holder == NO_PAIR)
-            holder = atomicCAS(&table[slot].pair, NO_PAIR, pair);
-        if (holder == NO_PAIR || holder == pair)
-            return slot;
-        slot = slot + 1 < capacity ? slot + 1 : 0;
-        holder = table[slot].pair;
-    }
-    return NO_ENTRY;
-}
-
 // Counts the pairs of alive positions and stores each position's entry; pairs that the sieve saw once become dead.
 extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(u32* sequence, u32 size, const u32* sieve,
     u32 cell_mask, Entry* table, u32 capacity, u32* slots, u32* tile_starts, Report* report)
@@ -221,13 +171,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(u32* sequence,
     __syncthreads();
     if (threadIdx.x == 0)
         tile_starts[blockIdx.x] = last;
-}
-
-// Occurrences of an entry's pair, 0 without an entry or if the pair occurs once.
-__device__ __forceinline__ u32 occurrences(const Entry* table, u32 slot)
-{
-    const u32 repeats = slot == NO_ENTRY ? 0 : table[slot].repeats;
-    return repeats == 0 ? 0 : repeats + 1;
 }
 
 // Position + 1 of the last start of a run before the tile.
@@ -357,26 +300,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) select_pairs(u32* sequence
     // avoids contention of all warps for one address
     if (__syncthreads_or(won) && threadIdx.x == 0)
         report->any_selected = 1;
-}
-
-// Number + 1 of the rule of a pair from earlier rounds, or 0. Rules of this round have other pairs.
-__device__ __forceinline__ u32 find_rule(const u32* index, u32 index_size, u64 pair, u32 known, const u32* left,
-    const u32* right)
-{
-    u32 slot = __umulhi(static_cast<u32>(hash_pair(pair)), index_size);
-    while (true) {
-        const u32 rule = __ldcg(index + slot);
-        if (rule == 0 || (rule <= known && pair_of(left[rule - 1], right[rule - 1]) == pair))
-            return rule;
-        slot = slot + 1 < index_size ? slot + 1 : 0;
-    }
-}
-
-__device__ __forceinline__ void enter_rule(u32* index, u32 index_size, u64 pair, u32 rule)
-{
-    u32 slot = __umulhi(static_cast<u32>(hash_pair(pair)), index_size);
-    while (atomicCAS(index + slot, 0u, rule + 1) != 0)
-        slot = slot + 1 < index_size ? slot + 1 : 0;
 }
 
 // Lists the positions of set bits in the warp's words, one word per lane; returns their number.

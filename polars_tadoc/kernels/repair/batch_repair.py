@@ -14,6 +14,8 @@ Reasons:
 may fit
   better. Without this bound log files take 8 % more symbols than with exact RePair, with it 4 %
   (``benchmarks/construction.py``).
+- Lines: where paragraphs or lines repeat, the first rounds take each of them as a row, and see equal ones once
+    (:mod:`polars_tadoc.kernels.repair.lines.repeated_lines`).
 - Runs of one symbol are split from their start, and a pair is a rule only once: a row's symbols depend only on its
 words
     and the pairs' counts, so equal rows of a grammar get equal symbols, and rounds see them once, with a weight.
@@ -35,6 +37,7 @@ from polars_tadoc.kernels.repair import equal_rows_cpu as copies
 from polars_tadoc.kernels.repair import pairs_cpu as counting
 from polars_tadoc.kernels.repair import region_cpu as region
 from polars_tadoc.kernels.repair import rounds_cpu as rounds
+from polars_tadoc.kernels.repair.lines.repeated_lines import INNER_ROUNDS, RepeatedLines, row_starts
 from polars_tadoc.kernels.repair.rounds_cpu import Positions
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
@@ -93,6 +96,7 @@ def build(
     on_round: Callable[[int, int], None] = lambda round_, alive: None,
     part: int = 1,
     whole: int = 2,
+    has_marks: bool = False,
 ) -> BinaryRules:
     """Run rounds until no pair repeats; ``sequence`` is overwritten.
 
@@ -106,11 +110,20 @@ def build(
         Called before each round with its number and the number of alive positions.
     part, whole
         A pair becomes a rule if it is selected at ``part / whole`` of its occurrences or more.
+    has_marks
+        Whether the ends of lines inside rows are marked, by
+        :func:`~polars_tadoc.kernels.repair.lines.repeated_lines.mark_lines`.
 
     """
     equal = EqualRows.of(sequence)
     kept, classes = equal.drop_copies(sequence)
     rules = _Rules(vocabulary_size, kept, part, whole)
+    split = RepeatedLines.split(sequence[:kept], classes) if has_marks else None
+    if split is not None:
+        lines, distinct, weights = split
+        inside = _run_rounds(distinct, len(distinct), weights, rules, on_round, INNER_ROUNDS)
+        kept, classes = lines.join(inside, sequence)
+        del split, lines, distinct, weights, inside
     left = _run_rounds(sequence, kept, classes, rules, on_round)
     # the rounds' other work space is free again
     return BinaryRules(*rules.arrays(), equal.restore(left), np.array(rules.round_offsets))
@@ -263,7 +276,7 @@ class _Rounds:
         if is_apart:
             chunks = [(first, stop) for first, stop in weighted_chunks(np.append(starts, size)) if first < stop]
             rows = map_parallel(lambda own: kernels.count_ends(here.symbols, *own, starts, stops), chunks)
-            inside = _row_starts(inner.here.symbols[: inner.size])[np.cumsum([0, *rows])].tolist()
+            inside = row_starts(inner.here.symbols[: inner.size])[np.cumsum([0, *rows])].tolist()
 
         def put(k: int) -> int:
             (first, stop), taken = chunks[k], inside[k]
@@ -294,7 +307,7 @@ class EqualRows:
     @classmethod
     def of(cls, sequence: UInt32) -> EqualRows:
         """Find the equal rows of a sequence."""
-        starts = _row_starts(sequence)
+        starts = row_starts(sequence)
         rows = len(starts) - 1
         first, classes = np.arange(rows), np.zeros(rows, np.uint8)
         chunks = weighted_chunks(starts)
@@ -328,7 +341,7 @@ class EqualRows:
             rows = np.empty_like(sequence)
             _copy(sequence, rows)
             return rows
-        starts = _row_starts(sequence)
+        starts = row_starts(sequence)
         kept = np.cumsum(self.classes != copies.DROPPED) - 1
         sources = kept[self.first]
         ends = np.concatenate([[0], np.cumsum(np.diff(starts)[sources])])
@@ -356,12 +369,6 @@ def _list_regions(symbols: UInt32, state: UInt8, alive: int) -> tuple[Int64, Int
             starts[0] = found[k - 1][0][-1]
             found[k - 1] = found[k - 1][0][:-1], stops[:-1]
     return np.concatenate([own[0] for own in found]), np.concatenate([own[1] for own in found])
-
-
-def _row_starts(sequence: UInt32) -> Int64:
-    """Return the first position of each row, and the end of the last."""
-    ends = map_parallel(lambda c: np.flatnonzero(sequence[slice(*c)] == SEPARATOR) + c[0], even_chunks(len(sequence)))
-    return np.concatenate([[-1], *ends]) + 1
 
 
 class _Rules:

@@ -16,6 +16,7 @@ from polars_tadoc.kernels.repair.batch_repair import BinaryRules
 from polars_tadoc.kernels.repair.compressed import (
     SHARES,
     Compressed,
+    OnGaps,
     OnRules,
     OnWords,
     ignore,
@@ -23,6 +24,7 @@ from polars_tadoc.kernels.repair.compressed import (
     sample_windows,
 )
 from polars_tadoc.kernels.repair.gaps import predict_gaps
+from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps, mark_lines
 from polars_tadoc.kernels.repair.prune import LevelledRules, by_first_use, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
@@ -46,6 +48,7 @@ def compress_rows(
     on_round: Callable[[int, int], None],
     on_words: OnWords = ignore,
     on_rules: OnRules = ignore,
+    on_gaps: OnGaps = ignore,
     loaded: Callable[[], Any] = ignore,
 ) -> Compressed:
     """Compress the rows of a String series that share one grammar.
@@ -58,8 +61,8 @@ def compress_rows(
         Keep the gaps between words.
     on_round
         Called with the number of each round of grammar construction and its alive positions.
-    on_words, on_rules
-        Called with parts of the grammar as soon as they are known.
+    on_words, on_rules, on_gaps
+        Called with parts of the grammar as soon as they are known, in this order.
     loaded
         Returns what :func:`loading` has loaded of the rows; not called: they are read in place.
 
@@ -78,13 +81,15 @@ def compress_rows(
     is_large = len(tokens.sequence) >= LARGE
     if is_large:
         _beside(give_back_memory)  # of the tokenizer's tables and sorts; rounds need larger pieces
-    rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round)
+    gaps = Gaps(tokens.gap_vocabulary, tokens.gap_offsets, tokens.gap_data) if lossless else None
+    rules = build_rules(tokens.sequence, len(tokens.vocabulary), len(text), method=method, on_round=on_round, gaps=gaps)
     on_rules(rules.rule_offsets, rules.symbols, rules.level_offsets)
     if is_large and has_rules:
         _beside(trim_heap)
     made = Compressed(
         tokens.vocabulary, tokens.gap_vocabulary, rules, *predict_gaps(tokens, rules, are_words=not has_rules)
     )
+    on_gaps(made.predicted_gaps)
     del tokens
     if is_large:
         _beside(trim_heap)
@@ -106,16 +111,27 @@ def loading(text: pl.Series) -> Callable[[], None]:
 
 
 def build_rules(
-    sequence: UInt32, vocabulary_size: int, rows: int, *, method: str, on_round: Callable[[int, int], None]
+    sequence: UInt32,
+    vocabulary_size: int,
+    rows: int,
+    *,
+    method: str,
+    on_round: Callable[[int, int], None],
+    gaps: Gaps | None = None,
 ) -> LevelledRules:
-    """Make rules from word ids with ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
+    """Make rules from word ids with ``SEPARATOR`` after each row; ``sequence`` is overwritten.
+
+    ``gaps`` tells where lines end inside rows; None if the gaps are not kept.
+    """
     method = _settled(method, sequence, vocabulary_size)
     if method == "sequitur":
         return sequitur.build(sequence, vocabulary_size, rows)
     if method == compressed.NO_RULES:
         none = np.zeros(0, np.uint32)
         return prune(BinaryRules(none, none, sequence), vocabulary_size, rows)
-    rules = prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
+    has_marks = gaps is not None and mark_lines(sequence, vocabulary_size, gaps)
+    made = batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method], has_marks)
+    rules = prune(made, vocabulary_size, rows)
     return by_first_use(rules, vocabulary_size) if method == compressed.SMALL_RULES else rules
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from polars_tadoc.kernels.repair.compressed import (
     SHARES,
     SMALL_RULES,
     Compressed,
+    OnGaps,
     OnRules,
     OnWords,
     ignore,
@@ -24,12 +26,14 @@ from polars_tadoc.kernels.repair.compressed import (
     sample_windows,
 )
 from polars_tadoc.kernels.repair.gaps_cuda import predict_gaps
+from polars_tadoc.kernels.repair.lines import repeated_lines_cuda
+from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps, mark_lines
 from polars_tadoc.kernels.repair.prune import LevelledRules, by_first_use
 from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenize_cuda import LoadedText, tokenize
 from polars_tadoc.runtime.array_types import UInt32
-from polars_tadoc.runtime.device import device_errors
+from polars_tadoc.runtime.device import copy_stream, device_errors
 from polars_tadoc.runtime.interrupts import began, interruptible
 from polars_tadoc.runtime.process.threads import Task
 
@@ -54,6 +58,7 @@ def compress_rows(
     on_round: Callable[[int, int], None],
     on_words: OnWords = ignore,
     on_rules: OnRules = ignore,
+    on_gaps: OnGaps = ignore,
     loaded: Callable[[], LoadedText | None] = ignore,
 ) -> Compressed:
     """Compress rows to one grammar, bit for bit as the CPU does.
@@ -73,38 +78,80 @@ def compress_rows(
     size = len(tokens.vocabulary)
     gap_vocabulary = pa.nulls(0, pa.large_string()) if tokens.gaps is None else tokens.gaps.vocabulary
     on_words(tokens.vocabulary, gap_vocabulary)
-    rules = _make_rules(tokens.sequence, size, len(text), method, on_round)
-    rule_offsets, symbols, level_offsets = copied([rules.rule_offsets, rules.symbols, rules.level_offsets])
-    on_rules(rule_offsets, symbols, level_offsets)
-    copying = _copied_beside([rules.root_offsets, rules.roots])
+    mark = None if tokens.gaps is None else partial(repeated_lines_cuda.mark_lines, tokens.sequence, size, tokens.gaps)
+    rules = _make_rules(tokens.sequence, size, len(text), method, on_round, mark)
+    copies = _CopiesBeside()
     try:
+        own_rules = copies.begin([rules.rule_offsets, rules.symbols, rules.level_offsets], on_rules)
+        rows = copies.begin([rules.root_offsets, rules.roots])
         if tokens.gaps is None:
-            codes = np.zeros(size + len(rules.symbols), np.uint32)
-            own: list[Any] = [codes, np.zeros(len(text) + 1, np.int64), np.zeros(0, np.uint8)]
+            rule_offsets, symbols, level_offsets = own_rules.result()
+            own: list[Any] = [np.zeros(size + len(symbols), np.uint32), np.zeros(len(text) + 1, np.int64)]
+            own.append(np.zeros(0, np.uint8))
+            on_gaps(own[0])
         else:
-            gaps = predict_gaps(tokens.gaps, size, rules)
-            own = copied([gaps.codes, gaps.offsets, gaps.data])
-        root_offsets, roots = copying.result()
+            codes: list[Task[list[Any]]] = []
+            gaps = predict_gaps(tokens.gaps, size, rules, lambda made: codes.append(copies.begin([made], on_gaps)))
+            row_gaps = copied([gaps.offsets, gaps.data])
+            rule_offsets, symbols, level_offsets = own_rules.result()
+            own = [*codes[0].result(), *row_gaps]
+        root_offsets, roots = rows.result()
     finally:
-        copying.stop()
+        copies.stop()
     levelled = LevelledRules(rule_offsets, symbols, level_offsets, root_offsets, roots)
     return Compressed(tokens.vocabulary, gap_vocabulary, levelled, *own)
 
 
-def _copied_beside(arrays: list[Any]) -> Task[list[Any]]:
-    """Copy arrays to the host in a thread of its own, in the order of this thread's work on the device."""
-    with device_errors("copying rows to the host"):
-        import cupy
+class _CopiesBeside:
+    """Copies arrays to the host beside this thread's work on the device, one group of them after the other.
 
-        device, stream = cupy.cuda.Device(), cupy.cuda.get_current_stream()
+    The caller holds the arrays until :meth:`stop` returns.
+    """
 
-    def copy(since: int = began(), threads: int = own_count()) -> list[Any]:
-        with own_threads(threads), interruptible(since), device, stream:
-            return copied(arrays)
+    def __init__(self) -> None:
+        with device_errors("asking for the device"):
+            import cupy
 
-    task = Task(copy)
-    task.start_or_run()
-    return task
+            self._device = cupy.cuda.Device()
+        self._is_stopped = False
+        self._tasks: list[Task[list[Any]]] = []
+
+    def begin(self, arrays: list[Any], then: Callable[..., None] = ignore) -> Task[list[Any]]:
+        """Copy arrays once this thread's work of before is done, and call a function with the copies.
+
+        None is copied after an error.
+        """
+        with device_errors("copying to the host"):
+            import cupy
+
+            device, made = self._device, cupy.cuda.get_current_stream().record()
+        before = self._tasks[-1] if self._tasks else None
+
+        def copy(since: int = began(), threads: int = own_count()) -> list[Any]:
+            if before is not None:
+                before.join()
+            if self._is_stopped:
+                return []
+            try:
+                stream = copy_stream(device.id)
+                with own_threads(threads), interruptible(since), device, stream:
+                    stream.wait_event(made)
+                    own = copied(arrays)
+                    then(*own)
+                    return own
+            except BaseException:
+                self._is_stopped = True
+                raise
+
+        self._tasks.append(task := Task(copy))
+        task.start_or_run()
+        return task
+
+    def stop(self) -> None:
+        """Wait for the threads; each ends after what it is doing."""
+        self._is_stopped = True
+        for task in self._tasks:
+            task.stop()
 
 
 def build_rules(
@@ -114,26 +161,46 @@ def build_rules(
     *,
     method: str = RULE_METHODS[0],
     on_round: Callable[[int, int], None],
+    gaps: Gaps | None = None,
 ) -> LevelledRules:
     """Make and prune rules from word ids in host memory; parameters as for ``compress_cpu.build_rules``."""
     with device_errors(f"copying {len(sequence):,} words"):
         import cupy
 
         on_device = cupy.asarray(sequence)
-    return _make_rules(on_device, vocabulary_size, rows, method, on_round).to_host()
+
+    def mark() -> bool:
+        marked = sequence.copy()  # another engine may have to take the words
+        has_marks = gaps is not None and mark_lines(marked, vocabulary_size, gaps)
+        if has_marks:
+            with device_errors(f"copying {len(sequence):,} words"):
+                on_device.set(marked)
+        return has_marks
+
+    return _make_rules(on_device, vocabulary_size, rows, method, on_round, mark).to_host()
 
 
 def _make_rules(
-    sequence: Any, vocabulary_size: int, rows: int, method: str, on_round: Callable[[int, int], None]
+    sequence: Any,
+    vocabulary_size: int,
+    rows: int,
+    method: str,
+    on_round: Callable[[int, int], None],
+    mark: Callable[[], bool] | None,
 ) -> DeviceLevelledRules:
-    """Make and prune the rules of a method; ``sequence`` is overwritten."""
+    """Make and prune the rules of a method; ``sequence`` is overwritten.
+
+    ``mark`` marks the ends of lines in it, and tells whether there may be any; None: there are none.
+    """
     if method == AUTO_RULES:
         method = METHODS[0] if _rules_pay(sequence, vocabulary_size) else NO_RULES
     if method != NO_RULES:
-        made = prune(batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method]), vocabulary_size, rows)
+        has_marks = mark is not None and mark()
+        made = batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method], has_marks)
+        rules = prune(made, vocabulary_size, rows)
         if method != SMALL_RULES:
-            return made
-        return DeviceLevelledRules.of(by_first_use(made.to_host(), vocabulary_size))
+            return rules
+        return DeviceLevelledRules.of(by_first_use(rules.to_host(), vocabulary_size))
     with device_errors("copying words on the device"):
         import cupy
 

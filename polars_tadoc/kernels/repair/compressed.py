@@ -53,6 +53,9 @@ OnWords = Callable[[pa.LargeStringArray, pa.LargeStringArray], None]
 OnRules = Callable[[UInt32, UInt32, UInt32], None]
 """Called with the rules' offsets, symbols and the levels' offsets when they are known, after the words."""
 
+OnGaps = Callable[[UInt32], None]
+"""Called with the predicted gaps when they are known, after the rules."""
+
 
 def ignore(*parts: object) -> None:
     """Ignore parts of a grammar."""

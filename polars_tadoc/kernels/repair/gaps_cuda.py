@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.bitmap_cuda import rank
+from polars_tadoc.kernels.repair.compressed import ignore
 from polars_tadoc.kernels.tokenize.intern_cuda import intern
 from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_attribute, device_errors, launch, launch_each
@@ -16,7 +18,7 @@ from polars_tadoc.runtime.device import device_attribute, device_errors, launch,
 if TYPE_CHECKING:
     from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules
 
-_THREADS = 512  # of predict_gaps.cu
+_THREADS = 512  # of gaps.cu
 
 
 @array_dataclass
@@ -89,7 +91,9 @@ def encode_gaps(gaps: NotedGaps) -> tuple[Any, Any]:
     return _encode(gaps.tokens, gaps.ids, gaps.row_gaps, gaps.row_tokens)
 
 
-def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRules) -> PredictedGaps:
+def predict_gaps(
+    gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRules, on_codes: Callable[[Any], object] = ignore
+) -> PredictedGaps:
     """Predict the gaps of rows from all rows, and encode the others, as :mod:`polars_tadoc.kernels.repair.gaps` does.
 
     Parameters
@@ -100,6 +104,8 @@ def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRul
         Number of words; the first rule has this symbol.
     rules
         Rules and rows.
+    on_codes
+        Called with the predicted codes as soon as they are being made, before the rows are encoded.
 
     """
     with device_errors(f"predicting {len(gaps.ids):,} gaps"):
@@ -109,16 +115,17 @@ def predict_gaps(gaps: NotedGaps, vocabulary_size: int, rules: DeviceLevelledRul
         keys = _find_keys(gaps.row_tokens, tokens, vocabulary_size, rules)
         codes = cupy.zeros(tokens, np.uint32)
         noted = len(gaps.ids)
-        launch_each("predict_gaps", "scatter_codes", noted, gaps.tokens, gaps.ids, noted, codes)
+        launch_each("gaps", "scatter_codes", noted, gaps.tokens, gaps.ids, noted, codes)
         predicted = _predict(keys, codes, noted, vocabulary_size + len(rules.symbols))
+        on_codes(predicted)
         bits = cupy.empty(tokens // 32 + 1, np.uint32)
         words = len(bits)
-        launch_each("predict_gaps", "mark_surprises", 32 * words, keys, codes, tokens, predicted, words, bits)
+        launch_each("gaps", "mark_surprises", 32 * words, keys, codes, tokens, predicted, words, bits)
         ranks = rank(bits)
         surprises = int(ranks[-1])  # synchronize!
         surprise_tokens, surprise_codes = cupy.empty(surprises, np.uint32), cupy.empty(surprises, np.uint32)
         found = (surprise_tokens, surprise_codes)
-        launch_each("predict_gaps", "list_surprises", words, bits, ranks, words, codes, *found)
+        launch_each("gaps", "list_surprises", words, bits, ranks, words, codes, *found)
         row_surprises = _count_in_rows(gaps.row_tokens, bits, ranks)
         return PredictedGaps(predicted, *_encode(surprise_tokens, surprise_codes, row_surprises, gaps.row_tokens))
 
@@ -131,11 +138,11 @@ def _find_keys(row_tokens: Any, tokens: int, vocabulary_size: int, rules: Device
     vocabulary, rule_count = vocabulary_size, len(rules.rule_offsets) - 1
     lengths, firsts = (cupy.empty(vocabulary_size + rule_count, np.uint32) for _ in range(2))
     words_before = cupy.empty(len(rules.symbols), np.uint32)
-    launch_each("predict_gaps", "measure_words", vocabulary_size, vocabulary, lengths, firsts)
+    launch_each("gaps", "measure_words", vocabulary_size, vocabulary, lengths, firsts)
     for first, stop in pairwise(rules.level_offsets.get()):  # synchronize!
         launch_each(
             *(
-                "predict_gaps",
+                "gaps",
                 "measure_rules",
                 32 * (int(stop) - int(first)),
                 first,
@@ -146,16 +153,16 @@ def _find_keys(row_tokens: Any, tokens: int, vocabulary_size: int, rules: Device
             *(rules.symbols, lengths, firsts, words_before),
         )
     root_lengths, root_tokens = (cupy.empty(root_count, np.uint32) for _ in range(2))
-    launch_each("predict_gaps", "measure_roots", root_count, rules.roots, root_count, lengths, root_lengths)
+    launch_each("gaps", "measure_roots", root_count, rules.roots, root_count, lengths, root_lengths)
     root_bits, edge_bits = (cupy.zeros(tokens // 32 + 1, np.uint32) for _ in range(2))
     launch_each(
-        *("predict_gaps", "place_roots", root_count, rules.roots, root_count, lengths),
+        *("gaps", "place_roots", root_count, rules.roots, root_count, lengths),
         *(cupy.cumsum(root_lengths, dtype=np.uint32), rules.root_offsets, rows, root_tokens, root_bits),
     )
-    launch_each("predict_gaps", "mark_edges", rows, row_tokens, rows, edge_bits)
+    launch_each("gaps", "mark_edges", rows, row_tokens, rows, edge_bits)
     keys = cupy.empty(tokens, np.uint32)
     launch_each(
-        *("predict_gaps", "find_keys", tokens, tokens, edge_bits, root_bits, rank(root_bits), root_tokens, rules.roots),
+        *("gaps", "find_keys", tokens, tokens, edge_bits, root_bits, rank(root_bits), root_tokens, rules.roots),
         *(vocabulary, rules.rule_offsets, rules.symbols, firsts, words_before, keys),
     )
     return keys
@@ -169,11 +176,11 @@ def _predict(keys: Any, codes: Any, noted: int, key_count: int) -> Any:
     slots, counts = cupy.zeros(capacity, np.uint64), cupy.zeros(key_count + capacity, np.uint32)
     blocks = min(-(-len(keys) // _THREADS), 4 * device_attribute("MultiProcessorCount"))
     given = (keys, codes, len(keys), key_count, slots, capacity - 1, counts)
-    launch("predict_gaps", "count_codes", blocks, _THREADS, *given)
+    launch("gaps", "count_codes", blocks, _THREADS, *given)
     votes, predicted = cupy.empty(key_count, np.uint64), cupy.empty(key_count, np.uint32)
-    launch_each("predict_gaps", "start_votes", key_count, counts, key_count, votes)
-    launch_each("predict_gaps", "vote", capacity, slots, capacity, counts[key_count:], votes)
-    launch_each("predict_gaps", "decide", key_count, votes, key_count, predicted)
+    launch_each("gaps", "start_votes", key_count, counts, key_count, votes)
+    launch_each("gaps", "vote", capacity, slots, capacity, counts[key_count:], votes)
+    launch_each("gaps", "decide", key_count, votes, key_count, predicted)
     return predicted
 
 

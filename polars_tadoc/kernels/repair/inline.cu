@@ -1,7 +1,7 @@
 // Writes the stored grammar: the kept rules' bodies in level order, and the rows, with dropped rules inlined.
 #include "primitives/counters.cuh"
 #include "primitives/scan.cuh"
-#include "repair/nodes.cuh"
+#include "repair/rules.cuh"
 
 constexpr u32 THREADS = 256;
 

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from polars_tadoc.kernels.repair.compressed import Compressed, OnRules, OnWords, ignore
+from polars_tadoc.kernels.repair.compressed import Compressed, OnGaps, OnRules, OnWords, ignore
+from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
 from polars_tadoc.runtime.array_types import UInt32
@@ -29,6 +30,7 @@ class RepairKernels(Protocol):
         on_round: Callable[[int, int], None],
         on_words: OnWords = ignore,
         on_rules: OnRules = ignore,
+        on_gaps: OnGaps = ignore,
         loaded: Callable[[], Any] = ignore,
     ) -> Compressed:
         """Compress the rows of a String series to one grammar."""
@@ -39,7 +41,17 @@ class RepairKernels(Protocol):
         ...
 
     def build_rules(
-        self, sequence: UInt32, vocabulary_size: int, rows: int, *, method: str, on_round: Callable[[int, int], None]
+        self,
+        sequence: UInt32,
+        vocabulary_size: int,
+        rows: int,
+        *,
+        method: str,
+        on_round: Callable[[int, int], None],
+        gaps: Gaps | None = None,
     ) -> LevelledRules:
-        """Make rules from word ids with ``SEPARATOR`` after each row; ``sequence`` is overwritten."""
+        """Make rules from word ids with ``SEPARATOR`` after each row; ``sequence`` is overwritten.
+
+        ``gaps`` tells where lines end inside rows; None if the gaps are not kept.
+        """
         ...

@@ -4,7 +4,7 @@
 #include "primitives/counters.cuh"
 #include "primitives/grid_barrier.cuh"
 #include "primitives/scan.cuh"
-#include "repair/nodes.cuh"
+#include "repair/rules.cuh"
 
 constexpr u32 THREADS = 256;
 

@@ -24,10 +24,107 @@ def hash_pair(pair: Pair) -> int:
     return h ^ h >> 32
 
 
+INNER_ROUNDS = 6
+
+
+def hash_line(words: Sequence[int]) -> int:
+    """Hash a line: the sum of its words' hashes, each times twice the word's number and one."""
+    hashes = (((word + 1) * _K1) & _MASK for word in words)
+    return _sum_hashes([(h ^ h >> 32) * _K2 for h in hashes])
+
+
+def _sum_hashes(hashes: Sequence[int]) -> int:
+    return sum(h * (2 * k + 1) for k, h in enumerate(hashes)) & _MASK
+
+
+def split_row(words: Sequence[int], ends: Sequence[int], least: int) -> list[list[int]]:
+    """Split a row after each word that at least ``least`` line ends follow; ``ends`` has their numbers between words.
+
+    Examples
+    --------
+    >>> split_row([4, 5, 6, 7], [1, 0, 2], 1), split_row([4, 5, 6, 7], [1, 0, 2], 2)
+    ([[4], [5, 6], [7]], [[4, 5, 6], [7]])
+
+    """
+    units: list[list[int]] = [[]]
+    for word, end in zip(words, [0, *ends], strict=True) if words else ():
+        if end >= least:
+            units.append([])
+        units[-1].append(word)
+    return units
+
+
+def repeated_units(rows: Sequence[Sequence[int]], ends: Sequence[Sequence[int]]) -> list[list[list[int]]] | None:
+    """Split rows into paragraphs or lines, if they repeat; None if neither do.
+
+    Two line ends between words, or more, end a paragraph, and each ends a line. Paragraphs repeat if, in distinct rows,
+    half of the words or more are in paragraphs that equal an earlier one, by a sample: those whose hash has three zeros
+    on top. They have four words or more on average. Lines likewise. A paragraph's or row's hash is the sum of its
+    lines' hashes, each times twice the line's number and one.
+    """
+    lines = [split_row(row, own, 1) for row, own in zip(rows, ends, strict=True)]
+    hashes = [_sum_hashes([hash_line(line) for line in row]) for row in lines]
+    distinct = [k for k, h in enumerate(hashes) if hashes.index(h) == k]
+    for least in (2, 1):
+        units = [split_row(row, own, least) for row, own in zip(rows, ends, strict=True)]
+        if sum(map(len, units)) == len(rows):
+            continue
+        sizes, words, repeated, seen = [], 0, 0, set()
+        for k in distinct:
+            own_lines = iter(lines[k])
+            for unit in units[k]:
+                sizes.append(len(unit))
+                own, size = [], 0
+                while size < len(unit):
+                    own.append(hash_line(line := next(own_lines)))
+                    size += len(line)
+                h = _sum_hashes(own)
+                if h >> 61 == 0:
+                    words += len(unit)
+                    repeated += len(unit) * (h in seen)
+                    seen.add(h)
+        if sum(sizes) >= 4 * len(sizes) and 0 < words <= 2 * repeated:
+            return units
+    return None
+
+
 def batch_repair(
-    sequences: list[list[int]], vocabulary_size: int, part: int = 1, whole: int = 2
+    sequences: list[list[int]],
+    vocabulary_size: int,
+    part: int = 1,
+    whole: int = 2,
+    ends: Sequence[Sequence[int]] | None = None,
 ) -> tuple[list[Pair], list[list[int]]]:
     """Replace repeated pairs in rounds; rule k becomes symbol ``vocabulary_size + k``.
+
+    If paragraphs or lines repeat (:func:`repeated_units`), the first ``INNER_ROUNDS`` rounds take each of them as a
+    row. Then rounds take the rows. ``ends``, by row, has the numbers of line ends between words; None: there are none.
+
+    Examples
+    --------
+    >>> batch_repair([[0, 1, 0, 1], [0, 1]], 2)
+    ([(0, 1)], [[2, 2], [2]])
+
+    """
+    rules: dict[Pair, int] = {}
+    units = None if ends is None else repeated_units(sequences, ends)
+    if units is not None:
+        each = [unit for row in units for unit in row]
+        inside = iter(run_rounds(each, rules, vocabulary_size, part, whole, INNER_ROUNDS))
+        sequences = [[symbol for _ in row for symbol in next(inside)] for row in units]
+    rows = run_rounds(sequences, rules, vocabulary_size, part, whole)
+    return list(rules), rows
+
+
+def run_rounds(
+    sequences: list[list[int]],
+    rules: dict[Pair, int],
+    vocabulary_size: int,
+    part: int = 1,
+    whole: int = 2,
+    most_rounds: int | None = None,
+) -> list[list[int]]:
+    """Run rounds, all or at most ``most_rounds``; return the rows' symbols, and add to the rules.
 
     All rows form one sequence, with a separator after each. A position represents the pair that starts there. In each
     round
@@ -42,19 +139,13 @@ def batch_repair(
        made no rule, the selected positions die as well, so that adjacent positions can be selected.
 
     Ends if at most one position is alive, nothing is selected, or two consecutive rounds made no rule.
-
-    Examples
-    --------
-    >>> batch_repair([[0, 1, 0, 1], [0, 1]], 2)
-    ([(0, 1)], [[2, 2], [2]])
-
     """
     separator = -1
     sequence = [symbol for row in sequences for symbol in (*row, separator)]
     alive = [a != separator != b for a, b in _neighbours(sequence, separator)]
-    rules: dict[Pair, int] = {}
-    stalled_before = False
-    while sum(alive) > 1:
+    stalled_before, rounds = False, 0
+    while sum(alive) > 1 and rounds != most_rounds:
+        rounds += 1
         pairs = _neighbours(sequence, separator)
         counts = Counter(pair for pair, is_alive in zip(pairs, alive, strict=True) if is_alive)
         nothing = (0, 0)
@@ -99,7 +190,7 @@ def batch_repair(
             rows.append([])
         else:
             rows[-1].append(symbol)
-    return list(rules), rows[:-1]
+    return rows[:-1]
 
 
 def _neighbours(items: list[Item], after_last: Item) -> list[tuple[Item, Item]]:

@@ -15,9 +15,11 @@ from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.repair import batch_repair as on_host
 from polars_tadoc.kernels.repair import batch_repair_cuda as batch_repair
 from polars_tadoc.kernels.repair import reference
+from polars_tadoc.kernels.repair.lines import repeated_lines, repeated_lines_cuda
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
-from tests.handmade import SEPARATOR, flatten, unflatten
-from tests.strategies import sequences
+from tests.handmade import SEPARATOR, flatten, mark_ends, unflatten
+from tests.kernels.repair.test_repeated_lines import versions
+from tests.strategies import rows_of_lines, sequences
 
 pytestmark = pytest.mark.skipif(device_problem() is not None, reason=str(device_problem()))
 
@@ -25,12 +27,14 @@ UInt32 = npt.NDArray[np.uint32]
 
 DESIGNS = [
     batch_repair.Design(),
-    batch_repair.Design(sieved=0),
-    batch_repair.Design(sieved=100, sieved_entries=0.0, entries=0.0),  # tables that are too small at first
+    batch_repair.Design(sieved=0, late=0),
+    batch_repair.Design(sieved=100, sieved_entries=0.0, entries=0.0, late=0),  # tables that are too small at first
+    batch_repair.Design(late=1 << 30),
+    batch_repair.Design(late=1 << 30, late_rounds=3),
 ]
 
 
-@pytest.fixture(params=DESIGNS, ids=["default", "sieved", "tiny tables"])
+@pytest.fixture(params=DESIGNS, ids=["default", "sieved", "tiny tables", "late", "late by three"])
 def design(request: pytest.FixtureRequest) -> Iterator[batch_repair.Design]:
     before = batch_repair.design
     batch_repair.design = request.param
@@ -81,6 +85,42 @@ def test_matches_reference(given_rows: tuple[list[list[int]], int]) -> None:
 
 
 @pytest.mark.usefixtures("design")
+@pytest.mark.parametrize("always", [False, True])
+@given(given_rows=rows_of_lines())
+def test_lines_match_reference(always: bool, given_rows: tuple[list[list[int]], list[list[int]], int]) -> None:
+    """With rounds inside lines or paragraphs first where they repeat, or always."""
+    import cupy
+
+    rows, ends, vocabulary_size = given_rows
+    marked = mark_ends(flatten(rows), ends)
+    with pytest.MonkeyPatch.context() as patch:
+        if always:
+            patch.setattr(repeated_lines, "is_worthwhile", lambda *numbers: True)
+            patch.setattr(repeated_lines_cuda, "is_worthwhile", lambda *numbers: True)
+        got = batch_repair.build(cupy.asarray(marked), vocabulary_size, has_marks=True).to_host()
+        expected = on_host.build(marked.copy(), vocabulary_size, has_marks=True)
+    for field in ("left", "right", "sequence"):
+        assert np.array_equal(getattr(got, field), getattr(expected, field)), field
+    if not always:
+        pairs = list(zip(got.left.tolist(), got.right.tolist(), strict=True))
+        assert (pairs, unflatten(got.sequence)) == reference.batch_repair(rows, vocabulary_size, ends=ends)
+
+
+@pytest.mark.parametrize("edits", [1, 3, 20, 60])
+def test_lines_repeat_as_on_the_host(edits: int) -> None:
+    import cupy
+
+    rows, ends = versions(np.random.default_rng(edits), edits, 4)
+    marked = mark_ends(flatten(rows), ends)
+    split = repeated_lines_cuda.split_lines(cupy.asarray(marked))
+    definition = reference.repeated_units(rows, ends)
+    assert (split is None) == (definition is None)
+    if split is not None and definition is not None:
+        assert unflatten(split.sequence.get()) == [unit for row in definition for unit in row]
+        assert unflatten(split.join(split.sequence).get()) == rows
+
+
+@pytest.mark.usefixtures("design")
 @pytest.mark.parametrize("tile", [1, 2, 3])
 @pytest.mark.parametrize("off", [-33, -32, -31, -2, -1, 0, 1, 2, 31, 32, 33])
 def test_sizes_around_a_tile(tile: int, off: int) -> None:
@@ -114,6 +154,19 @@ def test_many_tiles(seed: int) -> None:
     assert check(sequence, 20_000, 7, 8) > 1000
     document = text_like(random, 30_000, 20_000, 50)
     assert check(np.concatenate([document, sequence, document, document]), 20_000) > 1000
+
+
+def test_rounds_are_told_alike_in_every_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    sequence, told = text_like(np.random.default_rng(4), 50_000, 2_000, 200), []
+    for one in DESIGNS:
+        monkeypatch.setattr(batch_repair, "design", one)
+        told.append(list[tuple[int, int]]())
+        batch_repair.build(cupy.asarray(sequence), 2_000, lambda *round_: told[-1].append(round_))
+    assert len(told[0]) > 10
+    assert [number for number, _ in told[0]] == list(range(len(told[0])))
+    assert all(one == told[0] for one in told)
 
 
 def test_a_long_run_of_one_word() -> None:

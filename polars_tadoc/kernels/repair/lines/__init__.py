@@ -1,0 +1,1 @@
+"""Lines inside rows: where they end, and those that repeat whole."""
