@@ -82,7 +82,7 @@ def _stages(rules: BinaryRules) -> tuple[Int64, Int64]:
     A stage has ranges of one round, whose rules do not use each other, or one range.
     """
     edges, stages = [0], [0]
-    offsets = [0, len(rules.left)] if rules.round_offsets is None else rules.round_offsets.tolist()
+    offsets = [] if rules.round_offsets is None else rules.round_offsets.tolist()  # any rule may use those before it
     for first, stop in pairwise(offsets):
         own = even_chunks(stop - first, RULES_PER_TASK, 2)
         if len(own) > 1 and first > edges[-1]:
