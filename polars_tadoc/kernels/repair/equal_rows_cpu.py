@@ -33,6 +33,21 @@ def weight_of(class_: int) -> Any:
     return nb.uint64(class_) + _1 if class_ < EXACT else nb.uint64(2 * EXACT) << nb.uint64(class_ - EXACT)
 
 
+@njit
+def class_of(weight: int) -> Any:
+    """Return the class with the highest weight up to this one, ``DROPPED`` for 0, and what remains of the weight."""
+    if weight == 0:
+        return DROPPED, nb.int64(0)
+    if weight <= EXACT:
+        return weight - 1, nb.int64(0)
+    if weight < 2 * EXACT:
+        return EXACT - 1, weight - EXACT
+    power = 0
+    while (4 * EXACT) << power <= weight:
+        power += 1
+    return EXACT + power, weight - ((2 * EXACT) << power)
+
+
 @polled
 @njit
 def hash_rows(sequence: UInt32, starts: Int64, hashes: UInt64) -> None:
@@ -103,21 +118,7 @@ def classify(first: Int64, classes: UInt8) -> None:
     for row in range(len(first)):
         left[first[row]] += 1
     for row in range(len(first)):
-        weight = left[first[row]]
-        if weight == 0:
-            classes[row] = DROPPED
-        elif weight <= EXACT:
-            classes[row] = weight - 1
-            left[first[row]] = 0
-        elif weight < 2 * EXACT:
-            classes[row] = EXACT - 1
-            left[first[row]] -= EXACT
-        else:
-            power = 0
-            while (4 * EXACT) << power <= weight:
-                power += 1
-            classes[row] = EXACT + power
-            left[first[row]] -= (2 * EXACT) << power
+        classes[row], left[first[row]] = class_of(left[first[row]])
 
 
 @polled

@@ -131,3 +131,16 @@ def test_without_rules(rows: list[list[int]]) -> None:
     got = prune(batch_repair.build(flatten(rows), 1), 1, len(rows))
     assert (got.rule_offsets.tolist(), got.symbols.tolist(), got.level_offsets.tolist()) == ([0], [], [0])
     assert cut(got.roots, got.root_offsets) == rows
+
+
+@pytest.mark.usefixtures("tiny_stretches")
+def test_rules_of_unknown_rounds() -> None:
+    """Each rule may use the one before it, so that no two are handled at once."""
+    rules = [(0, 1), *((k, 0) for k in range(2, 40))]
+    left, right = (np.array(side, np.uint32) for side in zip(*rules, strict=True))
+    rows = [[2 + k, 2 + k] for k in range(39)]
+    stages = prune_module._stages(batch_repair.BinaryRules(left, right, flatten(rows)))
+    assert [part.tolist() for part in stages] == [[0, 39], [0, 1]]
+    got = prune(batch_repair.BinaryRules(left, right, flatten(rows)), 2, len(rows))
+    bodies, roots = cut(got.symbols, got.rule_offsets), cut(got.roots, got.root_offsets)
+    assert (bodies, got.level_offsets.tolist(), roots) == repair_reference.prune(rules, rows, 2)

@@ -196,3 +196,29 @@ def test_vocabularies_that_need_the_bits_have_no_lines() -> None:
     tokens = tokenize(pl.Series(["a b\nc d\ne f"]), Tokenizer("words"))
     assert repeated_lines.marks_of(tokens.gap_vocabulary, lines_cpu.WORD - 1).any()
     assert len(repeated_lines.marks_of(tokens.gap_vocabulary, lines_cpu.WORD)) == 0
+
+
+@pytest.mark.parametrize("effort", ["default", "small"])
+def test_versions_of_texts(effort: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns are equal on any number of threads, and merged ones equal those of the text."""
+    text = pl.read_parquet("examples/data/peps.parquet")["text"].head(20)
+    text = pl.concat([f"Version {version}\n\n" + text for version in range(4)]).alias("text")
+    split, splits = repeated_lines.RepeatedLines.split, list[bool]()
+
+    def spied(*given: Any) -> Any:
+        splits.append((made := split(*given)) is not None)
+        return made
+
+    monkeypatch.setattr(repeated_lines.RepeatedLines, "split", spied)
+    columns = []
+    for threads in (1, 2, 16):
+        with tadoc.Config(threads=threads, engine="cpu"):
+            columns.append(tadoc.compress(text, effort=effort).ext.storage())
+    assert splits == [True] * 3
+    assert all(column.equals(columns[0]) for column in columns)
+    assert tadoc.decompress(tadoc.compress(text)).equals(text)
+    parts = pl.concat([tadoc.compress(text.slice(at, 30)) for at in (0, 30, 60)])
+    merged = tadoc.recompress(parts, engine="cpu").ext.storage()
+    if effort == "default":
+        assert merged.struct.field("symbols").equals(columns[0].struct.field("symbols"))
+        assert merged.struct.field("gaps").equals(columns[0].struct.field("gaps"))

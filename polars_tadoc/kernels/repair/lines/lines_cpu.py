@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.primitives.varint import read_own_varint
-from polars_tadoc.kernels.repair.equal_rows_cpu import DROPPED, EXACT, weight_of
+from polars_tadoc.kernels.repair.equal_rows_cpu import DROPPED, class_of, weight_of
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
@@ -265,21 +265,7 @@ def classify(
             return
         if _part_of(hashes[unit], parts) != part:
             continue
-        weight = left[first[unit]]
-        if weight == 0:
-            classes[unit] = DROPPED
-        elif weight <= EXACT:
-            classes[unit] = weight - 1
-            left[first[unit]] = 0
-        elif weight < 2 * EXACT:
-            classes[unit] = EXACT - 1
-            left[first[unit]] -= EXACT
-        else:
-            power = 0
-            while (4 * EXACT) << power <= weight:
-                power += 1
-            classes[unit] = EXACT + power
-            left[first[unit]] -= (2 * EXACT) << power
+        classes[unit], left[first[unit]] = class_of(left[first[unit]])
 
 
 @njit

@@ -130,7 +130,8 @@ def _sums(hashes: Any, starts: Any, stops: Any) -> Any:
 
     numbers, zero = cupy.arange(1, 2 * len(hashes) + 1, 2, dtype=np.uint64), cupy.zeros(1, np.uint64)
     sums = cupy.concatenate([zero, cupy.cumsum(hashes)])
-    weighted = cupy.concatenate([zero, cupy.cumsum(hashes * numbers)])
+    numbers *= hashes
+    weighted = cupy.concatenate([zero, cupy.cumsum(numbers)])
     first = np.uint64(2) * starts.astype(np.uint64)
     return weighted[stops] - weighted[starts] - first * (sums[stops] - sums[starts])
 
