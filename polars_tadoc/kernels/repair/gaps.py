@@ -23,6 +23,10 @@ GAPS_PER_BUCKET = 1 << 16
 """Gaps that one thread counts by key at a time, in its core's cache."""
 
 
+FEWEST_TO_SHARE = 4
+"""Chunks that count keys in one table: fresh pages of a table for each take longer than looking for the keys needed."""
+
+
 @dataclass(frozen=True)
 class GapKeys:
     """The key that predicts each gap of some rows: the position in a rule's body after it, or the next word."""
@@ -95,11 +99,23 @@ class GapKeys:
 
         map_parallel(decide, even_chunks(1 << bits, 1, 4))
 
-        def count_down(chunk: tuple[int, int]) -> None:
-            kernels.count_down(self.keys, self.starts[slice(*chunk)], self.row_words[slice(*chunk)], codes, left)
+        def count(chunk: tuple[int, int]) -> UInt32:
+            rows = self.keys, self.starts[slice(*chunk)], self.row_words[slice(*chunk)]
+            totals = np.zeros(0 if len(chunks) >= FEWEST_TO_SHARE else self.size, np.uint32)
+            if len(totals) > 0:
+                kernels.count_keys(*rows, totals)
+            else:
+                kernels.count_down(*rows, codes, left)
+            return totals
 
-        map_parallel(count_down, chunks)
-        map_parallel(lambda own: kernels.drop_codes(left[slice(*own)], codes[slice(*own)]), even_chunks(self.size))
+        tables = [totals for totals in map_parallel(count, chunks) if len(totals) > 0]
+
+        def drop(own: tuple[int, int]) -> None:
+            for totals in tables:
+                np.subtract(left[slice(*own)], totals[slice(*own)], out=left[slice(*own)])
+            kernels.drop_codes(left[slice(*own)], codes[slice(*own)])
+
+        map_parallel(drop, even_chunks(self.size))
         return codes
 
     def encode(self, codes: UInt32, gap_offsets: Int64, gap_data: UInt8) -> tuple[Int64, UInt8]:

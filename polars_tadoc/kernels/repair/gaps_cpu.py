@@ -150,6 +150,18 @@ def fill_keys(
 
 
 @polled
+@kernel
+def count_keys(keys: UInt32, starts: Int64, row_words: Int64, totals: UInt32) -> None:
+    """Count the keys of rows."""
+    began = interrupts()
+    for row in range(len(starts)):
+        if interrupts() != began:
+            return
+        for i in range(starts[row] + 1, starts[row] + row_words[row]):
+            totals[keys[i]] += nb.uint32(1)
+
+
+@polled
 @njit
 def count_down(keys: UInt32, starts: Int64, row_words: Int64, codes: UInt32, left: Int64) -> None:
     """Subtract the occurrences in some rows of the keys that have a code; other threads may do so, too."""
