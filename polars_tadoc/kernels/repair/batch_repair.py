@@ -37,7 +37,7 @@ from polars_tadoc.kernels.repair import equal_rows_cpu as copies
 from polars_tadoc.kernels.repair import pairs_cpu as counting
 from polars_tadoc.kernels.repair import region_cpu as region
 from polars_tadoc.kernels.repair import rounds_cpu as rounds
-from polars_tadoc.kernels.repair.lines.repeated_lines import INNER_ROUNDS, RepeatedLines, row_starts
+from polars_tadoc.kernels.repair.lines.repeated_lines import INNER_ROUNDS, RepeatedLines, inner_share, row_starts
 from polars_tadoc.kernels.repair.rounds_cpu import Positions
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
@@ -121,7 +121,9 @@ def build(
     split = RepeatedLines.split(sequence[:kept], classes) if has_marks else None
     if split is not None:
         lines, distinct, weights = split
+        rules.part, rules.whole = inner_share(part, whole)
         inside = _run_rounds(distinct, len(distinct), weights, rules, on_round, INNER_ROUNDS)
+        rules.part, rules.whole = part, whole
         kept, classes = lines.join(inside, sequence)
         del split, lines, distinct, weights, inside
     left = _run_rounds(sequence, kept, classes, rules, on_round)

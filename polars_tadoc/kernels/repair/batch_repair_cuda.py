@@ -15,7 +15,7 @@ import numpy as np
 
 from polars_tadoc.errors import EngineUnavailableError
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
-from polars_tadoc.kernels.repair.lines.repeated_lines import INNER_ROUNDS
+from polars_tadoc.kernels.repair.lines.repeated_lines import INNER_ROUNDS, inner_share
 from polars_tadoc.kernels.repair.lines.repeated_lines_cuda import split_lines
 from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_attribute, device_errors, even_blocks, launch, launch_resident
@@ -98,8 +98,9 @@ def build(
             rounds = _Rounds(sequence, vocabulary_size, part, whole)
         else:
             _require_symbols(lines.sequence, vocabulary_size)
-            rounds = _Rounds(lines.sequence, vocabulary_size, part, whole)
+            rounds = _Rounds(lines.sequence, vocabulary_size, *inner_share(part, whole))
             _run_rounds(rounds, on_round, INNER_ROUNDS)
+            rounds.part, rounds.whole = part, whole
             rounds.begin(lines.join(rounds.sequence[: rounds.size]))
         _run_rounds(rounds, on_round)
         return DeviceRules(*rounds.result(), cupy.asarray(np.array(rounds.offsets, np.uint32)))

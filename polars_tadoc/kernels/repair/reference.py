@@ -98,7 +98,8 @@ def batch_repair(
     """Replace repeated pairs in rounds; rule k becomes symbol ``vocabulary_size + k``.
 
     If paragraphs or lines repeat (:func:`repeated_units`), the first ``INNER_ROUNDS`` rounds take each of them as a
-    row. Then rounds take the rows. ``ends``, by row, has the numbers of line ends between words; None: there are none.
+    row, and replace pairs that are selected at two thirds of the counted positions or more. Then rounds take the rows.
+    ``ends``, by row, has the numbers of line ends between words; None: there are none.
 
     Examples
     --------
@@ -110,7 +111,8 @@ def batch_repair(
     units = None if ends is None else repeated_units(sequences, ends)
     if units is not None:
         each = [unit for row in units for unit in row]
-        inside = iter(run_rounds(each, rules, vocabulary_size, part, whole, INNER_ROUNDS))
+        share = (part, whole) if 3 * part > 2 * whole else (2, 3)
+        inside = iter(run_rounds(each, rules, vocabulary_size, *share, INNER_ROUNDS))
         sequences = [[symbol for _ in row for symbol in next(inside)] for row in units]
     rows = run_rounds(sequences, rules, vocabulary_size, part, whole)
     return list(rules), rows
