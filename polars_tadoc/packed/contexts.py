@@ -206,13 +206,12 @@ def decode_gaps(
     if size:
         addresses = np.uint64(strings.buffers()[2].address), np.uint64(data.address)
         copy_strings(numbers, starts, addresses[0], offsets, addresses[1])
-    array = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(valid), [None, ends, data])
-    gaps = cast(pl.Series, pl.from_arrow(array)).alias("gaps")
-    return (
-        gaps
-        if valid.all()
-        else pl.DataFrame([gaps, valid.alias("valid")]).select(pl.when("valid").then("gaps"))["gaps"]
-    )
+    bits_of_valid = None
+    if not valid.all():
+        bits_of_valid, bits = allocate(-(-len(valid) // 8), np.uint8)
+        bits[:] = np.packbits(valid.to_numpy(), bitorder="little")
+    array = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(valid), [bits_of_valid, ends, data])
+    return cast(pl.Series, pl.from_arrow(array)).alias("gaps")  # calls no threads of Polars
 
 
 def _starts(sizes: Any) -> UInt32:
