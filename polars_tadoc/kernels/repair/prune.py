@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from polars_tadoc.kernels.host.grammars import coded_rules, coded_symbols
 from polars_tadoc.kernels.repair import prune_cpu as kernels
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
@@ -82,6 +81,8 @@ def by_first_use(rules: LevelledRules, vocabulary_size: int) -> LevelledRules:
 
     One thread does it, for both engines: ``effort="small"`` is not for speed.
     """
+    from polars_tadoc.kernels.host.grammars import coded_rules, coded_symbols  # other efforts need not load it
+
     count = len(rules.rule_offsets) - 1
     numbers, uses = np.empty((2, vocabulary_size + count), np.uint32)
     shapes = np.zeros(vocabulary_size, np.uint8)  # words are not numbered
