@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from polars_tadoc import Config
-from polars_tadoc.runtime.scratch import SHARE, SMALLEST, drop_scratch, kept_bytes, scratch, scratch_zeros
+from polars_tadoc.runtime.scratch import HUGE, SHARE, SMALLEST, drop_scratch, kept_bytes, pages, scratch, scratch_zeros
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +88,13 @@ def test_giving_memory_back_runs_no_python() -> None:
     sys.setprofile(None)
     assert calls == []
     assert kept_bytes() == SMALLEST
+
+
+@pytest.mark.parametrize("size", [0, 1, SMALLEST, HUGE + 1])
+def test_pages_are_zeros_that_can_be_written(size: int) -> None:
+    made = pages(size)
+    assert len(made) == size
+    assert not made.any()
+    made[:] = 7
+    assert pages(size).max(initial=0) == 0
+    assert made.sum(dtype=np.int64) == 7 * size
