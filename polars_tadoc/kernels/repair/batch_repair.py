@@ -35,10 +35,10 @@ from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.repair import batch_repair_cpu as kernels
 from polars_tadoc.kernels.repair import equal_rows_cpu as copies
 from polars_tadoc.kernels.repair import pairs_cpu as counting
-from polars_tadoc.kernels.repair import region_cpu as region
-from polars_tadoc.kernels.repair import rounds_cpu as rounds
 from polars_tadoc.kernels.repair.lines.repeated_lines import INNER_ROUNDS, RepeatedLines, inner_share, row_starts
-from polars_tadoc.kernels.repair.rounds_cpu import Positions
+from polars_tadoc.kernels.repair.rounds import region_cpu as region
+from polars_tadoc.kernels.repair.rounds import rounds_cpu as rounds
+from polars_tadoc.kernels.repair.rounds.rounds_cpu import Positions
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import touched_in_part

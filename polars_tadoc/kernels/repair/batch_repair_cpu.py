@@ -426,7 +426,7 @@ def put_regions(
 ) -> Any:
     """Put rewritten regions, each followed by ``SEPARATOR``, in place of the original ones; return the new size.
 
-    Copies what is between regions, from ``source`` to before ``end``. Reads regions from ``taken`` on; writes from
+    Copies the symbols between regions, from ``source`` to before ``end``. Reads regions from ``taken`` on; writes from
     ``out`` on, maybe to the same memory.
     """
     began = interrupts()

@@ -239,8 +239,8 @@ def decide(seen: UInt64, edges: Int64, first_bucket: int, bits: int, highest: in
     """Set the most frequent code, apart from one space, of the keys of some buckets; ``codes`` is initially zero.
 
     A code seen only once does not count; ties go to the smaller one. The items from ``edges[b]`` to ``edges[b + 1]``
-    are those of bucket ``first_bucket + b``. ``left`` of a key with a code becomes the least number of its occurrences,
-    of which one space would have as many as the code.
+    are those of bucket ``first_bucket + b``. ``left`` of a key with a code becomes its least number of
+    occurrences where one space is as frequent as the code.
     """
     began = interrupts()
     ends = np.empty((len(codes) >> bits) + 2, np.int64)

@@ -12,8 +12,8 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.repair import pairs_cpu as counting
-from polars_tadoc.kernels.repair import rounds_cpu as rounds
-from polars_tadoc.kernels.repair.rounds_cpu import Buckets, Chosen, Pairs, Positions, Rules
+from polars_tadoc.kernels.repair.rounds import rounds_cpu as rounds
+from polars_tadoc.kernels.repair.rounds.rounds_cpu import Buckets, Chosen, Pairs, Positions, Rules
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.addresses import bit_length, move
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
@@ -27,11 +27,11 @@ STEPS = rounds.FIND_STEPS + rounds.REPLACE_STEPS + 2
 FIELDS = 9
 SIZE, ALIVE, AT, KNOWN, STALLED, STATE, STALLS, AFTER, UNINDEXED = range(FIELDS)
 """A round's record: number of symbols; of alive positions; which memory has them, 0 or 1; number of rules; whether the
-round before made none; what happens to it; whether it makes none itself; number of rules after it; the first one that
+round before made none; its state; whether it makes none itself; number of rules after it; the first one that
 is not in the hash table."""
 
 UNKNOWN, RUNS, ENDS, GROWS, WAITS = range(5)
-"""What happens to a round: not known yet; it runs; it is the last one; the hash table must grow before it replaces
+"""State of a round: not known yet; it runs; it is the last one; the hash table must grow before it replaces
 pairs; it does not run in this call."""
 
 POSITIONS_PER_LIST, MOST_LIST_BITS = 10, 9

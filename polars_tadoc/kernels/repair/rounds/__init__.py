@@ -1,0 +1,1 @@
+"""Rounds of batch RePair on the CPU, in machine code that threads share."""
