@@ -173,10 +173,24 @@ class PackedScan:
 
     def frames(self, asked: Documents) -> Iterator[pl.DataFrame]:
         """Yield the selected documents: a frame for each packed row with a document that may pass."""
-        return asked.frames(self.row_groups(asked), self._faults.of_row_group)
+        return asked.frames(self._reads(asked), self._fault)
 
     def row_groups(self, asked: Documents) -> Iterator[RowGroup]:
         """Yield the row groups that may have a passing document; all if there is a limit, which counts all rows."""
+        for read in self._reads(asked):
+            if isinstance(read, RowGroup):
+                yield read
+            else:
+                self._faults.of_file(read.file, read.error)
+
+    def _fault(self, read: Any, error: Exception) -> None:
+        if isinstance(read, _Unreadable):
+            self._faults.of_file(read.file, error)
+        else:
+            self._faults.of_row_group(read, error)
+
+    def _reads(self, asked: Documents) -> Iterator[RowGroup | _Unreadable]:
+        """Yield row groups, and unreadable files, whose errors come in their turn as row groups are read ahead."""
         condition = asked.early_condition if asked.left is None else None
         skipping = None if condition is None else RowGroupPruning(condition, self.schema)
         passing = self._hive.passing(asked.file_condition, len(self.files))
@@ -191,7 +205,7 @@ class PackedScan:
                 self._require_schema(file)
                 groups = _groups(file, skipping, self.schema, shared)
             except FAULTS as error:
-                self._faults.of_file(place, error)
+                yield _Unreadable(place, error)
                 continue
             for group in groups:
                 yield RowGroup(file, group, shared)
@@ -211,6 +225,16 @@ class PackedScan:
             f"scan_packed: {file.place}: columns differ from those of {self._first}: {'; '.join(differing)}; "
             "scan them separately"
         )
+
+
+class _Unreadable:
+    """A file that cannot be opened; reading it raises its error."""
+
+    def __init__(self, file: File, error: Exception) -> None:
+        self.file, self.error = file, error
+
+    def __call__(self, _names: list[str]) -> pl.DataFrame:
+        raise self.error
 
 
 def _columns(place: File) -> tuple[File, pl.Schema, str]:
