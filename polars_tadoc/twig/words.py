@@ -1,7 +1,7 @@
 """Meaning of the words of a compressed XML column for twigs; each distinct word is judged once.
 
 The tokenizer "xml" keeps tags, comments, CDATA sections and so on whole. At positions where they are not allowed it
-cuts differently (:mod:`polars_tadoc.kernels.tokenize.xml_words`); words that show this are doubtful. Therefore a word
+cuts differently (:mod:`polars_tadoc.kernels.tokenize.xml.xml_words`); words that show this are doubtful. So a word
 can be judged alone, except for the nesting of tags and text outside of the root, which follow from the kinds and names
 of the words. A document whose words nest and are not doubtful is well-formed, and its events are those of its words.
 """
@@ -19,7 +19,7 @@ import pyarrow as pa
 from polars_tadoc.kernels.host.xml.xml_roots import first_in_documents, first_in_rules
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
-from polars_tadoc.kernels.tokenize.xml_words import xml_words
+from polars_tadoc.kernels.tokenize.xml.xml_words import xml_words
 from polars_tadoc.kernels.twigs.arrays import CLOSE, DOUBTFUL, EMPTY, NOTHING, OPEN, SHUT, TEXT, WordEvents
 from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import Vocabulary

@@ -16,7 +16,7 @@ DOCS = ROOT / "docs"
 PAGES = {str(path.relative_to(DOCS).with_suffix("")): path for path in DOCS.rglob("*.md")} | {
     "README": ROOT / "README.md"
 }
-RUN_HERE = {"README": 2, "interchange": 3, "jobs/gpu": 1, "packed": 5}
+RUN_HERE = {"README": 2, "interchange": 3, "jobs/gpu": 1, "packed": 6}
 """Blocks of each page. Those of "distributed" start processes: see test_workers.py and test_spark.py."""
 
 

@@ -16,7 +16,7 @@ constexpr u32 MAX_WALK = 512;  // symbols between a position and the start of it
 constexpr u32 MIN_ENTRIES = 64;
 constexpr u32 EACH = 4;  // positions per thread and step of a pass over the sequence
 
-// What is known of an alive position in a round.
+// State of an alive position in a round.
 constexpr u32 REPEATS = 1;  // its pair occurs at least twice
 constexpr u32 SELECTED = 2;
 constexpr u32 REPLACED = 4;

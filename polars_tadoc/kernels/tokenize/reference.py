@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from polars_tadoc.kernels.tokenize.xml_reference import xml_spans
+from polars_tadoc.kernels.tokenize.xml.xml_reference import xml_spans
 
 # characters of Other_Alphabetic besides marks: circled, squared and parenthesised Latin letters
 _LETTER_SYMBOLS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))

@@ -63,7 +63,7 @@ class Shared(NamedTuple):
     slots: UInt64
     """The upper half of the string's hash, and its id + 1; 0 if the slot is free."""
     strings: UInt64
-    """``RECORD`` numbers per id. A tally lacks what is still in the caches."""
+    """``RECORD`` numbers per id. A tally lacks the counts in the caches."""
     counts: UInt64
     """The number of ids, alone in its cache line."""
 

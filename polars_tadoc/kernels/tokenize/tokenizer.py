@@ -19,7 +19,7 @@ from polars_tadoc.kernels.tokenize import tokenize_cpu as kernels
 from polars_tadoc.kernels.tokenize.scan_cpu import SCAN_BYTES, scan
 from polars_tadoc.kernels.tokenize.shared_words_cpu import SharedWords
 from polars_tadoc.kernels.tokenize.tables_cpu import Interned, number
-from polars_tadoc.kernels.tokenize.xml_words import xml_words
+from polars_tadoc.kernels.tokenize.xml.xml_words import xml_words
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views, string_sizes
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
@@ -239,7 +239,7 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
     threads = [_Thread() for _ in range(min(thread_count(), len(pieces)))]
     words = SharedWords(int(lengths.sum(dtype=np.int64)), len(threads))
     scanned: list[list[_Scanned]] = [[] for _ in pieces]
-    # a thread begins with neighbouring pieces, which have words in common, and goes on with those of others
+    # a thread begins with neighbouring pieces, which have words in common, and continues with those of others
     edges = [len(pieces) * k // len(threads) for k in range(len(threads) + 1)]
     shares = [iter(range(*share)) for share in pairwise(edges)]
 

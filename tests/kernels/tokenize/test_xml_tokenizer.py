@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import polars_tadoc as tadoc
 from polars_tadoc.kernels.tokenize import reference
-from polars_tadoc.kernels.tokenize import xml_words as stage
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
+from polars_tadoc.kernels.tokenize.xml import xml_words as stage
 from tests.analytics.test_text_weights import triples
 from tests.handmade import unflatten
 from tests.kernels.tokenize.test_tokenize import cut, interleaved, without_unassigned

@@ -8,8 +8,8 @@ import numpy as np
 
 from polars_tadoc.kernels.primitives.lists import running_sum
 from polars_tadoc.kernels.tokenize import characters
-from polars_tadoc.kernels.tokenize import xml_words_cpu as kernels
 from polars_tadoc.kernels.tokenize.tokenize_cpu import Matches
+from polars_tadoc.kernels.tokenize.xml import xml_words_cpu as kernels
 from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.parallel import map_parallel
 

@@ -1,0 +1,1 @@
+"""Words of XML text: tags and the words between them."""
