@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.host.grammars.coded_streams import refill
-from polars_tadoc.runtime.array_types import UInt16, UInt32, UInt64
+from polars_tadoc.runtime.array_types import UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.jit import inner, kernel
 
@@ -126,30 +126,6 @@ def code_byte(
     high, state, at = code_4_bits(is_coded, state, stream, at, contexts, context, code >> 4)
     low, state, at = code_4_bits(is_coded, state, stream, at, contexts, context + 1 + high, code & 15)
     return (high << 4) | low, state, at
-
-
-@inner(forceinline=True)
-def code_hit(
-    is_coded: bool, state: int, stream: UInt32, at: int, chances: UInt16, place: int, hit: bool
-) -> tuple[bool, int, int]:
-    """Code whether a guess is right, and adapt its probability; like :func:`code_4_bits`."""
-    chance = nb.uint64(chances[place])
-    slot = state & nb.uint64((1 << SCALE) - 1)
-    if is_coded:
-        hit = slot < chance
-    start = nb.uint64(0) if hit else chance
-    frequency = chance if hit else nb.uint64(1 << SCALE) - chance
-    if is_coded:
-        state = frequency * (state >> nb.uint64(SCALE)) + slot - start
-        state, at = refill(state, stream, at)
-    else:
-        stream[at] = (start << nb.uint64(16)) | frequency
-        at += 1
-    if hit:
-        chances[place] = chance + ((nb.uint64(1 << SCALE) - chance) >> nb.uint64(_RATE))
-    else:
-        chances[place] = chance - (chance >> nb.uint64(_RATE))
-    return hit, state, at
 
 
 @njit
