@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -118,6 +119,35 @@ def test_lines_repeat_as_on_the_host(edits: int) -> None:
     if split is not None and definition is not None:
         assert unflatten(split.sequence.get()) == [unit for row in definition for unit in row]
         assert unflatten(split.join(split.sequence).get()) == rows
+
+
+@pytest.mark.parametrize("longest", [3, 40, 5000])
+def test_lines_are_measured_as_on_the_host(longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal rows, empty rows, and lines that are longer than a block of threads."""
+    import cupy
+
+    random = np.random.default_rng(longest)
+    lines = [random.integers(0, 30, size).tolist() for size in random.integers(1, longest + 1, 30)]
+    rows, ends = list[list[int]](), list[list[int]]()
+    for many in random.integers(0, 40, 20):
+        own = [lines[k] for k in random.integers(0, len(lines), many)]
+        rows.append([word for line in own for word in line])
+        ends.append([end for line in own for end in [int(random.integers(1, 3)), *[0] * (len(line) - 1)]][1:])
+    marked = mark_ends(flatten(rows + rows[:5]), ends + ends[:5])
+    taken: dict[str, list[list[int]]] = {"host": [], "device": []}
+
+    def measure(engine: str, *numbers: int) -> bool:
+        taken[engine].append(list(map(int, numbers)))
+        return False
+
+    monkeypatch.setattr(repeated_lines, "is_worthwhile", partial(measure, "host"))
+    monkeypatch.setattr(repeated_lines_cuda, "is_worthwhile", partial(measure, "device"))
+    on_device = cupy.asarray(marked)
+    assert repeated_lines_cuda.split_lines(on_device) is None
+    assert repeated_lines._Units.repeated_in(marked) is None
+    assert np.array_equal(on_device.get(), marked)
+    assert taken["device"] == taken["host"]
+    assert len(taken["host"]) == 2
 
 
 @pytest.mark.usefixtures("design")

@@ -6,25 +6,23 @@ not dropped here: all of them take part in the rounds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from secrets import randbits
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from polars_tadoc.kernels.repair.lines.lines_cpu import LINE_END, PARAGRAPH_END, SAMPLE_BITS, WORD
+from polars_tadoc.kernels.primitives.bitmap_cuda import rank
+from polars_tadoc.kernels.repair.lines.lines_cpu import LINE_MARK, PARAGRAPH_MARK
 from polars_tadoc.kernels.repair.lines.repeated_lines import is_worthwhile, marks_of
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import array_dataclass
-from polars_tadoc.runtime.device import device_errors
+from polars_tadoc.runtime.device import device_errors, even_blocks, launch, launch_each
 
 if TYPE_CHECKING:
     from polars_tadoc.kernels.repair.gaps_cuda import NotedGaps
 
-_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-LINE, PARAGRAPH, ROW = range(3)
-"""Kinds of lines: the last one of a row, or of a paragraph, or neither."""
-
-SYMBOL = (1 << 31) - 1
-"""Bits of a symbol without the rounds' mark of dead positions."""
+_SECRET = randbits(64) | 1
+"""Places in hash tables depend on it; no result does."""
 
 
 def mark_lines(sequence: Any, vocabulary_size: int, gaps: NotedGaps) -> bool:
@@ -35,14 +33,58 @@ def mark_lines(sequence: Any, vocabulary_size: int, gaps: NotedGaps) -> bool:
     with device_errors(f"marking the lines of {len(sequence):,} words"):
         import cupy
 
-        bits = cupy.asarray(marks)[gaps.ids]
-        ends = bits != 0
-        after, bits = gaps.tokens[ends], bits[ends]  # synchronize!
-        before = after - (after > 0)
-        inside = (after > 0) & (sequence[after] != SEPARATOR) & (sequence[before] != SEPARATOR)
-        places = before[inside]  # synchronize!
-        sequence[places] |= bits[inside]
+        noted = len(gaps.ids)
+        launch_each("lines", "mark_lines", noted, gaps.ids, gaps.tokens, noted, cupy.asarray(marks), sequence)
     return True
+
+
+class _Ends(NamedTuple):
+    """A bitmap of the items that end a unit, and its ranks."""
+
+    bits: Any
+    ranks: Any
+
+    @classmethod
+    def of(cls, symbols: Any, mark: int, counts: Any = None) -> _Ends:
+        """Find the symbols that are no smaller than a mark; ``counts`` for lines, paragraphs and rows may be wanted."""
+        import cupy
+
+        size, words = len(symbols), -(-len(symbols) // 32)
+        bits = cupy.empty(words, np.uint32)
+        launch("lines", "find_ends", even_blocks(size), 1024, symbols, size, mark, words, bits, counts)
+        return cls(bits, rank(bits))
+
+
+class _Units(NamedTuple):
+    """Lines, or paragraphs or rows made of lines."""
+
+    ends: _Ends
+    places: Any
+    """cupy uint32 by unit: its last item, a position or a line."""
+    last: Any
+    """cupy uint32 by unit: its last symbol."""
+    hashes: Any
+    """cupy uint64 by unit."""
+
+    @classmethod
+    def of(cls, symbols: Any, ends: _Ends, count: int, part_hashes: Any = None) -> _Units:
+        """List and hash units: of lines given by their last symbols and hashes, or of words."""
+        import cupy
+
+        size, hashes = len(symbols), cupy.zeros(count, np.uint64)
+        places, last = (cupy.empty(count, np.uint32) for _ in range(2))
+        launch_each("lines", "place_ends", size, symbols, size, *ends, places, last)
+        launch_each("lines", "hash_units", size, symbols, part_hashes, size, *ends, places, hashes)
+        return cls(ends, places, last, hashes)
+
+    def table(self) -> tuple[Any, int, int]:
+        """Return empty slots of a hash table for these units, and what turns a hash into its slot."""
+        import cupy
+
+        bits = (2 * len(self.hashes)).bit_length()
+        slots = cupy.empty(1 << bits, np.uint32)
+        slots.data.memset_async(0xFF, slots.nbytes)
+        return slots, 64 - bits, _SECRET
 
 
 @array_dataclass
@@ -51,102 +93,65 @@ class SplitLines:
 
     sequence: Any
     """cupy uint32: words, a separator after each line."""
-    ends_row: Any
-    """cupy bool by separator: whether a row ends."""
+    row_bits: Any
+    """cupy uint32: a bit by separator, whether a row ends."""
+    row_ranks: Any
+    """cupy uint32: the ranks of these bits."""
+    inner: int
+    """Number of separators that end no row."""
 
     def join(self, symbols: Any) -> Any:
         """Return the symbols of rows from those of lines; symbols of the rounds may be marked as dead."""
         import cupy
 
-        is_end = symbols == SEPARATOR
-        kept = ~is_end
-        kept[cupy.flatnonzero(is_end)] = self.ends_row  # synchronize!
-        return cupy.where(is_end, symbols, symbols & np.uint32(SYMBOL))[kept]  # synchronize!
+        size, joined = len(symbols), cupy.empty(len(symbols) - self.inner, np.uint32)
+        ends = _Ends.of(symbols, SEPARATOR)
+        launch_each("lines", "join_units", size, symbols, size, *ends, self.row_bits, self.row_ranks, joined)
+        return joined
 
 
 def split_lines(sequence: Any) -> SplitLines | None:
     """Make a row of each line, or paragraph, of a marked sequence, if they repeat; else clear the marks."""
     import cupy
 
-    ends_row = sequence == SEPARATOR
-    places = cupy.flatnonzero(sequence >= np.uint32(LINE_END))  # synchronize!
-    last = sequence[places]
-    ends = (last & np.uint32(PARAGRAPH_END) != 0).astype(np.uint8) + ends_row[places]  # LINE, PARAGRAPH or ROW
-    level = _repeated_level(sequence, places, ends)
-    words = cupy.where(ends_row, sequence, sequence & np.uint32(WORD))
-    if level is None:
-        sequence[:] = words
+    size, counts = len(sequence), cupy.zeros(3, np.uint32)
+    line_ends = _Ends.of(sequence, LINE_MARK, counts)
+    line_count, paragraph_count, row_count = counts.get().tolist()  # synchronize!
+    if line_count == row_count:
         return None
-    places, ends = places[ends >= level], ends[ends >= level]
-    inner = cupy.zeros(len(sequence), np.bool_)
-    inner[places] = ends != ROW
-    added = cupy.cumsum(inner, dtype=np.int64)
-    split = cupy.full(len(sequence) + int(added[-1]), SEPARATOR, np.uint32)  # synchronize!
-    split[cupy.arange(len(sequence)) + added - inner] = words
-    return SplitLines(split, ends == ROW)
-
-
-def _repeated_level(sequence: Any, places: Any, ends: Any) -> int | None:
-    """Return which units repeat, paragraphs or lines; None if neither do."""
-    import cupy
-
-    is_row = ends == ROW
-    rows = int(cupy.count_nonzero(is_row))  # synchronize!
-    if rows == len(ends):
+    lines = _Units.of(sequence, line_ends, line_count)
+    rows = _Units.of(lines.last, _Ends.of(lines.last, SEPARATOR), row_count, lines.hashes)
+    levels = {LINE_MARK: lines}
+    if paragraph_count > row_count:
+        ends = _Ends.of(lines.last, PARAGRAPH_MARK)
+        levels = {PARAGRAPH_MARK: _Units.of(lines.last, ends, paragraph_count, lines.hashes), **levels}
+    mark = _repeated(lines, rows, levels)
+    if mark is None:
+        launch_each("lines", "clear_marks", size, sequence, size)
         return None
-    stops, zero = places + 1, cupy.zeros(1, np.int64)
-    starts = cupy.concatenate([zero, stops[:-1]])
-    words = stops - starts - is_row
-    hashes = (sequence & np.uint32(WORD)).astype(np.uint64) + np.uint64(1)
-    hashes *= _K1
-    hashes ^= hashes >> np.uint64(32)
-    hashes *= _K2
-    hashes[sequence == SEPARATOR] = 0
-    hashes = _sums(hashes, starts, stops)
-    row_stops = cupy.flatnonzero(is_row) + 1  # synchronize!
-    row_hashes = _sums(hashes, cupy.concatenate([zero, row_stops[:-1]]), row_stops)
-    is_distinct = _first_ones(row_hashes)[cupy.cumsum(is_row) - is_row]
-    for level in (PARAGRAPH, LINE):
-        own_stops = cupy.flatnonzero(ends >= level) + 1  # synchronize!
-        if len(own_stops) == rows:
-            continue
-        own_starts = cupy.concatenate([zero, own_stops[:-1]])
-        own_hashes = _sums(hashes, own_starts, own_stops)
-        before = cupy.concatenate([zero, cupy.cumsum(words)])
-        own_words = before[own_stops] - before[own_starts]
-        distinct = is_distinct[own_starts]
-        sampled = distinct & (own_hashes >> np.uint64(64 - SAMPLE_BITS) == 0)
-        sample = own_words[sampled]  # synchronize!
-        repeated = sample[~_first_ones(own_hashes[sampled])].sum()
-        counts = (repeated, sample.sum(), own_words[distinct].sum(), cupy.count_nonzero(distinct))
-        if is_worthwhile(*(int(count) for count in counts)):  # synchronize!
-            return level
-    return None
+    units = levels[mark]
+    inner = len(units.last) - row_count
+    split = cupy.empty(size + inner, np.uint32)
+    paragraph_ends = (None, None) if mark == LINE_MARK else units.ends
+    given = sequence, size, *line_ends, *paragraph_ends, *rows.ends
+    launch_each("lines", "write_split", size, *given, split)
+    return SplitLines(split, *_Ends.of(units.last, SEPARATOR), inner)
 
 
-def _sums(hashes: Any, starts: Any, stops: Any) -> Any:
-    """Sum the hashes of ranges, each times twice its number in its range and one, modulo 2^64."""
+def _repeated(lines: _Units, rows: _Units, levels: dict[int, _Units]) -> int | None:
+    """Return the mark of the first level whose units repeat, if any do."""
     import cupy
 
-    numbers, zero = cupy.arange(1, 2 * len(hashes) + 1, 2, dtype=np.uint64), cupy.zeros(1, np.uint64)
-    sums = cupy.concatenate([zero, cupy.cumsum(hashes)])
-    numbers *= hashes
-    weighted = cupy.concatenate([zero, cupy.cumsum(numbers)])
-    first = np.uint64(2) * starts.astype(np.uint64)
-    return weighted[stops] - weighted[starts] - first * (sums[stops] - sums[starts])
-
-
-def _first_ones(hashes: Any) -> Any:
-    """Tell which hashes do not occur earlier."""
-    import cupy
-
-    size = len(hashes)
-    if size == 0:
-        return cupy.empty(0, np.bool_)
-    order = cupy.lexsort(cupy.stack([cupy.arange(size, dtype=np.uint64), hashes]))
-    ascending = hashes[order]
-    is_new = cupy.ones(size, np.bool_)
-    is_new[1:] = ascending[1:] != ascending[:-1]
-    first = cupy.empty(size, np.bool_)
-    first[order] = is_new
-    return first
+    count, distinct = len(rows.hashes), cupy.empty(len(rows.hashes), np.uint8)
+    table = rows.table()
+    launch_each("lines", "add_rows", count, rows.hashes, count, *table)
+    launch_each("lines", "find_distinct", count, rows.hashes, count, *table, distinct)
+    totals = cupy.zeros((len(levels), 4), np.uint32)
+    for units, own in zip(levels.values(), totals, strict=True):
+        last_lines = None if units is lines else units.places
+        count, table = len(units.hashes), units.table()
+        given = units.hashes, count, last_lines, *rows.ends, distinct, *table
+        launch_each("lines", "add_sample", count, *given)
+        launch("lines", "measure_units", even_blocks(count), 1024, *given, lines.places, lines.last, own)
+    found = zip(levels, totals.get().tolist(), strict=True)  # synchronize!
+    return next((mark for mark, numbers in found if is_worthwhile(*numbers)), None)
