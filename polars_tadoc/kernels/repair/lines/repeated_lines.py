@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.primitives.lists import running_sum
@@ -66,9 +65,17 @@ def marks_of(gap_vocabulary: pa.LargeStringArray, vocabulary_size: int) -> UInt3
 
     Empty if no gap has any, or if words do not leave these bits free.
     """
-    ends = np.asarray(pc.count_substring(gap_vocabulary, "\n"))
-    if vocabulary_size >= kernels.WORD or not ends.any():
+    if vocabulary_size >= kernels.WORD or len(gap_vocabulary) == 0:
         return np.zeros(0, np.uint32)
+    _, offset_buffer, data_buffer = gap_vocabulary.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64, len(gap_vocabulary) + 1, 8 * gap_vocabulary.offset)
+    data = np.frombuffer(data_buffer, np.uint8) if offsets[-1] else np.zeros(0, np.uint8)
+    is_end = data[offsets[0] : offsets[-1]] == ord("\n")
+    if not is_end.any():
+        return np.zeros(0, np.uint32)
+    before = np.zeros(len(is_end) + 1, np.uint32)  # modulo 2^32
+    np.cumsum(is_end, out=before[1:], dtype=np.uint32)
+    ends = np.diff(before[offsets - offsets[0]])
     bits = np.array([0, kernels.LINE_END, kernels.LINE_END | kernels.PARAGRAPH_END], np.uint32)
     marks: UInt32 = bits[np.minimum(ends, 2)]
     return marks
