@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from polars_tadoc.config import all_threads, one_thread, own_threads, thread_count
 from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
-from polars_tadoc.runtime.process.threads import Token
+from polars_tadoc.runtime.process.threads import Token, mark_own
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -71,6 +71,7 @@ _membership = _Membership()
 
 def _serve(given: SimpleQueue[Callable[[], None] | None], token: Token) -> None:
     _membership.is_member = True
+    mark_own()
     while (call := given.get()) is not None:
         call()
         del call  # before the next one comes

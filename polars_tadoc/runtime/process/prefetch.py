@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from polars_tadoc.config import own_count, own_threads, thread_count
 from polars_tadoc.runtime.interrupts import began, interruptible
-from polars_tadoc.runtime.process.threads import Task
+from polars_tadoc.runtime.process.threads import Task, is_own
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -30,7 +30,8 @@ def read_ahead(items: Iterable[Item], has_room: Callable[[Item], bool] = lambda 
     """Yield items in order; make the next one in a thread of its own while the current one leaves room.
 
     At most two items exist at a time. Errors are raised instead of their item. If the caller stops early, the function
-    waits for the item that is being made, and starts no other.
+    waits for the item that is being made, and starts no other; a thread of the package does not wait, see
+    :func:`made_ahead`.
     """
     source = iter(items)
     coming: Task[Any] | None = None
@@ -48,7 +49,7 @@ def read_ahead(items: Iterable[Item], has_room: Callable[[Item], bool] = lambda 
             item = next(source, _END) if coming is None else coming.result()
     finally:
         if coming is not None:
-            coming.stop()
+            coming.stop(waits=not is_own())
 
 
 class Making(Generic[Item, Made]):
@@ -90,9 +91,9 @@ class Making(Generic[Item, Made]):
             return self._make(self.item)
 
     def stop(self) -> None:
-        """Wait for its thread."""
+        """Wait for its thread; not in a thread of the package, which it may wait for itself."""
         if self._task is not None:
-            self._task.stop()
+            self._task.stop(waits=not is_own())
 
 
 def made_ahead(
@@ -108,6 +109,9 @@ def made_ahead(
 
     Errors of ``items`` are raised after the items before them. If the caller stops early, the function waits for those
     that are being made. With one thread, nothing is made ahead.
+
+    Polars drops a source without Python's lock; then the next thread that calls Polars drops the generator. It may be
+    one that makes an item: such threads do not wait.
 
     Parameters
     ----------

@@ -19,6 +19,25 @@ NOTICED = 0.1
 """Maximum seconds until the main thread handles signals: Polars' handler does not end its waits."""
 
 
+class _Here(threading.local):
+    """Whether this thread is one of the package's."""
+
+    is_own = False
+
+
+_here = _Here()
+
+
+def mark_own() -> None:
+    """Note that this thread is one of the package's."""
+    _here.is_own = True
+
+
+def is_own() -> bool:
+    """Tell whether this thread is one of the package's."""
+    return _here.is_own
+
+
 class Token:
     """An argument of a thread: it lives as long as the thread, which may end before its first line is run."""
 
@@ -51,6 +70,8 @@ class Task(Generic[Result]):
 
     def _run(self, token: Token) -> None:
         self.has_begun = True
+        if self._token() is token:  # a thread was started
+            mark_own()
         try:
             if not self._is_stopped:
                 self.results.append(self._function())
@@ -75,10 +96,10 @@ class Task(Generic[Result]):
         while not self.wait(NOTICED):
             pass
 
-    def stop(self) -> None:
-        """Wait for its end if it has begun; otherwise it does not begin any more."""
+    def stop(self, waits: bool = True) -> None:
+        """Wait for its end if it has begun and ``waits``; if it has not begun, it does not begin any more."""
         self._is_stopped = True
-        if self.has_begun:
+        if self.has_begun and waits:
             self.join()
 
     def result(self) -> Result:

@@ -202,3 +202,26 @@ def test_stopping_early_waits_for_all_that_is_being_made() -> None:
         count = len(begun)
         time.sleep(0.15)
     assert len(begun) == count <= 4
+
+
+@pytest.mark.parametrize("reader", ["one ahead", "many ahead"])
+def test_a_thread_that_makes_an_item_may_drop_the_generator(reader: str) -> None:
+    """As when Polars lets go of a source, and a decoding thread is the next one to call Polars."""
+    held: list[Any] = []
+    may_drop, dropped = threading.Event(), threading.Event()
+
+    def make(item: int) -> int:
+        if item == 1:
+            assert may_drop.wait(20)
+            held.clear()
+            dropped.set()
+        return item
+
+    with tadoc.Config(threads=3):
+        if reader == "one ahead":
+            held.append(read_ahead(map(make, range(3))))
+        else:
+            held.append(made_ahead(range(3), make, lambda _: 1, 1 << 20))
+        next(held[0])
+        may_drop.set()
+        assert dropped.wait(20)
