@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from polars_tadoc.config import own_count, own_threads, thread_count
 from polars_tadoc.runtime.interrupts import began, interruptible
+from polars_tadoc.runtime.process.interpreter_exit import running
 from polars_tadoc.runtime.process.threads import Task, is_own
 
 Item = TypeVar("Item")
@@ -42,7 +43,7 @@ def read_ahead(items: Iterable[Item], has_room: Callable[[Item], bool] = lambda 
             if has_room(item):
                 ahead = Task(partial(next, source, _END))
                 with suppress(RuntimeError):  # no thread can be started when the interpreter ends
-                    ahead.start()
+                    running.start(ahead)
                     coming = ahead
             yield item
             del item  # before another one is made
@@ -80,7 +81,7 @@ class Making(Generic[Item, Made]):
 
         task = Task(run)
         with suppress(RuntimeError):  # no thread can be started when the interpreter ends
-            task.start()
+            running.start(task)  # it calls Polars: the interpreter's end waits for it
             self._task = task
 
     def result(self) -> Made:
