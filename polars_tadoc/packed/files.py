@@ -290,7 +290,7 @@ class RowGroup:
             return frame
         lists = next((column for column in frame.get_columns() if column.name != self.file.column), None)
         counts = self.file.document_counts(self.group) if lists is None else lists.list.len().to_list()
-        return pl.DataFrame([frame[name] if name in own else _lists(self.shared[name], counts) for name in names])
+        return self._with_shared(frame, names, counts)
 
     def table(self, names: list[str]) -> pa.Table:
         """Read some columns, among them the packed one, without calling Polars; several threads may call it."""
@@ -304,8 +304,11 @@ class RowGroup:
         """Return some columns other than the packed one, given the number of documents of each packed row."""
         own = [name for name in names if name not in self.shared]
         frame = self.file.frame(self.group, table.select(own), own) if own else pl.DataFrame()
-        if len(own) == len(names):
-            return frame
+        return self._with_shared(frame, names, counts)
+
+    def _with_shared(self, frame: pl.DataFrame, names: list[str], counts: Sequence[int]) -> pl.DataFrame:
+        """Put the shared ones of some columns beside those of the file."""
+        own = frame.columns
         return pl.DataFrame([frame[name] if name in own else _lists(self.shared[name], counts) for name in names])
 
     @property

@@ -76,9 +76,12 @@ def compress_rows(
     """
     tokens = tokenize(text, tokenizer, lossless=lossless, loaded=loaded())
     size = len(tokens.vocabulary)
-    gap_vocabulary = pa.nulls(0, pa.large_string()) if tokens.gaps is None else tokens.gaps.vocabulary
+    gap_vocabulary, mark = pa.nulls(0, pa.large_string()), None
+    if tokens.gaps is not None:
+        gap_vocabulary = tokens.gaps.vocabulary
+        noted = gap_vocabulary, tokens.gaps.ids, tokens.gaps.tokens
+        mark = partial(repeated_lines_cuda.mark_lines, tokens.sequence, size, *noted)
     on_words(tokens.vocabulary, gap_vocabulary)
-    mark = None if tokens.gaps is None else partial(repeated_lines_cuda.mark_lines, tokens.sequence, size, tokens.gaps)
     rules = _make_rules(tokens.sequence, size, len(text), method, on_round, mark)
     copies = _CopiesBeside()
     try:

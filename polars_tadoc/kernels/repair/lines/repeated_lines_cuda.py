@@ -7,9 +7,10 @@ not dropped here: all of them take part in the rounds.
 from __future__ import annotations
 
 from secrets import randbits
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from polars_tadoc.kernels.primitives.bitmap_cuda import rank
 from polars_tadoc.kernels.repair.lines.lines_cpu import LINE_MARK, PARAGRAPH_MARK
@@ -18,23 +19,23 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import array_dataclass
 from polars_tadoc.runtime.device import device_errors, even_blocks, launch, launch_each
 
-if TYPE_CHECKING:
-    from polars_tadoc.kernels.repair.gaps_cuda import NotedGaps
-
 _SECRET = randbits(64) | 1
 """Places in hash tables depend on it; no result does."""
 
 
-def mark_lines(sequence: Any, vocabulary_size: int, gaps: NotedGaps) -> bool:
-    """Mark the ends of lines and paragraphs inside rows; return whether there may be any."""
-    marks = marks_of(gaps.vocabulary, vocabulary_size)
+def mark_lines(sequence: Any, vocabulary_size: int, gap_vocabulary: pa.LargeStringArray, ids: Any, tokens: Any) -> bool:
+    """Mark the ends of lines and paragraphs inside rows; return whether there may be any.
+
+    ``ids`` and ``tokens``, cupy uint32, tell by noted gap which it is, and the position of the symbol after it.
+    """
+    marks = marks_of(gap_vocabulary, vocabulary_size)
     if len(marks) == 0:
         return False
     with device_errors(f"marking the lines of {len(sequence):,} words"):
         import cupy
 
-        noted = len(gaps.ids)
-        launch_each("lines", "mark_lines", noted, gaps.ids, gaps.tokens, noted, cupy.asarray(marks), sequence)
+        noted = len(ids)
+        launch_each("lines", "mark_lines", noted, ids, tokens, noted, cupy.asarray(marks), sequence)
     return True
 
 
