@@ -59,10 +59,11 @@ PREDICTS, JOINS, GAPS, IN_CONTEXT, JOINS_GAPS = 1, 2, 4, 8, 16
 """Flags of the header."""
 
 PREDICTS_FROM_BYTES = 32
-"""Bytes of words for each event from which predictions are tried: decoding remains fast."""
+"""Bytes of words for each event from which decoding with predictions is fast all the same."""
 
-PREDICTS_SAVES = 0.04
-"""Share of the streams that predictions must save: events take twice as long to decode."""
+PREDICTS_SAVES, PREDICTS_SAVES_MUCH = 0.04, 0.15
+"""Share of the streams that predictions must save, where there are so many bytes and elsewhere: events take twice as
+long to decode. Text that repeats saves much if ``compress`` made no rules."""
 
 MASK_BITS = (8, 15)
 """Least and most bits of places in the tables of predictions: 18 saves 1 % of the file at most, but does not fit the
@@ -220,7 +221,7 @@ def _planned(
     step_bits = np.empty(rules, np.uint32)
     parts = {kernels.WORD_CLASS: classes[:count], kernels.RULE_CLASS: classes[count:], kernels.STEP: step_bits}
     made, written = [], []
-    for predicts in [False, True][: 1 + (expanded >= PREDICTS_FROM_BYTES * events)]:
+    for predicts in (False, True):
         tallies = np.zeros(256 * kernels.TABLES, np.uint32)
         planned = kinds, places, tallies
         coded_count, placed = kernels.plan(*rows, order_of, uses, predicts, _mask(events), *planned)
@@ -232,7 +233,8 @@ def _planned(
         bits = bits[: coded_streams.write_places(places[:placed], bits)]
         made.append((predicts, frequencies, (stream, bits)))
         written.append(stream.nbytes + len(pa.Codec("zstd", 3).compress(bits, asbytes=True)))
-    return made[int(written[-1] < (1 - PREDICTS_SAVES) * written[0])]
+    least = PREDICTS_SAVES if expanded >= PREDICTS_FROM_BYTES * events else PREDICTS_SAVES_MUCH
+    return made[int(written[1] < (1 - least) * written[0])]
 
 
 def _side_by_side(events: int) -> tuple[Any, UInt32]:

@@ -431,3 +431,21 @@ def require_an_end_on_interrupts(tmp_path: Path, rules: int, make: Callable[[int
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_decoding_ends_on_an_interrupt(tmp_path: Path) -> None:
     require_an_end_on_interrupts(tmp_path, 3_000_000)
+
+
+@pytest.mark.parametrize("effort", ["fast", "default"])
+def test_rows_without_rules_are_predicted_where_texts_repeat(effort: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(texts: list[str]) -> tuple[bool, int]:
+        fields = fields_of(coded.coded(packed_of(texts, effort=effort)))
+        return bool(fields["rule_offsets"][5] & coded.PREDICTS), len(fields["symbols"]) + len(fields["roots"])
+
+    chosen = random.Random(0)
+    words = [f"word{k}" for k in range(300)]
+    lines = [" ".join(chosen.choices(words, k=12)) for _ in range(60)]
+    repeated = chosen.choices(lines, k=3000)
+    predicts, size = made(repeated)
+    assert predicts == (effort == "fast")
+    assert not made([" ".join(chosen.choices(words, k=12)) for _ in range(3000)])[0]
+    monkeypatch.setattr(coded, "PREDICTS_SAVES_MUCH", 2)
+    if predicts:
+        assert size < 0.5 * made(repeated)[1]
