@@ -11,14 +11,12 @@ Reasons:
 
 - The hash in the priority: if ties were ordered by symbol, duplicated rows would yield one pair per round.
 - Half of the occurrences: if a pair loses most of its positions to adjacent ones, its count is stale, and another pair
-may fit
-  better. Without this bound log files take 8 % more symbols than with exact RePair, with it 4 %
+  may fit better. Without this bound log files take 8 % more symbols than with exact RePair
   (``benchmarks/construction.py``).
-- Lines: where paragraphs or lines repeat, the first rounds take each of them as a row, and see equal ones once
-    (:mod:`polars_tadoc.kernels.repair.lines.repeated_lines`).
 - Runs of one symbol are split from their start, and a pair is a rule only once: a row's symbols depend only on its
-words
-    and the pairs' counts, so equal rows of a grammar get equal symbols, and rounds see them once, with a weight.
+  words and the pairs' counts, so equal rows of a grammar get equal symbols, and rounds see them once, with a weight.
+- Lines: where paragraphs or lines repeat, the first rounds take each of them as a row, and see equal ones once
+  (:mod:`polars_tadoc.kernels.repair.lines.repeated_lines`).
 """
 
 from __future__ import annotations
