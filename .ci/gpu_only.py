@@ -1,8 +1,12 @@
-"""A pytest plugin that keeps the tests that run on a GPU, each array in an allocation of its own, and few examples."""
+"""A pytest plugin that keeps the tests that run on a GPU, each array in an allocation of its own, and few examples.
+
+Failures are printed at once: device time may end before the tests do.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 
 import cupy
 import pytest
@@ -28,3 +32,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = [item for item in items if "engine" in getattr(item, "fixturenames", ()) or "gpu" in item.nodeid]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
     items[:] = kept
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Print a failure as soon as it is known."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\nFAILED {report.nodeid} ({report.when})\n{report.longreprtext[-3000:]}", file=sys.stderr, flush=True)

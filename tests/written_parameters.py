@@ -6,6 +6,7 @@ Kernels take readonly and writable arrays in one form (``runtime/compiled.py``),
 from __future__ import annotations
 
 import ast
+import gc
 import inspect
 import textwrap
 import threading
@@ -19,15 +20,28 @@ WRITING_INTRINSICS = {"move", "copy_wide", "copy_scaled", "update", "atomic_exch
 READING_INTRINSICS = {"prefetch", "equal_bits", "nonzero_bits", "ordered_load"}
 """Intrinsics that take an array and write to none; all others take numbers and addresses."""
 
-_PARSING = threading.RLock()
-"""Python 3.11 fails with a ``SystemError`` if two threads make syntax trees at once."""
+_PARSING = threading.Lock()
+"""Python 3.11 fails with a ``SystemError`` if a syntax tree is made while another is being made."""
 
 
 @cache
 def written_parameters(function: FunctionType) -> frozenset[int]:
     """Return the positions of parameters, or of parts of them, to which a kernel or one that it calls writes."""
+    return _Reader(function).written()
+
+
+def _tree_of(function: FunctionType) -> ast.stmt:
+    """Return a function's syntax tree, made while no other thread makes one and no finalizer runs that would."""
+    source = textwrap.dedent(inspect.getsource(function))
     with _PARSING:
-        return _Reader(function).written()
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            (tree,) = ast.parse(source).body
+        finally:
+            if collects:
+                gc.enable()
+    return tree
 
 
 class _Reader(ast.NodeVisitor):
@@ -35,7 +49,7 @@ class _Reader(ast.NodeVisitor):
 
     def __init__(self, function: FunctionType) -> None:
         self._function = function
-        (self._tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        self._tree = _tree_of(function)
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self._of = {name: {position} for position, name in enumerate(names)}
         self._found: set[int] = set()

@@ -309,7 +309,8 @@ class RowGroup:
     def _with_shared(self, frame: pl.DataFrame, names: list[str], counts: Sequence[int]) -> pl.DataFrame:
         """Put the shared ones of some columns beside those of the file."""
         own = frame.columns
-        return pl.DataFrame([frame[name] if name in own else _lists(self.shared[name], counts) for name in names])
+        # names are given again: a list of columns would name one without a name "column_0"
+        return pl.DataFrame({name: frame[name] if name in own else _lists(self.shared[name], counts) for name in names})
 
     @property
     def most_documents(self) -> int:
