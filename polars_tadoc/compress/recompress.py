@@ -50,6 +50,7 @@ class MergeOptions(TypedDict, total=False):
 
     tail: Annotated[bool, Default(False)]
     method: Annotated[str, Default("batch_repair")]
+    effort: Annotated[str, Default("default")]
     rows_per_grammar: Annotated[int, Default(ROWS_PER_GRAMMAR)]
 
 
@@ -75,6 +76,9 @@ def recompress(column: pl.Series, **options: Unpack[RecompressOptions]) -> pl.Se
         log2(rows / batch) times in all.
     method
         How rules are made, as for :func:`polars_tadoc.compress`.
+    effort
+        How much work goes into rules, as for :func:`polars_tadoc.compress`. It is not taken from the column: one of
+        ``compress(effort="fast")`` gets rules unless it is asked for again.
     rows_per_grammar
         Consecutive rows per grammar; a grammar also ends at 256 MiB of text.
     progress
@@ -94,7 +98,7 @@ def recompress(column: pl.Series, **options: Unpack[RecompressOptions]) -> pl.Se
     EngineUnavailableError
         ``engine="gpu"`` cannot run here.
     ValueError
-        Unknown method or engine.
+        Unknown method, effort or engine, or an effort combined with a method.
 
     Examples
     --------
@@ -122,8 +126,12 @@ class Recompression:
         tail = options["tail"]
         if not isinstance(tail, bool):
             raise TypeError(f"tail={tail!r} must be True or False")
-        method, rows = options["method"], options["rows_per_grammar"]
-        how = Compression.from_arguments(method=method, rows_per_grammar=rows, engine=options["engine"])
+        how = Compression.from_arguments(
+            method=options["method"],
+            effort=options["effort"],
+            rows_per_grammar=options["rows_per_grammar"],
+            engine=options["engine"],
+        )
         return cls(how, tail)
 
     def run(self, column: pl.Series) -> pl.Series:

@@ -204,7 +204,10 @@ class _Shared(_Seeking):
     def _between(self, start: int, stop: int) -> bytes:
         with self._reading():
             self._file.seek(start)
-            return bytes(self._file.read(stop - start))
+            data = bytes(self._file.read(stop - start))
+            while len(data) < stop - start and (more := self._file.read(stop - start - len(data))):
+                data += more
+            return data
 
 
 class Ranges(_Seeking):

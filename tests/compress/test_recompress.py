@@ -96,6 +96,30 @@ def test_sequitur_and_batch_repair_change_into_each_other() -> None:
         assert stored(tadoc.recompress(column, method=after)) == stored(tadoc.compress(text, method=after))
 
 
+@pytest.mark.parametrize("effort", ["fast", "small", "auto"])
+@given(parts=st.lists(strategies.columns, min_size=1, max_size=3))
+def test_efforts_are_those_of_compressing(effort: str, parts: list[list[str | None]]) -> None:
+    for before in ("default", "fast"):
+        column = pl.concat([tadoc.compress(pl.Series("t", rows, pl.String), effort=before) for rows in parts])
+        assert_as_compressed_anew(column, effort=effort)
+
+
+def test_the_effort_is_not_taken_from_the_column() -> None:
+    column = tadoc.compress(pl.Series("t", ["to be or not to be"] * 9), effort="fast")
+    frame = column.to_frame()
+    assert tadoc.recompress(column).tadoc.info()["words_only"].item() == 0
+    for again in (
+        frame.tadoc.recompress("t", effort="fast"),
+        frame.lazy().tadoc.recompress("t", effort="fast").collect(),
+        frame.select(pl.col("t").tadoc.recompress(effort="fast")),
+    ):
+        assert again.tadoc.info()["words_only"].item() == 1
+    with pytest.raises(ValueError, match='effort="small" settles how rules are made; pass only one'):
+        tadoc.recompress(column, effort="small", method="sequitur")
+    with pytest.raises(ValueError, match='effort=\'best\': use "default", "fast", "small" or "auto"'):
+        tadoc.recompress(column, effort="best")
+
+
 def test_blocks_end_at_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     column = tadoc.compress(pl.Series(["aaaa", "bbbb", None, "more than ten bytes", "", "dd", "123456"]))
     monkeypatch.setattr(module, "BYTES_PER_GRAMMAR", 10)

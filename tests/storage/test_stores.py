@@ -394,6 +394,18 @@ def test_open_files(tmp_path: Path) -> None:
     assert tadoc.parquet_info(rows)["rows"].to_list() == [8000]
 
 
+def test_an_open_file_may_give_fewer_bytes_than_asked_for(tmp_path: Path) -> None:
+    df = pl.DataFrame({"text": [f"to be or not {k}" for k in range(1000)]}).tadoc.compress("text")
+    df.tadoc.write_packed(tmp_path / "a.parquet")
+
+    class Short(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(size if size is None or size < 0 else min(size, 100))
+
+    with Short(tmp_path / "a.parquet") as file:
+        assert_frame_equal(tadoc.scan_packed(file).collect(), df)
+
+
 def test_open_files_that_will_not_do(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r'gives text; open it in binary mode: open\(path, "rb"\)'):
         tadoc.scan_packed(io.StringIO("a"))  # type: ignore[arg-type]
