@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -45,6 +46,9 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 LONGEST = 255 - len("..01234567.tmp")
 """Bytes of a name beside which a temporary file has room, where names may have 255."""
+
+_PATIENCE = 10.0
+"""Seconds to wait for the lock of a replaced folder."""
 
 OwnFiles = Callable[[Path], Sequence[Path]]
 """Lists everything in a folder, files before their folders; raises if anything in it must not be deleted."""
@@ -196,6 +200,14 @@ def _take_place(temporary: Path, path: Path, own: OwnFiles) -> Path | None:
         descriptor = lock(path)
     try:
         _swap(temporary, path, old)
+        if descriptor is not None and not _is_open(old, descriptor):  # another writer's folder took the name first
+            os.close(descriptor)  # before waiting: that writer may wait for it
+            descriptor = None
+        if descriptor is None:
+            try:
+                descriptor = _lock_replaced(old)
+            except (FileNotFoundError, TimeoutError):
+                return None  # another writer has removed it as a leftover, or will
         try:
             listed = own(old)
         except Exception:
@@ -206,6 +218,47 @@ def _take_place(temporary: Path, path: Path, own: OwnFiles) -> Path | None:
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _is_open(path: Path, descriptor: int) -> bool:
+    """Tell whether a descriptor is that of the folder with a name."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    return False
+
+
+def _lock_replaced(old: Path) -> int | None:
+    """Lock a folder that has lost its name, so that no other writer takes it for a leftover.
+
+    A lock of its own writer ends soon. If another one lasts, its holder is removing the folder.
+
+    Returns
+    -------
+    int or None
+        The descriptor; None if the file system has no locks, and so no leftovers.
+
+    Raises
+    ------
+    FileNotFoundError
+        The folder is gone.
+    TimeoutError
+        The lock lasts.
+
+    """
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        try:
+            descriptor = lock(old)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            return None
+        if descriptor is not None and old.exists():
+            return descriptor
+        if descriptor is not None:
+            os.close(descriptor)
+        time.sleep(0.001)
+    raise TimeoutError(f"{old} is locked")
 
 
 def _swap(temporary: Path, path: Path, old: Path) -> None:
@@ -228,9 +281,13 @@ def _swap(temporary: Path, path: Path, old: Path) -> None:
 def _swap_back(temporary: Path, path: Path, old: Path) -> None:
     if exchange(old, path):
         os.replace(old, temporary)
-    else:
-        os.replace(path, temporary)
+        return
+    os.replace(path, temporary)
+    try:
         os.replace(old, path)
+    except BaseException:
+        os.replace(temporary, path)
+        raise
 
 
 def _discard(old: Path, path: Path, listed: Sequence[Path]) -> Path | None:

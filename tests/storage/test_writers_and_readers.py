@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -220,3 +222,52 @@ def test_a_folder_that_is_replaced_while_its_rights_are_taken_over(
     with pytest.raises(FileNotFoundError):
         index.save(tmp_path / "index", overwrite=True)
     assert [file.name for file in tmp_path.iterdir()] == ["index"]
+
+
+@pytest.mark.parametrize("kind", ["was removed", "is being removed", "is held for a moment"])
+def test_the_folder_that_an_overtaken_writer_replaces(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second writer's folder takes the name just before; just after, a third one takes it for a leftover."""
+    path, swap, look = tmp_path / "index", atomic_write._swap, atomic_write._lock_replaced
+    first, second = (pl.Series("text", [text]).tadoc.build_index() for text in ("a b", "c d"))
+    first.save(path)
+    overtaking = threading.Thread(target=lambda: second.save(path, overwrite=True))
+
+    def overtaken(temporary: Path, to: Path, old: Path) -> None:
+        monkeypatch.setattr(atomic_write, "_swap", swap)
+        overtaking.start()
+        while tadoc.load_index(path).search("c").is_empty():
+            time.sleep(0.001)
+        swap(temporary, to, old)
+
+    def hold(old: Path, descriptor: int) -> None:
+        time.sleep(0.1)
+        if kind == "is being removed":
+            shutil.rmtree(old)
+        os.close(descriptor)
+
+    def locked(old: Path) -> int | None:
+        if threading.current_thread() is overtaking:
+            return look(old)
+        overtaking.join()
+        if kind == "was removed":
+            atomic_write.remove_abandoned(path, lambda folder: sorted(folder.iterdir()))
+            assert not old.exists()
+            return look(old)
+        descriptor = atomic_write.lock(old)
+        assert descriptor is not None
+        if kind == "is being removed":
+            (old / "header.json").unlink()
+        third = threading.Thread(target=hold, args=(old, descriptor))
+        third.start()
+        try:
+            return look(old)
+        finally:
+            third.join()
+
+    monkeypatch.setattr(atomic_write, "_swap", overtaken)
+    monkeypatch.setattr(atomic_write, "_lock_replaced", locked)
+    first.save(path, overwrite=True)
+    assert tadoc.load_index(path).search("a")["id"].to_list() == [0]
+    assert {file.name for file in tmp_path.iterdir()} == {"index"}
