@@ -414,17 +414,28 @@ def beside(path: Path, make: Callable[[Path], None], own: OwnFiles | None = None
 def _make_locked(path: Path, make: Callable[[Path], None]) -> tuple[Path, int | None]:
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        make(temporary)  # fails at once if the folder is not writable
-        try:
-            descriptor = lock(temporary)
-        except FileNotFoundError:  # another process removed it as a leftover before it was locked
-            continue
-        except OSError:  # this file system has no locks: nothing is treated as a leftover
-            return temporary, None
-        if descriptor is not None and temporary.exists():
-            return temporary, descriptor
-        if descriptor is not None:
-            os.close(descriptor)
+        with _removed_by_another(path):
+            make(temporary)  # fails at once if the folder is not writable
+            try:
+                descriptor = lock(temporary)
+            except FileNotFoundError:
+                raise
+            except OSError:  # this file system has no locks: nothing is treated as a leftover
+                return temporary, None
+            if descriptor is not None and temporary.exists():
+                return temporary, descriptor
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+@contextmanager
+def _removed_by_another(path: Path) -> Iterator[None]:
+    """Go on if a temporary file was removed as a leftover before it was locked, and not the folder that it is in."""
+    try:
+        yield
+    except FileNotFoundError:
+        if not path.parent.is_dir():
+            raise
 
 
 def lock(path: Path) -> int | None:

@@ -271,3 +271,25 @@ def test_the_folder_that_an_overtaken_writer_replaces(
     first.save(path, overwrite=True)
     assert tadoc.load_index(path).search("a")["id"].to_list() == [0]
     assert {file.name for file in tmp_path.iterdir()} == {"index"}
+
+
+def test_a_new_folder_that_another_writer_takes_for_a_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no lock yet: another one is made."""
+    path, make, removed = tmp_path / "index", atomic_write.make_private_folder, list[Path]()
+
+    def make_slowly(folder: Path) -> int:
+        mode = make(folder)
+        if not removed:
+            removed.append(folder)
+            folder.rmdir()
+            folder.stat()
+        return mode
+
+    monkeypatch.setattr(atomic_write, "make_private_folder", make_slowly)
+    index = pl.Series("text", ["a b"]).tadoc.build_index()
+    index.save(path)
+    assert removed
+    assert tadoc.load_index(path).search("a")["id"].to_list() == [0]
+    monkeypatch.setattr(atomic_write, "make_private_folder", lambda folder: shutil.rmtree(tmp_path) or make(folder))
+    with pytest.raises(FileNotFoundError, match="was removed while index was written"):
+        index.save(path, overwrite=True)
