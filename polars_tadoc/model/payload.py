@@ -32,7 +32,7 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, allocate, not_of_the_file
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 MAGIC = "TADOC"
 FORMAT = "2"
@@ -194,21 +194,14 @@ class _Frame:
     def text(self) -> pa.Buffer:
         """Return header and frame as text."""
         self._update()
-        pieces = self._pieces
-        starts = [0, *accumulate(map(len, pieces))]
-        buffer, text = allocate(HEADER_LENGTH + 4 * -(-starts[-1] // 3), np.uint8)
+        starts = np.array([0, *accumulate(map(len, self._pieces))], np.int64)
+        addresses = np.array([pa.py_buffer(piece).address for piece in self._pieces], np.uint64)
+        groups = -(-int(starts[-1]) // 3)  # three bytes make four letters
+        buffer, text = allocate(HEADER_LENGTH + 4 * groups, np.uint8)
         header = f"{MAGIC}{FORMAT}{self.size:016x}{self._hash.hexdigest()}"
         text[:HEADER_LENGTH] = np.frombuffer(header.encode(), np.uint8)
-
-        def write(chunk: tuple[int, int]) -> None:
-            first, stop = chunk
-            skipped = -starts[first] % 3  # three bytes make four letters
-            own = b"".join(pieces[first:stop])[skipped:]
-            own += b"".join(pieces[stop : stop + 1])[: -len(own) % 3]  # a zstd frame has more than two bytes
-            at = HEADER_LENGTH + (starts[first] + skipped) // 3 * 4
-            kernels.encode_base64(np.frombuffer(own, np.uint8), text[at:])
-
-        map_parallel(write, weighted_chunks(np.array(starts, np.int64)))
+        letters = text[HEADER_LENGTH:]
+        map_parallel(lambda own: kernels.encode_base64(*own, addresses, starts, letters), even_chunks(groups))
         return buffer
 
 

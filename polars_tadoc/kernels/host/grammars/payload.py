@@ -5,7 +5,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
+from polars_tadoc.runtime.addresses import load_u8
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.jit import kernel
 
 MAX_SHARED = 255
@@ -152,19 +153,37 @@ def join_gaps(
 
 
 @kernel
-def encode_base64(data: UInt8, text: UInt8) -> None:
-    """Write the base64 text of bytes, with padding if they are no multiple of three."""
-    whole = len(data) // 3
-    for group in range(whole):
-        at = 3 * group
-        bits = nb.uint32(data[at]) << nb.uint32(16) | nb.uint32(data[at + 1]) << nb.uint32(8) | nb.uint32(data[at + 2])
-        for letter in range(4):
-            text[4 * group + letter] = _LETTERS[(bits >> nb.uint32(18 - 6 * letter)) & nb.uint32(63)]
-    left = len(data) - 3 * whole
-    if left:
-        bits = nb.uint32(data[3 * whole]) << nb.uint32(16)
-        if left == 2:
-            bits |= nb.uint32(data[3 * whole + 1]) << nb.uint32(8)
-        for letter in range(4):
-            padded = letter > left
-            text[4 * whole + letter] = 61 if padded else _LETTERS[(bits >> nb.uint32(18 - 6 * letter)) & nb.uint32(63)]
+def encode_base64(first: int, stop: int, addresses: UInt64, starts: Int64, text: UInt8) -> None:
+    """Write groups of four letters, ``first`` to ``stop``, of the base64 text of pieces that follow each other.
+
+    Piece ``k`` has the bytes ``starts[k]`` to ``starts[k + 1]`` of all, and is at ``addresses[k]``; none is empty. The
+    last group is padded if the bytes are no multiple of three.
+    """
+    group, at, size = first, 3 * first, starts[-1]
+    piece = np.searchsorted(starts, at, side="right") - 1
+    while group < stop:
+        source = addresses[piece] + nb.uint64(at - starts[piece])
+        inside = min((starts[piece + 1] - at) // 3, stop - group)
+        for k in range(inside):
+            byte = source + nb.uint64(3 * k)
+            bits = nb.uint32(load_u8(byte)) << nb.uint32(16) | nb.uint32(load_u8(byte + nb.uint64(1))) << nb.uint32(8)
+            bits |= nb.uint32(load_u8(byte + nb.uint64(2)))
+            for letter in range(4):
+                text[4 * (group + k) + letter] = _LETTERS[(bits >> nb.uint32(18 - 6 * letter)) & nb.uint32(63)]
+        group += inside
+        at += 3 * inside
+        if group < stop:  # of two pieces or more, or the last one
+            bits, count = nb.uint32(0), min(3, size - at)
+            for k in range(count):
+                if at == starts[piece + 1]:
+                    piece += 1
+                byte = addresses[piece] + nb.uint64(at - starts[piece])
+                bits |= nb.uint32(load_u8(byte)) << nb.uint32(16 - 8 * k)
+                at += 1
+            for letter in range(4):
+                is_padding = letter > count
+                code = _LETTERS[(bits >> nb.uint32(18 - 6 * letter)) & nb.uint32(63)]
+                text[4 * group + letter] = 61 if is_padding else code
+            group += 1
+            if at < size and at == starts[piece + 1]:
+                piece += 1
