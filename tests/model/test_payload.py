@@ -59,6 +59,7 @@ def test_round_trip(rows: list[str | None]) -> None:
 @pytest.mark.parametrize("piece", [50, 1000, payload.PIECE])
 def test_pieces_and_threads_and_parts_do_not_change_a_payload(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload, "PIECE", piece)
+    monkeypatch.setattr(payload, "BLOCK", piece // 50)
     texts = pl.Series([f"word{i % 97} and {chr(97 + i % 26)}x{i},\t{i % 5}" for i in range(1000)])
     (corpus,) = tadoc.column.split(tadoc.compress(texts))
     grammar = corpus.grammar
