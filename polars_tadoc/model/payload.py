@@ -97,22 +97,22 @@ def encode(grammar: Grammar) -> str:
 def encode_text(grammar: Grammar) -> pa.Buffer:
     """Do as :func:`encode`, and return the text in Arrow's memory."""
     frame = _Frame()
-    frame.add(pack(grammar))
+    frame.place(pack(grammar))()
     return frame.text()
 
 
-class Part:
-    """A compressed part of a grammar: some sections of its payload."""
+class Words:
+    """The compressed words and gaps: the first part of a grammar's payload."""
 
     def __init__(self, sections: list[UInt8], *counts: int) -> None:
         self.size, self.counts = sum(map(len, sections)), counts
         self.pieces = map_parallel(_compress, _cut(sections))
 
 
-def encode_words(words: pa.LargeStringArray, gaps: pa.LargeStringArray) -> Part:
+def encode_words(words: pa.LargeStringArray, gaps: pa.LargeStringArray) -> Words:
     """Serialise the vocabularies of words and gaps: the first part."""
     sections = _arrange(_words_part(Vocabulary(words), Vocabulary(gaps)))
-    return Part(sections, len(words), len(sections[2]), len(gaps), len(sections[5]))
+    return Words(sections, len(words), len(sections[2]), len(gaps), len(sections[5]))
 
 
 def pack_rules(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> list[UInt8]:
@@ -120,37 +120,33 @@ def pack_rules(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> 
     return _arrange(_rules_part(rule_offsets, symbols, level_offsets))
 
 
-def encode_gaps(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32) -> Part:
-    """Serialise the predicted gaps: the last part."""
-    return Part(_arrange(_gaps_part(predicted_gaps, vocabulary_size, rule_offsets, symbols)))
+def pack_gaps(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32) -> list[UInt8]:
+    """Arrange the predicted gaps likewise: the last part."""
+    return _arrange(_gaps_part(predicted_gaps, vocabulary_size, rule_offsets, symbols))
 
 
 class JoinedParts:
-    """Makes the payload of :func:`encode` from a grammar's parts, which are added in the order of the methods.
+    """Makes the payload of :func:`encode` from a grammar's parts, which are added in order: words, rules, gaps.
 
-    The digest is computed as far as the parts are known.
+    Rules and gaps may be compressed side by side. The digest is computed as far as the pieces are known.
     """
 
     def __init__(self, tokenizer: str) -> None:
         self._tokenizer = tokenizer
         self._frame = _Frame()
 
-    def add_words(self, words: Part, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> None:
+    def add_words(self, words: Words, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> None:
         """Add the words; the frame begins with counts of words and rules."""
         counts = (len(level_offsets) - 1, len(rule_offsets) - 1, len(symbols))
-        self._frame.add(_first_sections(words.counts, self._tokenizer, counts))
+        self._frame.place(_first_sections(words.counts, self._tokenizer, counts))()
         self._frame.append(words)
 
-    def add_rules(self, sections: list[UInt8]) -> None:
-        """Add the rules, from :func:`pack_rules`."""
-        self._frame.add(sections)
-
-    def add_gaps(self, gaps: Part) -> None:
-        """Add the gaps."""
-        self._frame.append(gaps)
+    def place(self, sections: list[UInt8]) -> Callable[[], None]:
+        """Add the rules, then the gaps, as packed; returns what compresses them, after that or later."""
+        return self._frame.place(sections)
 
     def text(self) -> pa.Buffer:
-        """Return the payload in Arrow's memory; all parts have been added."""
+        """Return the payload in Arrow's memory; all parts have been added and compressed."""
         return self._frame.text()
 
 
@@ -165,8 +161,8 @@ class _Frame:
         self._hash = hashlib.blake2b(digest_size=16)
         self._hashed, self._hashing = 0, allocate_lock()
 
-    def add(self, sections: list[UInt8]) -> None:
-        """Compress sections on all threads; one of them computes the digest meanwhile, piece after piece."""
+    def place(self, sections: list[UInt8]) -> Callable[[], None]:
+        """Add sections; returns what compresses them on all threads, one of which computes the digest meanwhile."""
         raw = _cut(sections)
         before = len(self._pieces)
         self._pieces += [b""] * len(raw)
@@ -176,12 +172,15 @@ class _Frame:
             self._pieces[before + k] = _compress(raw[k])
             self._update()
 
-        map_parallel(compress, range(len(raw)))
+        def compress_all() -> None:
+            map_parallel(compress, range(len(raw)))
 
-    def append(self, part: Part) -> None:
-        """Append compressed pieces."""
-        self.size += part.size
-        self._pieces += part.pieces
+        return compress_all
+
+    def append(self, words: Words) -> None:
+        """Add compressed pieces."""
+        self.size += words.size
+        self._pieces += words.pieces
         self._update()
 
     def _update(self) -> None:
