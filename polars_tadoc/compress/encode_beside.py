@@ -15,7 +15,7 @@ from polars_tadoc.engine.choose import Engine
 from polars_tadoc.errors import DeviceMemoryError
 from polars_tadoc.kernels.repair.compressed import Compressed
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer
-from polars_tadoc.model.payload import JoinedParts, encode_gaps, encode_words, pack_rules
+from polars_tadoc.model.payload import JoinedParts, encode_words, pack_gaps, pack_rules
 from polars_tadoc.runtime.array_types import UInt32
 from polars_tadoc.runtime.interrupts import began, interruptible
 from polars_tadoc.runtime.process.threads import Task
@@ -34,43 +34,63 @@ class EncodingBeside:
 
     def __init__(self, tokenizer: str) -> None:
         self._joined = JoinedParts(tokenizer)
-        self._is_stopped = False
+        self._is_stopped = self._has_placed_rules = False
         self.has_ended = False
         """Whether its payload was taken, or it was stopped."""
         self._tasks: list[Task[Any]] = []
 
-    def _begin(self, encode: Callable[[], Any], before: Task[Any] | None, add: Callable[[Any], object]) -> Task[Any]:
-        """Serialise a part in a thread of its own; add it after another one is added."""
-
-        def run() -> Any:
-            made = None if self._is_stopped else encode()
-            if before is not None:
-                before.result()
-            return None if self._is_stopped else add(made)
-
-        self._tasks.append(task := begin(run))
+    def _begin(self, work: Callable[[], Made]) -> Task[Made | None]:
+        """Do a part of the work in a thread of its own, unless it is stopped before."""
+        self._tasks.append(task := begin(lambda: None if self._is_stopped else work()))
         return task
 
     def add_words(self, words: pa.LargeStringArray, gaps: pa.LargeStringArray) -> None:
         """Add the vocabularies of words and of gaps."""
         self._words = len(words)
-        self._encoded_words = self._begin(partial(encode_words, words, gaps), None, lambda part: part)
+        self._encoded_words = self._begin(partial(encode_words, words, gaps))
 
     def add_rules(self, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> None:
         """Add the rules."""
         rules, joined = (rule_offsets, symbols, level_offsets), self._joined
         self._rules = rules[:2]
-        self._first = self._begin(lambda: joined.add_words(self._encoded_words.result(), *rules), None, lambda _: None)
-        self._last = self._begin(partial(pack_rules, *rules), self._first, joined.add_rules)
+
+        def add_words() -> None:
+            words = self._encoded_words.result()
+            if words is not None:
+                joined.add_words(words, *rules)
+
+        added = self._begin(add_words)
+
+        def place() -> Callable[[], None]:
+            sections = pack_rules(*rules)
+            added.result()
+            self._has_placed_rules = not self._is_stopped
+            return joined.place(sections) if self._has_placed_rules else lambda: None
+
+        placed = self._placed_rules = self._begin(place)
+
+        def compress() -> None:
+            compress_rules = placed.result()
+            if compress_rules is not None and not self._is_stopped:
+                compress_rules()
+
+        self._encoded_rules = self._begin(compress)
 
     def add_gaps(self, predicted_gaps: UInt32) -> None:
-        """Add the predicted gaps: the last part."""
-        encode = partial(encode_gaps, predicted_gaps, self._words, *self._rules)
-        self._last = self._begin(encode, self._last, self._joined.add_gaps)
+        """Add the predicted gaps: the last part. They are compressed beside the rules, behind which is their place."""
+
+        def encode() -> None:
+            sections = pack_gaps(predicted_gaps, self._words, *self._rules)
+            self._placed_rules.join()
+            if self._has_placed_rules:
+                self._joined.place(sections)()
+
+        self._encoded_gaps = self._begin(encode)
 
     def payload(self) -> pa.Buffer:
-        """Wait for the last part, and return the payload; or raise the first error of a thread."""
-        self._last.result()
+        """Wait for all parts, and return the payload; or raise the first error of a thread."""
+        self._encoded_rules.result()
+        self._encoded_gaps.result()
         self.has_ended = True
         return self._joined.text()
 

@@ -32,7 +32,7 @@ from polars_tadoc.model.grammar import Grammar
 from polars_tadoc.model.vocabulary import Vocabulary
 from polars_tadoc.runtime.array_types import UInt8, UInt32
 from polars_tadoc.runtime.arrow_memory import ARROW_ERRORS, allocate, not_of_the_file
-from polars_tadoc.runtime.parallel import map_parallel, weighted_chunks
+from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 
 MAGIC = "TADOC"
 FORMAT = "2"
@@ -85,6 +85,9 @@ Of 118 MB of logs, versions, PEPs and books the payload has 2.17 MB with pieces 
 longest piece takes 0.8 and 5.7 ms.
 """
 
+BLOCK = 1 << 12
+"""Gaps that are split into planes at once."""
+
 
 def encode(grammar: Grammar) -> str:
     """Serialise a grammar; equal grammars give equal payloads."""
@@ -94,22 +97,22 @@ def encode(grammar: Grammar) -> str:
 def encode_text(grammar: Grammar) -> pa.Buffer:
     """Do as :func:`encode`, and return the text in Arrow's memory."""
     frame = _Frame()
-    frame.add(pack(grammar))
+    frame.place(pack(grammar))()
     return frame.text()
 
 
-class Part:
-    """A compressed part of a grammar: some sections of its payload."""
+class Words:
+    """The compressed words and gaps: the first part of a grammar's payload."""
 
     def __init__(self, sections: list[UInt8], *counts: int) -> None:
         self.size, self.counts = sum(map(len, sections)), counts
         self.pieces = map_parallel(_compress, _cut(sections))
 
 
-def encode_words(words: pa.LargeStringArray, gaps: pa.LargeStringArray) -> Part:
+def encode_words(words: pa.LargeStringArray, gaps: pa.LargeStringArray) -> Words:
     """Serialise the vocabularies of words and gaps: the first part."""
     sections = _arrange(_words_part(Vocabulary(words), Vocabulary(gaps)))
-    return Part(sections, len(words), len(sections[2]), len(gaps), len(sections[5]))
+    return Words(sections, len(words), len(sections[2]), len(gaps), len(sections[5]))
 
 
 def pack_rules(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> list[UInt8]:
@@ -117,37 +120,33 @@ def pack_rules(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> 
     return _arrange(_rules_part(rule_offsets, symbols, level_offsets))
 
 
-def encode_gaps(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32) -> Part:
-    """Serialise the predicted gaps: the last part."""
-    return Part(_arrange(_gaps_part(predicted_gaps, vocabulary_size, rule_offsets, symbols)))
+def pack_gaps(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32) -> list[UInt8]:
+    """Arrange the predicted gaps likewise: the last part."""
+    return _arrange(_gaps_part(predicted_gaps, vocabulary_size, rule_offsets, symbols))
 
 
 class JoinedParts:
-    """Makes the payload of :func:`encode` from a grammar's parts, which are added in the order of the methods.
+    """Makes the payload of :func:`encode` from a grammar's parts, which are added in order: words, rules, gaps.
 
-    The digest is computed as far as the parts are known.
+    Rules and gaps may be compressed side by side. The digest is computed as far as the pieces are known.
     """
 
     def __init__(self, tokenizer: str) -> None:
         self._tokenizer = tokenizer
         self._frame = _Frame()
 
-    def add_words(self, words: Part, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> None:
+    def add_words(self, words: Words, rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> None:
         """Add the words; the frame begins with counts of words and rules."""
         counts = (len(level_offsets) - 1, len(rule_offsets) - 1, len(symbols))
-        self._frame.add(_first_sections(words.counts, self._tokenizer, counts))
+        self._frame.place(_first_sections(words.counts, self._tokenizer, counts))()
         self._frame.append(words)
 
-    def add_rules(self, sections: list[UInt8]) -> None:
-        """Add the rules, from :func:`pack_rules`."""
-        self._frame.add(sections)
-
-    def add_gaps(self, gaps: Part) -> None:
-        """Add the gaps."""
-        self._frame.append(gaps)
+    def place(self, sections: list[UInt8]) -> Callable[[], None]:
+        """Add the rules, then the gaps, as packed; returns what compresses them, after that or later."""
+        return self._frame.place(sections)
 
     def text(self) -> pa.Buffer:
-        """Return the payload in Arrow's memory; all parts have been added."""
+        """Return the payload in Arrow's memory; all parts have been added and compressed."""
         return self._frame.text()
 
 
@@ -162,8 +161,8 @@ class _Frame:
         self._hash = hashlib.blake2b(digest_size=16)
         self._hashed, self._hashing = 0, allocate_lock()
 
-    def add(self, sections: list[UInt8]) -> None:
-        """Compress sections on all threads; one of them computes the digest meanwhile, piece after piece."""
+    def place(self, sections: list[UInt8]) -> Callable[[], None]:
+        """Add sections; returns what compresses them on all threads, one of which computes the digest meanwhile."""
         raw = _cut(sections)
         before = len(self._pieces)
         self._pieces += [b""] * len(raw)
@@ -173,12 +172,15 @@ class _Frame:
             self._pieces[before + k] = _compress(raw[k])
             self._update()
 
-        map_parallel(compress, range(len(raw)))
+        def compress_all() -> None:
+            map_parallel(compress, range(len(raw)))
 
-    def append(self, part: Part) -> None:
-        """Append compressed pieces."""
-        self.size += part.size
-        self._pieces += part.pieces
+        return compress_all
+
+    def append(self, words: Words) -> None:
+        """Add compressed pieces."""
+        self.size += words.size
+        self._pieces += words.pieces
         self._update()
 
     def _update(self) -> None:
@@ -194,21 +196,14 @@ class _Frame:
     def text(self) -> pa.Buffer:
         """Return header and frame as text."""
         self._update()
-        pieces = self._pieces
-        starts = [0, *accumulate(map(len, pieces))]
-        buffer, text = allocate(HEADER_LENGTH + 4 * -(-starts[-1] // 3), np.uint8)
+        starts = np.array([0, *accumulate(map(len, self._pieces))], np.int64)
+        addresses = np.array([pa.py_buffer(piece).address for piece in self._pieces], np.uint64)
+        groups = -(-int(starts[-1]) // 3)  # three bytes make four letters
+        buffer, text = allocate(HEADER_LENGTH + 4 * groups, np.uint8)
         header = f"{MAGIC}{FORMAT}{self.size:016x}{self._hash.hexdigest()}"
         text[:HEADER_LENGTH] = np.frombuffer(header.encode(), np.uint8)
-
-        def write(chunk: tuple[int, int]) -> None:
-            first, stop = chunk
-            skipped = -starts[first] % 3  # three bytes make four letters
-            own = b"".join(pieces[first:stop])[skipped:]
-            own += b"".join(pieces[stop : stop + 1])[: -len(own) % 3]  # a zstd frame has more than two bytes
-            at = HEADER_LENGTH + (starts[first] + skipped) // 3 * 4
-            kernels.encode_base64(np.frombuffer(own, np.uint8), text[at:])
-
-        map_parallel(write, weighted_chunks(np.array(starts, np.int64)))
+        letters = text[HEADER_LENGTH:]
+        map_parallel(lambda own: kernels.encode_base64(*own, addresses, starts, letters), even_chunks(groups))
         return buffer
 
 
@@ -313,7 +308,8 @@ def _gaps_part(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt3
     )
 
     def bodies(chunk: tuple[int, int]) -> None:
-        kernels.split_gaps(*chunk, rule_offsets, symbols, body_gaps, expected, surprises)
+        block = np.empty(BLOCK, np.uint32)
+        kernels.split_gaps(*chunk, rule_offsets, symbols, body_gaps, expected, block, surprises)
 
     chunks = weighted_chunks(rule_offsets.astype(np.int64))
     tasks: list[Callable[[], object]] = [

@@ -161,8 +161,8 @@ def side_stream(device: int) -> Any:
 
 
 @cache
-def copy_stream(device: int) -> Any:
-    """Return a stream for copies to the host beside kernels and :func:`side_stream`."""
+def copy_stream(device: int, lane: int) -> Any:
+    """Return one of several streams for copies to the host beside kernels and :func:`side_stream`."""
     import cupy
 
     with cupy.cuda.Device(device):

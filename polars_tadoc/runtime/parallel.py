@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import weakref
 from _thread import start_new_thread
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ import numpy.typing as npt
 
 from polars_tadoc.config import all_threads, one_thread, own_threads, thread_count
 from polars_tadoc.runtime.interrupts import arm, began, cancel_where_meant_for_all, check, interruptible
-from polars_tadoc.runtime.process.threads import Token, mark_own
+from polars_tadoc.runtime.process.threads import Token, is_own, mark_own
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -60,17 +59,7 @@ class _Pool:
         return bool(self._tokens)
 
 
-class _Membership(threading.local):
-    """Whether this thread is one of a pool's."""
-
-    is_member = False
-
-
-_membership = _Membership()
-
-
 def _serve(given: SimpleQueue[Callable[[], None] | None], token: Token) -> None:
-    _membership.is_member = True
     mark_own()
     while (call := given.get()) is not None:
         call()
@@ -114,7 +103,8 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
 
     Returns or raises only when no item is running any more: kernels read at addresses whose owners the caller holds.
     An interrupt ends running and waiting items, also those of other threads. ``function`` may call this again: a thread
-    of the pool does what no other has begun, for all of them may wait here at once.
+    of the package does what no other has begun, for all of the pool's may wait here at once, or work for other calls: a
+    copy beside a device's work must not wait for all pieces that are being compressed.
     """
     if len(items) <= 1 or thread_count() == 1:
         return [_noticed(_checked(function, item)) for item in items]
@@ -123,14 +113,14 @@ def map_parallel(function: Callable[[Item], Result], items: Sequence[Item]) -> l
     tasks = _Tasks(function, items, since)
     try:
         pool, submitted = _pool(max(all_threads(), thread_count())), 0
-        others = thread_count() - _membership.is_member  # this thread takes part
+        others = thread_count() - is_own()  # this thread takes part
         with suppress(RuntimeError):  # pools accept nothing more when the interpreter ends
             for _ in range(min(others, len(items))):
                 pool.submit(tasks.run)
                 submitted += 1
         if not submitted:
             return [_checked(function, item) for item in items]
-        if _membership.is_member:
+        if is_own():
             tasks.run()
         tasks.wait(pool.has_threads)
     except BaseException as error:
@@ -198,6 +188,7 @@ class _Tasks(Generic[Item, Result]):
             except BaseException as error:
                 interrupt = interrupt or error
                 cancel_where_meant_for_all(error, self._since)
+        del self._function, self._items  # a busy pool keeps these tasks until their turn, but not the memory of copies
         if interrupt is not None:
             raise interrupt
 

@@ -85,7 +85,7 @@ def test_columns_of_few_rows_are_the_same(values: list[str | None], device: Engi
         assert_same(made, tadoc.compress(text))
 
 
-@pytest.mark.parametrize("part", ["encode_words", "pack_rules", "encode_gaps"])
+@pytest.mark.parametrize("part", ["encode_words", "pack_rules", "pack_gaps"])
 @pytest.mark.parametrize("error", [MemoryError("no memory"), KeyboardInterrupt()], ids=["error", "interrupt"])
 def test_an_error_of_the_encoding_ends_the_call(
     part: str, error: BaseException, device: Engine, monkeypatch: pytest.MonkeyPatch

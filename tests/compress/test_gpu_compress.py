@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -49,6 +50,19 @@ def test_matches_the_cpu_on_xml(values: list[str | None]) -> None:
 @given(values=columns)
 def test_matches_the_cpu_without_gaps_and_with_many_grammars(values: list[str | None]) -> None:
     assert_same(pl.Series("text", values, pl.String), lossless=False, rows_per_grammar=3)
+
+
+@pytest.mark.parametrize("words", [100, 2000, 2060, 9000])
+def test_matches_the_cpu_where_long_rows_repeat(words: int) -> None:
+    """The body of a long rule is measured by all warps of a block."""
+    drawn = np.random.default_rng(words)
+    one, other = (
+        "".join(f"{word}, " if word % 3 else f"{word} " for word in drawn.integers(0, words, words)) for _ in range(2)
+    )
+    text = pl.Series("text", [one, other, "between", other, one])
+    assert_same(text)
+    (corpus,) = tadoc.column.split(tadoc.compress(text, engine="cpu"))
+    assert np.diff(corpus.grammar.rule_offsets).max() > 0.8 * words
 
 
 @pytest.mark.parametrize("name", ["speeches", "peps"])

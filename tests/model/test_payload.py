@@ -59,6 +59,7 @@ def test_round_trip(rows: list[str | None]) -> None:
 @pytest.mark.parametrize("piece", [50, 1000, payload.PIECE])
 def test_pieces_and_threads_and_parts_do_not_change_a_payload(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload, "PIECE", piece)
+    monkeypatch.setattr(payload, "BLOCK", piece // 50)
     texts = pl.Series([f"word{i % 97} and {chr(97 + i % 26)}x{i},\t{i % 5}" for i in range(1000)])
     (corpus,) = tadoc.column.split(tadoc.compress(texts))
     grammar = corpus.grammar
@@ -70,8 +71,9 @@ def test_pieces_and_threads_and_parts_do_not_change_a_payload(piece: int, monkey
             joined = payload.JoinedParts(grammar.tokenizer)
             words = payload.encode_words(grammar.vocabulary, grammar.gap_vocabulary)
             joined.add_words(words, *rules, grammar.level_offsets)
-            joined.add_rules(payload.pack_rules(*rules, grammar.level_offsets))
-            joined.add_gaps(payload.encode_gaps(grammar.predicted_gaps, grammar.vocabulary_size, *rules))
+            compress_rules = joined.place(payload.pack_rules(*rules, grammar.level_offsets))
+            joined.place(payload.pack_gaps(grammar.predicted_gaps, grammar.vocabulary_size, *rules))()
+            compress_rules()
             encoded.add(str(joined.text(), "ascii"))
     (only,) = encoded
     frame = binascii.a2b_base64(only[payload.HEADER_LENGTH :], strict_mode=True)

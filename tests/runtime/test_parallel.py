@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import polars_tadoc as tadoc
 from polars_tadoc.config import thread_count
 from polars_tadoc.runtime import parallel
 from polars_tadoc.runtime.parallel import even_chunks, map_apart, map_beside, map_parallel, weighted_chunks
+from polars_tadoc.runtime.process.threads import Task
 
 
 @given(size=st.integers(0, 300), smallest=st.integers(1, 50), threads=st.integers(1, 9))
@@ -138,6 +140,32 @@ def test_items_that_wait_for_items_of_their_own_are_never_stuck() -> None:
         thread.start()
         thread.join(60)
     assert done == [[[10, 11, 12, 13, 14], [20, 21, 22, 23, 24]]]
+
+
+def test_threads_of_the_package_do_not_wait_for_items_of_other_calls() -> None:
+    """A copy beside a device's work does not wait until all pieces of a payload are compressed."""
+    are_busy, free = threading.Barrier(3, timeout=60), threading.Event()
+
+    def hold(item: int) -> bool:
+        are_busy.wait()
+        return free.wait(60)
+
+    two = np.array(2)
+    is_held = weakref.ref(two)
+    copying = Task(lambda two=two: map_parallel(lambda item: int(two) * item, range(100)))  # type: ignore[misc]
+    del two
+    with tadoc.Config(threads=2):
+        holding = threading.Thread(target=lambda: map_parallel(hold, range(2)), daemon=True)
+        holding.start()
+        are_busy.wait()  # both threads of the pool are
+        copying.start()
+        has_ended = copying.wait(60)
+        memory = is_held()
+        free.set()
+        holding.join(60)
+    assert has_ended
+    assert memory is None
+    assert copying.result() == [2 * item for item in range(100)]
 
 
 def test_an_error_of_an_inner_item_is_raised_by_the_outer_call() -> None:

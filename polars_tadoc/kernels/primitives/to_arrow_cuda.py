@@ -55,18 +55,19 @@ def copied(arrays: Sequence[Any]) -> list[npt.NDArray[Any]]:
                 (array.data.ptr + first, view.ctypes.data + first, min(each, array.nbytes - first))
                 for array, view in zip(given, made, strict=True)
                 for first in range(0, array.nbytes, each)
-            ]
+            ],
+            each,
         )
         return [view if array.ndim == 1 else view.reshape(array.shape) for array, view in zip(given, made, strict=True)]
 
 
-def _copy(chunks: list[tuple[int, int, int]]) -> None:
-    """Copy bytes from device to host addresses, at most a chunk each."""
+def _copy(chunks: list[tuple[int, int, int]], most: int) -> None:
+    """Copy bytes, ``most`` at most for each chunk, from device to host addresses."""
     import cupy
 
     workers = min(thread_count(), len(chunks), _MAX_WORKERS)
     stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device().id
-    pinned = cupy.cuda.alloc_pinned_memory(max(1, 2 * workers) * _CHUNK)
+    pinned = cupy.cuda.alloc_pinned_memory(max(1, 2 * workers) * most)  # the system takes long to pin a page
 
     def work(worker: int) -> None:
         with cupy.cuda.Device(device):
@@ -85,6 +86,6 @@ def _copy(chunks: list[tuple[int, int, int]]) -> None:
                     ctypes.memmove(target, staged(worker, turn - 1), size)
 
     def staged(worker: int, turn: int) -> int:
-        return int(pinned.ptr) + (2 * worker + turn % 2) * _CHUNK
+        return int(pinned.ptr) + (2 * worker + turn % 2) * most
 
     map_parallel(work, range(workers))

@@ -86,7 +86,7 @@ def compress_rows(
     copies = _CopiesBeside()
     try:
         own_rules = copies.begin([rules.rule_offsets, rules.symbols, rules.level_offsets], on_rules)
-        rows = copies.begin([rules.root_offsets, rules.roots])
+        rows = copies.begin([rules.root_offsets, rules.roots], after=own_rules, lane=1)
         if tokens.gaps is None:
             rule_offsets, symbols, level_offsets = own_rules.result()
             own: list[Any] = [np.zeros(size + len(symbols), np.uint32), np.zeros(len(text) + 1, np.int64)]
@@ -94,7 +94,11 @@ def compress_rows(
             on_gaps(own[0])
         else:
             codes: list[Task[list[Any]]] = []
-            gaps = predict_gaps(tokens.gaps, size, rules, lambda made: codes.append(copies.begin([made], on_gaps)))
+
+            def on_codes(made: Any) -> None:
+                codes.append(copies.begin([made], on_gaps, after=own_rules))
+
+            gaps = predict_gaps(tokens.gaps, size, rules, on_codes)
             row_gaps = copied([gaps.offsets, gaps.data])
             rule_offsets, symbols, level_offsets = own_rules.result()
             own = [*codes[0].result(), *row_gaps]
@@ -106,7 +110,7 @@ def compress_rows(
 
 
 class _CopiesBeside:
-    """Copies arrays to the host beside this thread's work on the device, one group of them after the other.
+    """Copies groups of arrays to the host beside this thread's work on the device.
 
     The caller holds the arrays until :meth:`stop` returns.
     """
@@ -119,24 +123,40 @@ class _CopiesBeside:
         self._is_stopped = False
         self._tasks: list[Task[list[Any]]] = []
 
-    def begin(self, arrays: list[Any], then: Callable[..., None] = ignore) -> Task[list[Any]]:
+    def begin(
+        self,
+        arrays: list[Any],
+        then: Callable[..., None] = ignore,
+        *,
+        after: Task[list[Any]] | None = None,
+        lane: int = 0,
+    ) -> Task[list[Any]]:
         """Copy arrays once this thread's work of before is done, and call a function with the copies.
 
         None is copied after an error.
+
+        Parameters
+        ----------
+        arrays, then
+            The arrays, and the function.
+        after
+            Arrays that are copied before, and whose function has returned before.
+        lane
+            Arrays of several lanes are copied side by side.
+
         """
         with device_errors("copying to the host"):
             import cupy
 
             device, made = self._device, cupy.cuda.get_current_stream().record()
-        before = self._tasks[-1] if self._tasks else None
 
         def copy(since: int = began(), threads: int = own_count()) -> list[Any]:
-            if before is not None:
-                before.join()
+            if after is not None:
+                after.join()
             if self._is_stopped:
                 return []
             try:
-                stream = copy_stream(device.id)
+                stream = copy_stream(device.id, lane)
                 with own_threads(threads), interruptible(since), device, stream:
                     stream.wait_event(made)
                     own = copied(arrays)

@@ -121,36 +121,61 @@ extern "C" __global__ void measure_words(u32 words, u32* __restrict__ lengths, u
     firsts[word] = word;
 }
 
-// Rules first to stop, whose bodies refer to lower ones only: number of words and first word of each expansion, and the
-// number of words before each position of its body. A warp for each rule: the body of a repeated document is long.
-extern "C" __global__ void measure_rules(u32 first, u32 stop, u32 vocabulary, const u32* __restrict__ rule_offsets,
+constexpr u32 MEASURING = 256;  // threads of a block that measures rules
+
+// Number of words and first word of a rule's expansion, and the number of words before each position of its body. Called
+// by a whole warp, or by a whole block.
+template <u32 TOGETHER>
+__device__ __forceinline__ void measure_rule(u32 rule, u32 vocabulary, const u32* __restrict__ rule_offsets,
     const u32* __restrict__ symbols, u32* lengths, u32* firsts, u32* __restrict__ words_before)
 {
     constexpr u32 EACH = 4;
-    const u32 rule = first + (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (rule >= stop)
-        return;
+    const u32 thread = threadIdx.x % TOGETHER;
     const u32 begin = rule_offsets[rule];
     const u32 end = rule_offsets[rule + 1];
     u32 total = 0;
-    for (u32 at = begin; at < end; at += 32 * EACH) {
-        const u32 place = at + threadIdx.x % 32 * EACH;
+    for (u32 at = begin; at < end; at += TOGETHER * EACH) {
+        const u32 place = at + thread * EACH;
         u32 own[EACH], sum = 0;
         for (u32 i = 0; i < EACH; ++i) {
             own[i] = place + i < end ? lengths[symbols[place + i]] : 0;
             sum += own[i];
         }
-        u32 before = total + lanes_before(sum);
+        u32 before, all;
+        if constexpr (TOGETHER == 32) {
+            before = lanes_before(sum);
+            all = __shfl_sync(ALL_LANES, before + sum, 31);
+        } else {
+            before = block_before<TOGETHER>(sum, all);
+            __syncthreads();  // block_before is called again
+        }
+        before += total;
+        total += all;
         for (u32 i = 0; i < EACH; ++i) {
             if (place + i < end)
                 words_before[place + i] = before;
             before += own[i];
         }
-        total = __shfl_sync(ALL_LANES, before, 31);
     }
-    if (threadIdx.x % 32 == 0) {
+    if (thread == 0) {
         lengths[vocabulary + rule] = total;
         firsts[vocabulary + rule] = firsts[symbols[begin]];
+    }
+}
+
+// Measures the rules from first to stop, whose bodies refer to lower ones only. A warp for each rule; its block for a
+// long one, as of a repeated book, which all others of the level would wait for.
+extern "C" __global__ void measure_rules(u32 first, u32 stop, u32 vocabulary, const u32* __restrict__ rule_offsets,
+    const u32* __restrict__ symbols, u32* lengths, u32* firsts, u32* __restrict__ words_before)
+{
+    constexpr u32 WARPS = MEASURING / 32, LONG = 2048;
+    const u32 begin = first + blockIdx.x * WARPS;
+    const u32 own = begin + threadIdx.x / 32;
+    if (own < stop && rule_offsets[own + 1] - rule_offsets[own] < LONG)
+        measure_rule<32>(own, vocabulary, rule_offsets, symbols, lengths, firsts, words_before);
+    for (u32 rule = begin; rule < min(begin + WARPS, stop); ++rule) {
+        if (rule_offsets[rule + 1] - rule_offsets[rule] >= LONG)
+            measure_rule<MEASURING>(rule, vocabulary, rule_offsets, symbols, lengths, firsts, words_before);
     }
 }
 
