@@ -9,7 +9,7 @@ import numpy as np
 
 from polars_tadoc.kernels.primitives.varint import read_own_varint, write_varint
 from polars_tadoc.runtime.addresses import atomic_add
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
@@ -201,17 +201,20 @@ def partition(
     row_words: Int64,
     gap_offsets: Int64,
     gap_data: UInt8,
-    mask: int,
+    bits: int,
+    code_bits: int,
     places: Int64,
-    seen: UInt64,
+    seen: Any,
 ) -> Any:
-    """Count the gaps that are not one space by bucket, their key's lower bits; or write ``key << 32 | code`` to them.
+    """Count the gaps that are not one space by bucket, their key's lowest ``bits``, or write items to the buckets.
 
-    Returns the highest code. ``places`` has the buckets' first places in ``seen``, and is advanced; without ``seen``,
-    gaps are only counted. The gaps are encoded as by the tokenizer: varint pairs (skipped gaps, gap id).
+    An item is ``key >> bits << code_bits | code``. Returns the highest code. ``places`` has the buckets' first places
+    in ``seen``, and is advanced; without ``seen``, gaps are only counted. The gaps are encoded as by the tokenizer:
+    varint pairs (skipped gaps, gap id).
     """
     began = interrupts()
     gaps_at, writes = nb.uint64(gap_data.ctypes.data), len(seen) > 0
+    mask = (nb.int64(1) << bits) - 1
     highest = nb.int64(0)
     for row in range(len(starts)):
         if interrupts() != began:
@@ -226,7 +229,8 @@ def partition(
                 key = keys[starts[row] + place]
                 bucket = nb.int64(key) & mask
                 if writes:
-                    seen[places[bucket]] = (nb.uint64(key) << nb.uint64(32)) | nb.uint64(gap + 1)
+                    high = nb.uint64(key) >> nb.uint64(bits) << nb.uint64(code_bits)
+                    seen[places[bucket]] = high | nb.uint64(gap + 1)
                 places[bucket] += 1
                 highest = max(highest, gap + 1)
             place += 1
@@ -235,14 +239,16 @@ def partition(
 
 @polled
 @njit
-def decide(seen: UInt64, edges: Int64, first_bucket: int, bits: int, highest: int, codes: UInt32, left: Int64) -> None:
+def decide(
+    seen: Any, edges: Int64, first_bucket: int, bits: int, code_bits: int, highest: int, codes: UInt32, left: Int64
+) -> None:
     """Set the most frequent code, apart from one space, of the keys of some buckets; ``codes`` is initially zero.
 
     A code seen only once does not count; ties go to the smaller one. The items from ``edges[b]`` to ``edges[b + 1]``
     are those of bucket ``first_bucket + b``. ``left`` of a key with a code becomes its least number of
     occurrences where one space is as frequent as the code.
     """
-    began = interrupts()
+    began, all_codes = interrupts(), (nb.uint64(1) << nb.uint64(code_bits)) - nb.uint64(1)
     ends = np.empty((len(codes) >> bits) + 2, np.int64)
     by_key = np.empty(np.diff(edges).max(), np.uint32)
     times = np.zeros(highest + 1, np.uint32)
@@ -252,12 +258,12 @@ def decide(seen: UInt64, edges: Int64, first_bucket: int, bits: int, highest: in
         own = seen[edges[b] : edges[b + 1]]
         ends[:] = 0
         for item in own:
-            ends[nb.int64(item >> nb.uint64(32 + bits)) + 1] += 1
+            ends[nb.int64(nb.uint64(item) >> nb.uint64(code_bits)) + 1] += 1
         for k in range(1, len(ends)):
             ends[k] += ends[k - 1]
         for item in own:
-            k = nb.int64(item >> nb.uint64(32 + bits))
-            by_key[ends[k]] = item & nb.uint64(0xFFFFFFFF)
+            k = nb.int64(nb.uint64(item) >> nb.uint64(code_bits))
+            by_key[ends[k]] = nb.uint64(item) & all_codes
             ends[k] += 1
         first = 0
         for k in range(len(ends) - 1):
