@@ -20,15 +20,13 @@ from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.process.shared_tasks import share_tasks
+from polars_tadoc.runtime.scratch import pages
 
 GAPS_PER_BUCKET = 1 << 16
 """Gaps that one thread counts by key at a time, in its core's cache."""
 
 ITEM_BITS, MOST_BUCKET_BITS = 32, 12
 """Bits of the items of gaps, if up to two to the power of 12 buckets make this enough; otherwise they have 64."""
-
-FEWEST_TO_SHARE = 4
-"""Chunks that count keys in one table: fresh pages of a table for each take longer than looking for the keys needed."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +51,13 @@ class GapKeys:
         keys, as a row's first and last one are not read.
         """
         symbols = vocabulary_size + len(rules.rule_offsets) - 1
-        lengths, firsts = np.empty(symbols, np.int64), np.empty(symbols, np.uint32)
+        spans = np.empty(2 * symbols, np.uint32)
         row_words = np.empty(len(rules.root_offsets) - 1, np.int64)
         rows = np.array([0, *(stop for _, stop in weighted_chunks(rules.root_offsets))])
         made = (rules.rule_offsets, rules.symbols, rules.level_offsets, rules.root_offsets, rules.roots, rows)
         tasks = len(even_chunks(symbols + len(rules.roots)))
         share_tasks(
-            lambda progress: kernels.measure(progress, tasks, vocabulary_size, *made, lengths, firsts, row_words),
+            lambda progress: kernels.measure(progress, tasks, vocabulary_size, *made, spans, row_words),
             len(rules.level_offsets) + 1,
             tasks,
         )
@@ -72,7 +70,7 @@ class GapKeys:
             first, stop = chunk
             rows = (rules.root_offsets[first : stop + 1], rules.roots, starts[first:stop], keys)
             known = np.zeros(len(rules.rule_offsets) - 1, np.uint32)  # untouched memory is never allocated
-            kernels.fill_keys(vocabulary_size, rules.rule_offsets, rules.symbols, levels, lengths, firsts, *rows, known)
+            kernels.fill_keys(vocabulary_size, rules.rule_offsets, rules.symbols, levels, spans, *rows, known)
 
         if not are_words:
             map_parallel(fill, weighted_chunks(starts))
@@ -106,16 +104,16 @@ class GapKeys:
 
         map_parallel(decide, even_chunks(1 << bits, 1, 4))
 
-        def count(chunk: tuple[int, int]) -> UInt32:
-            rows = self.keys, self.starts[slice(*chunk)], self.row_words[slice(*chunk)]
-            totals = np.zeros(0 if len(chunks) >= FEWEST_TO_SHARE else self.size, np.uint32)
-            if len(totals) > 0:
-                kernels.count_keys(*rows, totals)
-            else:
-                kernels.count_down(*rows, codes, left)
+        # tables take no more memory than the keys, and huge pages: touching small ones would take longer than counting
+        many = max(1, min(len(chunks), len(self.keys) // max(self.size, 1)))
+        groups = [chunks[len(chunks) * k // many : len(chunks) * (k + 1) // many] for k in range(many)]
+
+        def count(group: list[tuple[int, int]]) -> UInt32:
+            own, totals = slice(group[0][0], group[-1][1]), pages(4 * self.size).view(np.uint32)
+            kernels.count_keys(self.keys, self.starts[own], self.row_words[own], totals)
             return totals
 
-        tables = [totals for totals in map_parallel(count, chunks) if len(totals) > 0]
+        tables = map_parallel(count, groups)
 
         def drop(own: tuple[int, int]) -> None:
             for totals in tables:
