@@ -467,7 +467,8 @@ def number(tables: list[Interned], *, by_count: bool = True) -> tuple[pa.LargeSt
     order = merged.order(by_count)
     final = np.zeros(len(merged.tallies), np.uint32)
     final[order] = np.arange(len(order), dtype=np.uint32)
-    return merged.copied(order), map_parallel(lambda own: np.take(final, own), ids)
+    take = map_parallel if sum(map(len, ids)) >= FEW * len(ids) else map  # waking threads takes longer than a few ids
+    return merged.copied(order), list(take(lambda own: np.take(final, own), ids))
 
 
 def merge_tables(tables: list[Interned], *, keeps_ids: bool = True) -> tuple[Strings, list[UInt32]]:
