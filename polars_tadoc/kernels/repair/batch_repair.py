@@ -132,7 +132,7 @@ def build(
         kept, classes = lines.join(inside, sequence)
         del split, lines, distinct, weights, inside
     if kept >= LARGE and thread_count() < FEWEST_TO_COPY:
-        trim_heap()  # of what was listed by row
+        trim_heap()  # hashes and places of rows
         drop_pages(sequence[kept:])
     left = _run_rounds(sequence, kept, classes, rules, on_round)
     if left.ctypes.data != sequence.ctypes.data:
