@@ -210,11 +210,10 @@ class Compression:
         named, text = text, plain(text.rechunk())
         sizes = string_sizes(text)
         # sizes are computed first: threads must not call Polars, all of whose threads may be waiting for them
-        blocks = [
-            (text.slice(start, stop - start), sizes[start:stop])
-            for start, stop in cut_grammars(sizes, self.rows_per_grammar)
-        ]
-        engines = [self.engine_for(int(own.sum())) for _, own in blocks]
+        cuts, before = list(cut_grammars(sizes, self.rows_per_grammar)), running_sum(sizes)
+        del sizes
+        blocks = [(text.slice(start, stop - start), before[start : stop + 1]) for start, stop in cuts]
+        engines = [self.engine_for(int(own[-1] - own[0])) for _, own in blocks]
         on_device = blocks if all(engine.resident is not None for engine in engines) else []
         with interruptible(), bar_of(len(text), "compress", self.progress) as bar, Encodings(on_device) as encodings:
             batches = DeviceBatches("compress", self.engine)
@@ -335,18 +334,20 @@ def cut_grammars(sizes: Int64, rows_per_grammar: int | None) -> Iterator[tuple[i
 
 
 def _compress_like(
-    text: pl.Series, sizes: Int64, how: Compression, recent: RecentGrammar, bar: BlockProgress, batches: DeviceBatches
+    text: pl.Series, before: Int64, how: Compression, recent: RecentGrammar, bar: BlockProgress, batches: DeviceBatches
 ) -> pl.Series:
     """Compress a block with an existing grammar if that takes fewer bytes than a new one for all rows."""
     valid = text.is_not_null().to_numpy()
     encoded, rows = encode(tokenize(text, how.tokenizer, lossless=how.lossless), recent, valid)
-    anew = _compress_rows(text, sizes, how, bar, batches)
+    anew = _compress_rows(text, before, how, bar, batches)
     if len(rows) < MIN_REUSED * np.count_nonzero(valid):
         return _column(anew, how)
     place = np.full(len(text), -1, np.int64)
     place[rows] = np.arange(len(rows))
     rest = np.flatnonzero((place < 0) & valid)
-    others = _compress_rows(text.gather(rest), sizes[rest], how, bar, batches) if len(rest) else []
+    others = []
+    if len(rest):
+        others = _compress_rows(text.gather(rest), running_sum(np.diff(before)[rest]), how, bar, batches)
     if row_bytes(encoded) + sum(block.nbytes for block in others) > sum(block.nbytes for block in anew):
         return _column(anew, how)
     mixed = encoded
@@ -394,22 +395,21 @@ def _column(blocks: list[_Block], how: Compression) -> pl.Series:
 
 
 def _compress_rows(
-    text: pl.Series, sizes: Int64, how: Compression, bar: BlockProgress, batches: DeviceBatches
+    text: pl.Series, before: Int64, how: Compression, bar: BlockProgress, batches: DeviceBatches
 ) -> list[_Block]:
     """Compress rows that share one grammar, or several if a GPU has too little memory to make one for all."""
-    return [_encode_rows(rows, how) for rows in _make_rules(text, sizes, how, bar, batches)]
+    return [_encode_rows(rows, how) for rows in _make_rules(text, before, how, bar, batches)]
 
 
 def _make_rules(
     text: pl.Series,
-    sizes: Int64,
+    before: Int64,
     how: Compression,
     bar: BlockProgress,
     batches: DeviceBatches,
     encodings: Encodings | None = None,
 ) -> list[_Ruled]:
-    """Do the part of :func:`_compress_rows` that an engine does."""
-    before = running_sum(sizes)
+    """Do the part of :func:`_compress_rows` that an engine does; ``before`` has the text bytes before each row."""
 
     def work(first: int, stop: int, engine: Engine) -> _Ruled:
         rows = text[first:stop] if stop - first < len(text) else text
@@ -420,7 +420,7 @@ def _make_rules(
         made, encoding = encodings.compress_rows(engine, rows, how.tokenizer, **options)
         return made, valid, encoding
 
-    return list(batches.each(how.engine_for(int(before[-1])), before, work, "bytes"))
+    return list(batches.each(how.engine_for(int(before[-1] - before[0])), before, work, "bytes"))
 
 
 def _encode_rows(rows: _Ruled, how: Compression) -> _Block:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
 from functools import cache
 from typing import Any, cast
 
@@ -68,6 +69,14 @@ def touched_in_part(count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         if last > first:
             _madvise()(first, last - first, mmap.MADV_NOHUGEPAGE)  # failure does no harm
     return made
+
+
+def drop_pages(values: npt.NDArray[Any]) -> None:
+    """Return the pages of an array in this process' own memory to Linux at once; the values are lost."""
+    first = -(-values.ctypes.data // mmap.PAGESIZE) * mmap.PAGESIZE
+    last = (values.ctypes.data + values.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+    if last > first and sys.platform == "linux":
+        _madvise()(first, last - first, mmap.MADV_DONTNEED)  # failure does no harm
 
 
 @cache

@@ -24,6 +24,9 @@ SMALLEST = 1 << 16
 HUGE = 1 << 18
 """Bytes from which on memory is asked for in huge pages: touching small ones first takes a tenth of tokenizing."""
 
+HUGE_PAGE = 1 << 21
+"""Bytes of a huge page of most processors."""
+
 SHARE = 8
 """The budget is one part in 8 of ``host_cache_bytes``."""
 
@@ -51,20 +54,32 @@ def scratch(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
     return made
 
 
-def pages(size: int) -> UInt8:
+def pages(size: int, touched: int | None = None) -> UInt8:
     """Return zeros in pages of their own, which the system has again as soon as nothing refers to them.
 
     The C library keeps some memory that threads have freed, and returns it not even when asked to.
+
+    Parameters
+    ----------
+    size
+        Bytes.
+    touched
+        Bytes from the first on that are going to be written; by default all of them. The others get small pages.
+
     """
     if size < SMALLEST or not hasattr(mmap, "MAP_PRIVATE"):
         return np.zeros(size, np.uint8)
     try:
-        block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if size >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
-            block.madvise(mmap.MADV_HUGEPAGE)
+        # Linux puts whole huge pages only where one may begin
+        room = size if size < HUGE_PAGE else -(-size // HUGE_PAGE) * HUGE_PAGE
+        block = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        most = size if touched is None else touched
+        huge = room if size < HUGE_PAGE else (most + HUGE_PAGE // 2) // HUGE_PAGE * HUGE_PAGE
+        if size >= HUGE and huge > 0 and hasattr(mmap, "MADV_HUGEPAGE"):
+            block.madvise(mmap.MADV_HUGEPAGE, 0, huge)
     except OSError:  # too little memory, which NumPy says as others do; or no huge pages
         return np.zeros(size, np.uint8)
-    return np.frombuffer(block, np.uint8)
+    return np.frombuffer(block, np.uint8, size)
 
 
 def scratch_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import sys
 import threading
 
@@ -10,7 +11,18 @@ import numpy as np
 import pytest
 
 from polars_tadoc import Config
-from polars_tadoc.runtime.scratch import HUGE, SHARE, SMALLEST, drop_scratch, kept_bytes, pages, scratch, scratch_zeros
+from polars_tadoc.runtime.arrow_memory import drop_pages
+from polars_tadoc.runtime.scratch import (
+    HUGE,
+    HUGE_PAGE,
+    SHARE,
+    SMALLEST,
+    drop_scratch,
+    kept_bytes,
+    pages,
+    scratch,
+    scratch_zeros,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -98,3 +110,25 @@ def test_pages_are_zeros_that_can_be_written(size: int) -> None:
     made[:] = 7
     assert pages(size).max(initial=0) == 0
     assert made.sum(dtype=np.int64) == 7 * size
+
+
+@pytest.mark.parametrize("size", [SMALLEST, HUGE - 1, HUGE, HUGE_PAGE - 8, HUGE_PAGE, 3 * HUGE_PAGE - 8])
+@pytest.mark.parametrize("touched", [None, 0, 1, HUGE_PAGE])
+def test_pages_have_the_size_that_was_asked_for(size: int, touched: int | None) -> None:
+    made = pages(size, touched)
+    assert made.shape == (size,)
+    assert not made.any()
+    made[:] = 1
+    assert made.sum() == size
+
+
+def test_dropped_pages_are_returned() -> None:
+    made = pages(4 * HUGE_PAGE)
+    made[:] = 1
+    drop_pages(made[HUGE_PAGE + 5 : 3 * HUGE_PAGE - 5])
+    assert made[: HUGE_PAGE + 5].all()
+    assert made[3 * HUGE_PAGE - 5 :].all()
+    drop_pages(made[7:9])
+    assert made[7:9].all()
+    if sys.platform == "linux":
+        assert not made[HUGE_PAGE + mmap.PAGESIZE : 3 * HUGE_PAGE - mmap.PAGESIZE].any()

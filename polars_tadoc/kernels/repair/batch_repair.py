@@ -39,9 +39,11 @@ from polars_tadoc.kernels.repair.rounds import rounds_cpu as rounds
 from polars_tadoc.kernels.repair.rounds.rounds_cpu import Positions
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
-from polars_tadoc.runtime.arrow_memory import touched_in_part
+from polars_tadoc.runtime.arrow_memory import drop_pages, touched_in_part
+from polars_tadoc.runtime.free_memory import trim_heap
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.process.shared_tasks import share_tasks
+from polars_tadoc.runtime.scratch import HUGE_PAGE, pages
 
 POSITIONS_PER_BUCKET = 1 << 15
 """Positions per additional bucket of pairs."""
@@ -66,6 +68,9 @@ SPARSE, FEWEST_SPARSE = 1 << 4, 1 << 15
 
 MARGIN = 16
 """Symbols of a region before and after an alive pair, and maximum rounds until regions are listed again."""
+
+LARGE = 1 << 20
+"""Symbols from which on freed memory is returned before the rounds."""
 
 NO_LIMIT = 1 << 62
 """More rounds than there are."""
@@ -96,7 +101,7 @@ def build(
     whole: int = 2,
     has_marks: bool = False,
 ) -> BinaryRules:
-    """Run rounds until no pair repeats; ``sequence`` is overwritten.
+    """Run rounds until no pair repeats; ``sequence`` is overwritten, and may become the result's.
 
     Parameters
     ----------
@@ -113,8 +118,10 @@ def build(
         :func:`~polars_tadoc.kernels.repair.lines.repeated_lines.mark_lines`.
 
     """
-    equal = EqualRows.of(sequence)
-    kept, classes = equal.drop_copies(sequence)
+    starts = row_starts(sequence)
+    equal = EqualRows.of(sequence, starts)
+    kept, classes = equal.drop_copies(sequence, starts)
+    del starts
     rules = _Rules(vocabulary_size, kept, part, whole)
     split = RepeatedLines.split(sequence[:kept], classes) if has_marks else None
     if split is not None:
@@ -124,8 +131,14 @@ def build(
         rules.part, rules.whole = part, whole
         kept, classes = lines.join(inside, sequence)
         del split, lines, distinct, weights, inside
+    if kept >= LARGE and thread_count() < FEWEST_TO_COPY:
+        trim_heap()  # hashes and places of rows
+        drop_pages(sequence[kept:])
     left = _run_rounds(sequence, kept, classes, rules, on_round)
-    # the rounds' other work space is free again
+    if left.ctypes.data != sequence.ctypes.data:
+        _copy(left, sequence[: len(left)])
+        left = sequence[: len(left)]
+    # the rounds' work space is free again
     return BinaryRules(*rules.arrays(), equal.restore(left), np.array(rules.round_offsets))
 
 
@@ -151,7 +164,8 @@ def _run_rounds(
 
 
 def _states(size: int) -> UInt8:
-    return np.zeros((size + 23) // 8 * 8, np.uint8)  # at least eight dead positions follow the last
+    count = (size + 23) // 8 * 8  # at least eight dead positions follow the last
+    return pages(count) if count >= HUGE_PAGE else np.zeros(count, np.uint8)
 
 
 class _Rounds:
@@ -171,7 +185,7 @@ class _Rounds:
         self.has_stalled = self.ends = False
         """Whether the last round made no rule, and whether no later round makes one."""
         self._sequence, self._is_weighted = here.symbols, len(here.classes) > 0
-        self._space = space or _WorkSpace.of(size, alive, self._is_weighted)
+        self._space = space or _WorkSpace.of(size, alive, self._is_weighted, rules.vocabulary_size + rules.known)
         self._spare = Positions(
             self._space.items.view(np.uint32)[:size], np.empty_like(here.state), self._space.classes
         )
@@ -260,6 +274,8 @@ class _Rounds:
         is_unused = self.here.symbols is self._sequence and classes is not self._space.classes
         is_unused = is_unused and own_size < len(self._space.items) and not is_apart
         space = self._space if is_unused else None
+        if is_unused:
+            drop_pages(self._space.items)  # the regions need few
         inner = _Rounds(own, own_size, self.alive, self.rules, self.on_round, space)
         inner.number, inner.has_stalled = self.number, self.has_stalled
         most = min(self.number + MARGIN, most)
@@ -297,17 +313,14 @@ class _Rounds:
 class EqualRows:
     """Rows that occur several times, of which the rounds see one, with a weight."""
 
-    starts: Int64
-    """Of each row, and the end of the last."""
     first: Int64
     """By row: the first row that equals it."""
     classes: UInt8
     """By row: the class of its weight, or ``DROPPED``; empty if too few rows are equal."""
 
     @classmethod
-    def of(cls, sequence: UInt32) -> EqualRows:
-        """Find the equal rows of a sequence."""
-        starts = row_starts(sequence)
+    def of(cls, sequence: UInt32, starts: Int64) -> EqualRows:
+        """Find the equal rows of a sequence; ``starts`` has the first position of each, and the end of the last."""
         rows = len(starts) - 1
         first, classes = np.arange(rows), np.zeros(rows, np.uint8)
         chunks = weighted_chunks(starts)
@@ -317,16 +330,16 @@ class EqualRows:
         map_parallel(lambda c: copies.confirm(sequence, starts, first, *c), chunks)
         copies.classify(first, classes)
         saved = int(np.diff(starts)[classes == copies.DROPPED].sum())
-        return cls(starts, first, classes if saved > MIN_SAVED * len(sequence) else classes[:0])
+        return cls(first, classes if saved > MIN_SAVED * len(sequence) else classes[:0])
 
-    def drop_copies(self, sequence: UInt32) -> tuple[int, UInt8]:
+    def drop_copies(self, sequence: UInt32, starts: Int64) -> tuple[int, UInt8]:
         """Drop the rows that others represent; return the new size and the classes by position, if there are any."""
         if len(self.classes) == 0:
             return len(sequence), self.classes
-        before = running_sum(np.diff(self.starts) * (self.classes != copies.DROPPED))
+        before = running_sum(np.diff(starts) * (self.classes != copies.DROPPED))
         size = int(before[-1])
         classes = np.empty(size, np.uint8)
-        given = sequence, self.starts, self.classes
+        given = sequence, starts, self.classes
         if thread_count() < FEWEST_TO_COPY:
             copies.keep_rows(*given, 0, len(self.classes), 0, sequence, classes)
             return size, classes
@@ -336,11 +349,9 @@ class EqualRows:
         return size, classes
 
     def restore(self, sequence: UInt32) -> UInt32:
-        """Return the symbols of all rows."""
+        """Return the symbols of all rows: in other memory if any rows are equal."""
         if len(self.classes) == 0:
-            rows = np.empty_like(sequence)
-            _copy(sequence, rows)
-            return rows
+            return sequence
         starts = row_starts(sequence)
         kept = np.cumsum(self.classes != copies.DROPPED) - 1
         sources = kept[self.first]
@@ -419,7 +430,7 @@ class _WorkSpace:
     """By item: the class of its row's weight; empty if all weights are 1."""
 
     @classmethod
-    def of(cls, size: int, alive: int, weighted: bool) -> _WorkSpace:
+    def of(cls, size: int, alive: int, weighted: bool, symbols: int) -> _WorkSpace:
         """Allocate what a sequence takes."""
         threads, entries = thread_count(), (alive if weighted else alive // 2) + (1 << MOST_BITS)
         is_apart = threads >= FEWEST_TO_COPY
@@ -442,7 +453,9 @@ class _WorkSpace:
         room = region.Room.of(sizing, table, rules, chosen)
         # pairs have been counted before positions are selected
         classes = np.empty(size, np.uint8) if sizing.is_apart else chosen.view(np.uint8)[:size]
-        return cls(np.empty(size, np.uint64), sizing, room, classes if weighted else np.empty(0, np.uint8))
+        touched = 8 if int(region.split_of(alive, symbols, sizing).key_bits) > 32 else 4
+        items = pages(8 * size, touched * size).view(np.uint64) if size >= LARGE else np.empty(size, np.uint64)
+        return cls(items, sizing, room, classes if weighted else np.empty(0, np.uint8))
 
 
 def _run(given: tuple[Any, ...], progress: Int64) -> None:

@@ -8,6 +8,7 @@ with the grammar; :func:`polars_tadoc.kernels.repair.reference.predict_gaps` has
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +17,16 @@ from polars_tadoc.kernels.repair import gaps_cpu as kernels
 from polars_tadoc.kernels.repair.prune import LevelledRules
 from polars_tadoc.kernels.tokenize.tokenizer import Tokens
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
 from polars_tadoc.runtime.process.shared_tasks import share_tasks
+from polars_tadoc.runtime.scratch import pages
 
 GAPS_PER_BUCKET = 1 << 16
 """Gaps that one thread counts by key at a time, in its core's cache."""
 
-
-FEWEST_TO_SHARE = 4
-"""Chunks that count keys in one table: fresh pages of a table for each take longer than looking for the keys needed."""
+ITEM_BITS, MOST_BUCKET_BITS = 32, 12
+"""Bits of the items of gaps, if up to two to the power of 12 buckets make this enough; otherwise they have 64."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,13 @@ class GapKeys:
         keys, as a row's first and last one are not read.
         """
         symbols = vocabulary_size + len(rules.rule_offsets) - 1
-        lengths, firsts = np.empty(symbols, np.int64), np.empty(symbols, np.uint32)
+        spans = np.empty(2 * symbols, np.uint32)
         row_words = np.empty(len(rules.root_offsets) - 1, np.int64)
         rows = np.array([0, *(stop for _, stop in weighted_chunks(rules.root_offsets))])
         made = (rules.rule_offsets, rules.symbols, rules.level_offsets, rules.root_offsets, rules.roots, rows)
         tasks = len(even_chunks(symbols + len(rules.roots)))
         share_tasks(
-            lambda progress: kernels.measure(progress, tasks, vocabulary_size, *made, lengths, firsts, row_words),
+            lambda progress: kernels.measure(progress, tasks, vocabulary_size, *made, spans, row_words),
             len(rules.level_offsets) + 1,
             tasks,
         )
@@ -68,47 +70,50 @@ class GapKeys:
             first, stop = chunk
             rows = (rules.root_offsets[first : stop + 1], rules.roots, starts[first:stop], keys)
             known = np.zeros(len(rules.rule_offsets) - 1, np.uint32)  # untouched memory is never allocated
-            kernels.fill_keys(vocabulary_size, rules.rule_offsets, rules.symbols, levels, lengths, firsts, *rows, known)
+            kernels.fill_keys(vocabulary_size, rules.rule_offsets, rules.symbols, levels, spans, *rows, known)
 
         if not are_words:
             map_parallel(fill, weighted_chunks(starts))
         return cls(vocabulary_size + len(rules.symbols), keys, starts, row_words)
 
-    def predict(self, gap_offsets: Int64, gap_data: UInt8) -> UInt32:
+    def predict(self, gap_vocabulary: int, gap_offsets: Int64, gap_data: UInt8) -> UInt32:
         """Return each key's most frequent gap code, uint32 by key; the gaps are encoded as by the tokenizer."""
         chunks = weighted_chunks(self.starts)
-        bits = (len(gap_data) // 2 // GAPS_PER_BUCKET).bit_length()
+        code_bits = gap_vocabulary.bit_length()
+        item_bits = self.size.bit_length() + code_bits
+        bits = max((len(gap_data) // 2 // GAPS_PER_BUCKET).bit_length(), min(item_bits - ITEM_BITS, MOST_BUCKET_BITS))
+        dtype: Any = np.uint32 if item_bits - bits <= ITEM_BITS else np.uint64
         places = np.zeros((len(chunks), 1 << bits), np.int64)
 
-        def partition(k: int, seen: UInt64) -> int:
+        def partition(k: int, seen: UInt32 | UInt64) -> int:
             own, offsets = slice(*chunks[k]), gap_offsets[chunks[k][0] : chunks[k][1] + 1]
             rows = (self.keys, self.starts[own], self.row_words[own], offsets, gap_data)
-            return int(kernels.partition(*rows, (1 << bits) - 1, places[k], seen))
+            return int(kernels.partition(*rows, bits, code_bits, places[k], seen))
 
-        highest = max(map_parallel(lambda k: partition(k, np.zeros(0, np.uint64)), range(len(chunks))))
+        highest = max(map_parallel(lambda k: partition(k, np.zeros(0, dtype)), range(len(chunks))))
         ends = np.cumsum(places.T.reshape(-1)).reshape(-1, len(chunks))
         places = np.ascontiguousarray((ends - places.T).T)
         edges = np.append(0, ends[:, -1])
-        seen = np.empty(int(edges[-1]), np.uint64)
+        seen = np.empty(int(edges[-1]), dtype)
         map_parallel(lambda k: partition(k, seen), range(len(chunks)))
         codes, left = np.zeros(self.size, np.uint32), np.zeros(self.size, np.int64)
 
         def decide(buckets: tuple[int, int]) -> None:
             first, stop = buckets
-            kernels.decide(seen, edges[first : stop + 1], first, bits, highest, codes, left)
+            kernels.decide(seen, edges[first : stop + 1], first, bits, code_bits, highest, codes, left)
 
         map_parallel(decide, even_chunks(1 << bits, 1, 4))
 
-        def count(chunk: tuple[int, int]) -> UInt32:
-            rows = self.keys, self.starts[slice(*chunk)], self.row_words[slice(*chunk)]
-            totals = np.zeros(0 if len(chunks) >= FEWEST_TO_SHARE else self.size, np.uint32)
-            if len(totals) > 0:
-                kernels.count_keys(*rows, totals)
-            else:
-                kernels.count_down(*rows, codes, left)
+        # tables take no more memory than the keys, and huge pages: touching small ones would take longer than counting
+        many = max(1, min(len(chunks), len(self.keys) // max(self.size, 1)))
+        groups = [chunks[len(chunks) * k // many : len(chunks) * (k + 1) // many] for k in range(many)]
+
+        def count(group: list[tuple[int, int]]) -> UInt32:
+            own, totals = slice(group[0][0], group[-1][1]), pages(4 * self.size).view(np.uint32)
+            kernels.count_keys(self.keys, self.starts[own], self.row_words[own], totals)
             return totals
 
-        tables = [totals for totals in map_parallel(count, chunks) if len(totals) > 0]
+        tables = map_parallel(count, groups)
 
         def drop(own: tuple[int, int]) -> None:
             for totals in tables:
@@ -138,7 +143,7 @@ class GapKeys:
 
         parts = map_parallel(encode, weighted_chunks(self.starts))
         ends = np.cumsum([0, *map(len, parts)])
-        data = np.empty(int(ends[-1]), np.uint8)
+        _, data = allocate(int(ends[-1]), np.uint8)  # in Arrow's memory, as a column shares it
         map_parallel(lambda k: np.copyto(data[ends[k] : ends[k + 1]], parts[k]), range(len(parts)))
         return running_sum(sizes), data
 
@@ -166,5 +171,5 @@ def predict_gaps(tokens: Tokens, rules: LevelledRules, *, are_words: bool = Fals
         return np.zeros(vocabulary_size + len(rules.symbols), np.uint32), tokens.gap_offsets, tokens.gap_data
     # the sequence has an entry for each gap; fresh pages would cost more than the work
     keys = GapKeys.of(rules, vocabulary_size, tokens.sequence, are_words)
-    codes = keys.predict(tokens.gap_offsets, tokens.gap_data)
+    codes = keys.predict(len(tokens.gap_vocabulary), tokens.gap_offsets, tokens.gap_data)
     return codes, *keys.encode(codes, tokens.gap_offsets, tokens.gap_data)

@@ -8,8 +8,7 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.primitives.varint import read_own_varint, write_varint
-from polars_tadoc.runtime.addresses import atomic_add
-from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
+from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import kernel
@@ -18,27 +17,25 @@ from polars_tadoc.runtime.process.shared_tasks import all_done, done, take
 SYMBOLS_PER_TASK = 1 << 13
 """Fewest symbols that a task measures."""
 
-PENDING = 1 << 10
-"""Keys that a thread counts by itself: hot cache lines would bounce between cores."""
+_1 = np.uint64(1)
 
 
 @njit
-def _measure_words(first: int, stop: int, lengths: Int64, firsts: UInt32) -> None:
+def _measure_words(first: int, stop: int, spans: UInt32) -> None:
     for word in range(first, stop):
-        lengths[word] = 1
-        firsts[word] = word
+        spans[2 * word], spans[2 * word + 1] = 1, word
 
 
 @njit
 def _measure_rules(
-    vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, first: int, stop: int, lengths: Int64, firsts: UInt32
+    vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32, first: int, stop: int, spans: UInt32
 ) -> None:
     for rule in range(first, stop):
         total = nb.int64(0)
         for i in range(rule_offsets[rule], rule_offsets[rule + 1]):
-            total += lengths[symbols[i]]
-        lengths[vocabulary_size + rule] = total
-        firsts[vocabulary_size + rule] = firsts[symbols[rule_offsets[rule]]]
+            total += nb.int64(spans[2 * nb.int64(symbols[i])])
+        own = 2 * (vocabulary_size + rule)
+        spans[own], spans[own + 1] = total, spans[2 * nb.int64(symbols[rule_offsets[rule]]) + 1]
 
 
 @polled
@@ -53,15 +50,15 @@ def measure(
     root_offsets: Int64,
     roots: UInt32,
     row_edges: Int64,
-    lengths: Int64,
-    firsts: UInt32,
+    spans: UInt32,
     row_words: Int64,
 ) -> None:
     """Fill the length and the first word of each symbol's expansion, and the number of words of each row.
 
-    Symbols are words, then rules ascending; a level's rules use lower levels only. ``progress`` is as of
-    :func:`.shared_tasks.share_tasks`, with a step for the words, each level and the rows; ``tasks`` is the most tasks
-    of a step of words or rules, ``row_edges`` has the edges of the rows' tasks.
+    ``spans`` has both by symbol, in one cache line; no rows have 2^32 words or more. Symbols are words, then rules
+    ascending; a level's rules use lower levels only. ``progress`` is as of :func:`.shared_tasks.share_tasks`, with a
+    step for the words, each level and the rows; ``tasks`` is the most tasks of a step of words or rules, ``row_edges``
+    has the edges of the rows' tasks.
     """
     began, levels = interrupts(), len(level_offsets) - 1
     for step in range(levels + 1):
@@ -72,9 +69,9 @@ def measure(
         while k < many and interrupts() == began:
             start, stop = first + size * k // many, first + size * (k + 1) // many
             if step == 0:
-                _measure_words(start, stop, lengths, firsts)
+                _measure_words(start, stop, spans)
             else:
-                _measure_rules(vocabulary_size, rule_offsets, symbols, start, stop, lengths, firsts)
+                _measure_rules(vocabulary_size, rule_offsets, symbols, start, stop, spans)
             k = done(progress, step)
         if not all_done(progress, step, many, began):
             return
@@ -83,7 +80,7 @@ def measure(
         for row in range(row_edges[k], row_edges[k + 1]):
             total = nb.int64(0)
             for i in range(root_offsets[row], root_offsets[row + 1]):
-                total += lengths[roots[i]]
+                total += nb.int64(spans[2 * nb.int64(roots[i])])
             row_words[row] = total
         k = done(progress, levels + 1)
 
@@ -95,8 +92,7 @@ def fill_keys(
     rule_offsets: UInt32,
     symbols: UInt32,
     levels: int,
-    lengths: Int64,
-    firsts: UInt32,
+    spans: UInt32,
     root_offsets: Int64,
     roots: UInt32,
     starts: Int64,
@@ -114,26 +110,26 @@ def fill_keys(
     for row in range(len(starts)):
         if interrupts() != began:
             return
-        at = starts[row]
+        at = nb.uint64(starts[row])
         for i in range(root_offsets[row], root_offsets[row + 1]):
             if i & 0xFF == 0 and interrupts() != began:
                 return
             symbol = nb.int64(roots[i])
-            keys[at] = firsts[symbol] if i > root_offsets[row] else nb.uint32(0)
-            at += 1
+            keys[at] = spans[2 * symbol + 1] if i > root_offsets[row] else nb.uint32(0)
+            at += _1
             depth = 0
             while True:
                 rule = symbol - vocabulary_size
                 if rule >= 0 and known[rule] == 0:
-                    known[rule] = at - starts[0] + 1
+                    known[rule] = at - nb.uint64(starts[0]) + _1
                     position[depth] = nb.int64(rule_offsets[rule]) + 1
                     stop[depth] = rule_offsets[rule + 1]
                     depth += 1
                     symbol = nb.int64(symbols[rule_offsets[rule]])
                     continue
                 if rule >= 0:
-                    inside = lengths[symbol] - 1
-                    source = starts[0] + nb.int64(known[rule]) - 1
+                    inside = nb.uint64(spans[2 * symbol]) - _1
+                    source = nb.uint64(starts[0]) + nb.uint64(known[rule]) - _1
                     for k in range(inside):
                         keys[at + k] = keys[source + k]
                     at += inside
@@ -144,7 +140,7 @@ def fill_keys(
                 place = position[depth - 1]
                 position[depth - 1] += 1
                 keys[at] = vocabulary_size + place
-                at += 1
+                at += _1
                 symbol = nb.int64(symbols[place])
         keys[at] = 0
 
@@ -159,30 +155,6 @@ def count_keys(keys: UInt32, starts: Int64, row_words: Int64, totals: UInt32) ->
             return
         for i in range(starts[row] + 1, starts[row] + row_words[row]):
             totals[keys[i]] += nb.uint32(1)
-
-
-@polled
-@njit
-def count_down(keys: UInt32, starts: Int64, row_words: Int64, codes: UInt32, left: Int64) -> None:
-    """Subtract the occurrences in some rows of the keys that have a code; other threads may do so, too."""
-    began = interrupts()
-    pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.int64)
-    for row in range(len(starts)):
-        if interrupts() != began:
-            return
-        for i in range(starts[row] + 1, starts[row] + row_words[row]):
-            key = nb.int64(keys[i])
-            if codes[key] == 0:
-                continue
-            slot = key & (PENDING - 1)
-            if pending[slot] != key:
-                if pending[slot] >= 0:
-                    atomic_add(left, pending[slot], -times[slot])
-                pending[slot], times[slot] = key, 0
-            times[slot] += 1
-    for slot in range(PENDING):
-        if pending[slot] >= 0:
-            atomic_add(left, pending[slot], -times[slot])
 
 
 @kernel
@@ -201,17 +173,20 @@ def partition(
     row_words: Int64,
     gap_offsets: Int64,
     gap_data: UInt8,
-    mask: int,
+    bits: int,
+    code_bits: int,
     places: Int64,
-    seen: UInt64,
+    seen: Any,
 ) -> Any:
-    """Count the gaps that are not one space by bucket, their key's lower bits; or write ``key << 32 | code`` to them.
+    """Count the gaps that are not one space by bucket, their key's lowest ``bits``, or write items to the buckets.
 
-    Returns the highest code. ``places`` has the buckets' first places in ``seen``, and is advanced; without ``seen``,
-    gaps are only counted. The gaps are encoded as by the tokenizer: varint pairs (skipped gaps, gap id).
+    An item is ``key >> bits << code_bits | code``. Returns the highest code. ``places`` has the buckets' first places
+    in ``seen``, and is advanced; without ``seen``, gaps are only counted. The gaps are encoded as by the tokenizer:
+    varint pairs (skipped gaps, gap id).
     """
     began = interrupts()
     gaps_at, writes = nb.uint64(gap_data.ctypes.data), len(seen) > 0
+    mask = (nb.int64(1) << bits) - 1
     highest = nb.int64(0)
     for row in range(len(starts)):
         if interrupts() != began:
@@ -226,7 +201,8 @@ def partition(
                 key = keys[starts[row] + place]
                 bucket = nb.int64(key) & mask
                 if writes:
-                    seen[places[bucket]] = (nb.uint64(key) << nb.uint64(32)) | nb.uint64(gap + 1)
+                    high = nb.uint64(key) >> nb.uint64(bits) << nb.uint64(code_bits)
+                    seen[places[bucket]] = high | nb.uint64(gap + 1)
                 places[bucket] += 1
                 highest = max(highest, gap + 1)
             place += 1
@@ -235,14 +211,16 @@ def partition(
 
 @polled
 @njit
-def decide(seen: UInt64, edges: Int64, first_bucket: int, bits: int, highest: int, codes: UInt32, left: Int64) -> None:
+def decide(
+    seen: Any, edges: Int64, first_bucket: int, bits: int, code_bits: int, highest: int, codes: UInt32, left: Int64
+) -> None:
     """Set the most frequent code, apart from one space, of the keys of some buckets; ``codes`` is initially zero.
 
     A code seen only once does not count; ties go to the smaller one. The items from ``edges[b]`` to ``edges[b + 1]``
     are those of bucket ``first_bucket + b``. ``left`` of a key with a code becomes its least number of
     occurrences where one space is as frequent as the code.
     """
-    began = interrupts()
+    began, all_codes = interrupts(), (nb.uint64(1) << nb.uint64(code_bits)) - nb.uint64(1)
     ends = np.empty((len(codes) >> bits) + 2, np.int64)
     by_key = np.empty(np.diff(edges).max(), np.uint32)
     times = np.zeros(highest + 1, np.uint32)
@@ -252,12 +230,12 @@ def decide(seen: UInt64, edges: Int64, first_bucket: int, bits: int, highest: in
         own = seen[edges[b] : edges[b + 1]]
         ends[:] = 0
         for item in own:
-            ends[nb.int64(item >> nb.uint64(32 + bits)) + 1] += 1
+            ends[nb.int64(nb.uint64(item) >> nb.uint64(code_bits)) + 1] += 1
         for k in range(1, len(ends)):
             ends[k] += ends[k - 1]
         for item in own:
-            k = nb.int64(item >> nb.uint64(32 + bits))
-            by_key[ends[k]] = item & nb.uint64(0xFFFFFFFF)
+            k = nb.int64(nb.uint64(item) >> nb.uint64(code_bits))
+            by_key[ends[k]] = nb.uint64(item) & all_codes
             ends[k] += 1
         first = 0
         for k in range(len(ends) - 1):

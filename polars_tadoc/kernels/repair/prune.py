@@ -10,6 +10,7 @@ import numpy as np
 from polars_tadoc.kernels.repair import prune_cpu as kernels
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
 from polars_tadoc.runtime.array_types import Bools, Int64, UInt32
+from polars_tadoc.runtime.arrow_memory import allocate
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel
 from polars_tadoc.runtime.process.shared_tasks import share_tasks
 
@@ -59,13 +60,14 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
         kernels.write_bodies(left, right, vocabulary_size, kept, numbers, *new, stack_size, symbols)
 
     map_parallel(write_bodies, even_chunks(len(order), RULES_PER_TASK))
-    root_offsets = np.zeros(rows + 1, np.int64)
     stretches = even_chunks(len(sequence))
     sizes = map_parallel(
         lambda s: kernels.measure_rows(sequence[s[0] : s[1]], vocabulary_size, kept, lengths), stretches
     )
     before = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(sizes, axis=0)])
-    roots = np.empty(int(before[-1, 0]), np.uint32)
+    # in Arrow's memory, as a column shares it
+    (_, root_offsets), (_, roots) = allocate(rows + 1, np.int64), allocate(int(before[-1, 0]), np.uint32)
+    root_offsets[0] = 0
 
     def write(k: int) -> None:
         first, stop = stretches[k]

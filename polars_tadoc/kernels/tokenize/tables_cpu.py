@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.host.records.sort_keys import sort_with
 from polars_tadoc.kernels.primitives.lists import running_sum
+from polars_tadoc.kernels.tokenize.string_order_cpu import sort_few
 from polars_tadoc.kernels.tokenize.tokenize_cpu import (
     Table,
     addresses_of,
@@ -59,8 +60,11 @@ MOST_RANGES = 1 << 8
 FEW = 1 << 13
 """Strings that one thread merges at once."""
 
-THREAD_STRINGS = 3 << 13
-"""Strings, at least, that a thread merges: waking it costs as much."""
+THREAD_STRINGS = 1 << 13
+"""Strings, at least, that a thread merges: waking it costs less."""
+
+FEW_ORDERED = 1 << 13
+"""Strings, at least, whose short runs a thread sorts."""
 
 _LARGE = 1 << 20
 """Numbers in the strings of tables whose memory is not kept for later calls."""
@@ -392,8 +396,11 @@ class Strings(NamedTuple):
         keys, found = sort_with(gathered(self.firsts, found), found)
         order, equal = found.astype(np.uint32), keys[1:] == keys[:-1]
         del keys, found  # the next sort takes their memory
-        if equal.any():
-            self._sort_equal(order, equal)
+        left = np.zeros(len(equal), np.bool_)
+        fields = self.seconds, self.addresses, self.lengths
+        map_parallel(lambda own: sort_few(order, equal, *own, *fields, left), even_chunks(len(order), FEW_ORDERED))
+        if left.any():
+            self._sort_equal(order, left)
         if by_count:
             counts = gathered(self.tallies, order)
             np.subtract(counts.max(initial=0), counts, out=counts)
@@ -401,7 +408,7 @@ class Strings(NamedTuple):
         return order
 
     def _sort_equal(self, order: UInt32, equal: Bools) -> None:
-        """Sort runs of strings with equal first bytes; ``equal[i]``: strings i and i + 1 are in one run."""
+        """Sort long runs of strings with equal first bytes; ``equal[i]``: strings i and i + 1 are in one run."""
         tied, run = _runs(equal)
         ids = order[tied]
         seconds, places = sort_with(self.seconds[ids], np.arange(len(ids), dtype=np.uint64))
@@ -460,7 +467,8 @@ def number(tables: list[Interned], *, by_count: bool = True) -> tuple[pa.LargeSt
     order = merged.order(by_count)
     final = np.zeros(len(merged.tallies), np.uint32)
     final[order] = np.arange(len(order), dtype=np.uint32)
-    return merged.copied(order), map_parallel(lambda own: np.take(final, own), ids)
+    take = map_parallel if sum(map(len, ids)) >= FEW * len(ids) else map  # waking threads takes longer than a few ids
+    return merged.copied(order), list(take(lambda own: np.take(final, own), ids))
 
 
 def merge_tables(tables: list[Interned], *, keeps_ids: bool = True) -> tuple[Strings, list[UInt32]]:

@@ -23,6 +23,7 @@ from polars_tadoc.kernels.tokenize.xml.xml_words import xml_words
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.arrow_memory import binary_views, string_sizes
 from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_chunks
+from polars_tadoc.runtime.scratch import HUGE_PAGE, pages
 
 PIECE_BYTES = 1 << 19
 """Bytes of text per task; small, so that a delayed thread leaves the rest to the others."""
@@ -234,7 +235,8 @@ def cut(text: pl.Series, tokenizer: Tokenizer, *, lossless: bool) -> Cut:
         pieces,
     )
     np.cumsum(places, out=places)
-    sequence = np.empty(places[-1], np.uint32)
+    size = 4 * int(places[-1])
+    sequence = pages(size).view(np.uint32) if size >= HUGE_PAGE else np.empty(places[-1], np.uint32)
     gap_offsets = np.zeros(len(lengths) + 1, np.int64)
     threads = [_Thread() for _ in range(min(thread_count(), len(pieces)))]
     words = SharedWords(int(lengths.sum(dtype=np.int64)), len(threads))

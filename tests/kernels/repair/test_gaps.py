@@ -91,12 +91,16 @@ def row_symbols(rules: LevelledRules) -> list[list[int]]:
     return handmade.cut(rules.roots, rules.root_offsets)
 
 
+@pytest.mark.parametrize("item_bits", [gaps.ITEM_BITS, 4])
 @given(made=gapped(), threads=st.sampled_from([1, 2]))
-def test_as_defined(made: tuple[int, LevelledRules, list[list[int]]], threads: int) -> None:
+def test_as_defined(item_bits: int, made: tuple[int, LevelledRules, list[list[int]]], threads: int) -> None:
     vocabulary_size, rules, codes = made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gaps, "ITEM_BITS", item_bits)  # with 4, most grammars have items of 64 bits
+        patch.setattr(gaps, "MOST_BUCKET_BITS", 2)
+        predicted_gaps, offsets, encoded = predict(vocabulary_size, rules, codes, threads)
     body = (vocabulary_size, rules.rule_offsets.tolist(), rules.symbols.tolist())
     rows = row_symbols(rules)
-    predicted_gaps, offsets, encoded = predict(vocabulary_size, rules, codes, threads)
     predicted = repair_reference.predict_gaps(rows, codes, *body)
     assert predicted_gaps.tolist() == predicted
     for row, row_codes, (first, stop) in zip(rows, codes, pairwise(offsets), strict=True):

@@ -147,3 +147,17 @@ def test_common_numbers_of_tables_that_fill_up(parts: list[list[bytes]], threads
         in_order = sorted(known.keys() - {b""})
         assert [data[a:b] for a, b in zip(starts, ends, strict=True)] == in_order
         assert [rank[known[one]] for one in in_order] == list(range(len(in_order)))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@given(
+    st.lists(st.text("ab\0\u00ff", max_size=3), max_size=40),
+    st.sampled_from(["", "1234567", "12345678", "123456789012345", "1234567890123456", "12345678901234567890123"]),
+    st.integers(1, 40),
+)
+def test_strings_that_begin_alike_are_in_order(threads: int, ends: list[str], start: str, many: int) -> None:
+    strings = {(start + end + "x" * (k % many)).encode() for k, end in enumerate(ends)} - {b""}
+    kept: list[object] = []
+    with tadoc.Config(threads=threads), patch.object(tables_cpu, "FEW_ORDERED", 4):
+        made, _ = number([table_of(sorted(strings), kept)], by_count=False)
+    assert [one.as_py().encode() for one in made] == sorted(strings)

@@ -17,7 +17,7 @@ from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
-from polars_tadoc.runtime.jit import inner
+from polars_tadoc.runtime.jit import inner, kernel
 from polars_tadoc.runtime.secret import first_secret
 
 LINE_END, PARAGRAPH_END = 1 << 31, 1 << 30
@@ -34,8 +34,28 @@ SAMPLE_BITS = 3
 LOOK = 1 << 12
 """Units between polls for interrupts."""
 
+LINE_FEED = ord("\n")
+
+BLOCK = 64
+"""Symbols that are looked at together."""
+
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _1, _2, _32 = np.uint64(1), np.uint64(2), np.uint64(32)
+
+
+@kernel
+def mark_gaps(offsets: Int64, data: UInt8, marks: UInt32) -> bool:
+    """Set the bits of the word before each gap, a string; return whether any gap has a line end."""
+    any_end = False
+    for gap in range(len(marks)):
+        ends = 0
+        for i in range(offsets[gap], offsets[gap + 1]):
+            ends += data[i] == LINE_FEED
+            if ends == 2:
+                break
+        marks[gap] = 0 if ends == 0 else (LINE_MARK if ends == 1 else PARAGRAPH_MARK)
+        any_end |= ends > 0
+    return any_end
 
 
 @polled
@@ -79,6 +99,24 @@ def count_ends(sequence: UInt32, mark: int) -> int:
     for i in range(len(sequence)):
         ends += sequence[i] >= np.uint32(mark)
     return ends
+
+
+@kernel
+def list_starts(sequence: UInt32, first: int, stop: int, starts: Int64) -> None:
+    """Write the position after each separator from position ``first`` to before ``stop``."""
+    at = 0
+    for block in range(first, stop, BLOCK):
+        own = sequence[block : min(block + BLOCK, stop)]
+        many = 0
+        for k in range(len(own)):  # the compiler makes vectors of it
+            many += own[k] == SEPARATOR
+        k = 0
+        while many > 0:
+            if own[k] == SEPARATOR:
+                starts[at] = block + k + 1
+                at += 1
+                many -= 1
+            k += 1
 
 
 @inner

@@ -56,8 +56,12 @@ class Gaps(NamedTuple):
 
 def row_starts(sequence: UInt32) -> Int64:
     """Return the first position of each row, and the end of the last."""
-    ends = map_parallel(lambda c: np.flatnonzero(sequence[slice(*c)] == SEPARATOR) + c[0], even_chunks(len(sequence)))
-    return np.concatenate([[-1], *ends]) + 1
+    chunks = even_chunks(len(sequence))
+    rows = running_sum(np.array(map_parallel(lambda c: kernels.count_ends(sequence[slice(*c)], SEPARATOR), chunks)))
+    starts = np.empty(int(rows[-1]) + 1, np.int64)
+    starts[0] = 0
+    map_parallel(lambda k: kernels.list_starts(sequence, *chunks[k], starts[rows[k] + 1 :]), range(len(chunks)))
+    return starts
 
 
 def marks_of(gap_vocabulary: pa.LargeStringArray, vocabulary_size: int) -> UInt32:
@@ -70,15 +74,8 @@ def marks_of(gap_vocabulary: pa.LargeStringArray, vocabulary_size: int) -> UInt3
     _, offset_buffer, data_buffer = gap_vocabulary.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64, len(gap_vocabulary) + 1, 8 * gap_vocabulary.offset)
     data = np.frombuffer(data_buffer, np.uint8) if offsets[-1] else np.zeros(0, np.uint8)
-    is_end = data[offsets[0] : offsets[-1]] == ord("\n")
-    if not is_end.any():
-        return np.zeros(0, np.uint32)
-    before = np.zeros(len(is_end) + 1, np.uint32)  # modulo 2^32
-    np.cumsum(is_end, out=before[1:], dtype=np.uint32)
-    ends = np.diff(before[offsets - offsets[0]])
-    bits = np.array([0, kernels.LINE_END, kernels.LINE_END | kernels.PARAGRAPH_END], np.uint32)
-    marks: UInt32 = bits[np.minimum(ends, 2)]
-    return marks
+    marks = np.empty(len(gap_vocabulary), np.uint32)
+    return marks if kernels.mark_gaps(offsets, data, marks) else marks[:0]
 
 
 def mark_lines(sequence: UInt32, vocabulary_size: int, gaps: Gaps) -> bool:
