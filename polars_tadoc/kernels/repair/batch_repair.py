@@ -436,13 +436,11 @@ class _WorkSpace:
             to_spread=FEWEST_TO_SPREAD,
             is_apart=is_apart,
         )
-        table, rules = touched_in_part(counting.FIELDS * entries, np.uint64), touched_in_part(entries, np.uint32)
+        table, rules = touched_in_part(entries, np.uint64), touched_in_part(entries, np.uint32)
         # entries of selected positions, which are at most every other position
         chosen = touched_in_part(4 * ((size + 7) // 8 + sizing.tasks) + counting.AHEAD, np.uint32)
         room = region.Room.of(sizing, table, rules, chosen)
-        # pairs have been counted before positions are selected
-        classes = np.empty(size, np.uint8) if sizing.is_apart else chosen.view(np.uint8)[:size]
-        return cls(np.empty(size, np.uint64), sizing, room, classes if weighted else np.empty(0, np.uint8))
+        return cls(np.empty(size, np.uint64), sizing, room, np.empty(size if weighted else 0, np.uint8))
 
 
 def _run(given: tuple[Any, ...], progress: Int64) -> None:
