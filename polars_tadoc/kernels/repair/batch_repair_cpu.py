@@ -305,10 +305,7 @@ def rewrite(
         while many < WINDOW and i + many + _8 <= end and blocks[(i + many) >> _3] != 0:
             many += _8
         taken += _put_rules(sequence, state, i, many, chosen[taken:], rules, places)
-        if len(classes) > 0:
-            _keep(classes, state, i, many, skips, made_classes[out:])
-        kept = _keep(sequence, state, i, many, skips, symbols)
-        _keep(state, state, i, many, skips, states)
+        kept = _keep(sequence, state, classes, i, many, skips, symbols, states, made_classes[out:])
         i += many
         skips = nb.uint64(state[i - _1] == RULE)
         if kept == 0:
@@ -345,13 +342,17 @@ def _put_rules(sequence: UInt32, state: UInt8, i: int, many: int, chosen: Any, r
 
 
 @inner
-def _keep(values: Any, state: UInt8, i: int, many: int, skips: int, target: Any) -> Any:
-    """Copy the values of positions that are not the second ones of replaced pairs; return their number."""
-    target[0] = values[i]
-    kept = _1 - skips
-    for k in range(i + _1, i + many):
-        target[kept] = values[k]
-        kept += nb.uint64(state[k - _1] != RULE)
+def _keep(
+    sequence: UInt32, state: UInt8, classes: Any, i: int, many: int, skips: int, symbols: Any, states: Any, made: Any
+) -> Any:
+    """Copy positions, their classes to ``made``, but no second ones of replaced pairs; return their number."""
+    kept = nb.uint64(0)
+    for k in range(i, i + many):
+        symbols[kept], states[kept] = sequence[k], state[k]
+        if len(classes) > 0:
+            made[kept] = classes[k]
+        kept += _1 - skips
+        skips = nb.uint64(state[k] == RULE)
     return kept
 
 

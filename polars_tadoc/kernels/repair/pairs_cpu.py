@@ -295,7 +295,7 @@ def count_selected(items: Any, classes: UInt8, edges: Int64, entry_bits: int, ta
     """Add to the tallies of buckets' entries how often their positions are selected: no other thread touches them."""
     began = interrupts()
     window = nb.int64(WINDOW)
-    picked, own_classes = np.empty(WINDOW + 1, np.uint64), np.empty(WINDOW + 1, np.uint8)
+    picked, own_classes = np.empty(WINDOW + 1, np.uint32), np.empty(WINDOW + 1, np.uint8)
     mask = (_1 << nb.uint64(entry_bits)) - _1
     for bucket in range(len(edges) - 1):
         base = bases[bucket]
@@ -305,12 +305,12 @@ def count_selected(items: Any, classes: UInt8, edges: Int64, entry_bits: int, ta
             many = nb.uint64(0)
             for k in range(nb.uint64(start), nb.uint64(min(start + window, edges[bucket + 1]))):
                 item = nb.uint64(items[k])
-                picked[many] = base + (item & mask)
+                picked[many] = item & mask
                 if len(classes) > 0:
                     own_classes[many] = classes[k]
                 many += item >> nb.uint64(CHOSEN_BIT)  # a branch would be unpredictable
             for k in range(many):
-                table[picked[k]] += (weight_of(own_classes[k]) if len(classes) > 0 else _1) << _32
+                table[base + picked[k]] += (weight_of(own_classes[k]) if len(classes) > 0 else _1) << _32
 
 
 @polled
