@@ -52,23 +52,33 @@ store_u32 = _store(32, types.uint32)
 store_u64 = _store(64, types.uint64)
 
 
-@intrinsic
-def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Prefetch the cache line of ``array[index]``; any index is allowed."""
+def _prefetch(writes: int) -> Any:
+    def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            view = context.make_array(signature.args[0])(context, builder, arguments[0])
+            _fetch(builder, builder.gep(view.data, [arguments[1]]), writes)
+            return context.get_dummy_value()
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.gep(view.data, [arguments[1]])
-        i32 = ir.IntType(32)
-        byte_pointer = ir.IntType(8).as_pointer()
-        function = builder.module.declare_intrinsic(
-            "llvm.prefetch", [byte_pointer], ir.FunctionType(ir.VoidType(), [byte_pointer, i32, i32, i32])
-        )
-        read, keep, data = i32(0), i32(3), i32(1)
-        builder.call(function, [builder.bitcast(place, byte_pointer), read, keep, data])
-        return context.get_dummy_value()
+        return types.void(array, types.int64), generate
 
-    return types.void(array, types.int64), generate
+    return intrinsic(prefetch)
+
+
+def _fetch(builder: Any, place: Any, writes: int) -> None:
+    i32 = ir.IntType(32)
+    byte_pointer = ir.IntType(8).as_pointer()
+    function = builder.module.declare_intrinsic(
+        "llvm.prefetch", [byte_pointer], ir.FunctionType(ir.VoidType(), [byte_pointer, i32, i32, i32])
+    )
+    keep, data = i32(3), i32(1)
+    builder.call(function, [builder.bitcast(place, byte_pointer), i32(writes), keep, data])
+
+
+prefetch = _prefetch(0)
+"""``prefetch(array, index)``: prefetch the cache line of ``array[index]``; any index is allowed."""
+
+prefetch_to_write = _prefetch(1)
+"""The same for a line that will be written."""
 
 
 @intrinsic
@@ -76,13 +86,7 @@ def prefetch_address(typing_context: Any, address: Any) -> Any:
     """Prefetch the cache line at an address; any address is allowed."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        i32 = ir.IntType(32)
-        byte_pointer = ir.IntType(8).as_pointer()
-        function = builder.module.declare_intrinsic(
-            "llvm.prefetch", [byte_pointer], ir.FunctionType(ir.VoidType(), [byte_pointer, i32, i32, i32])
-        )
-        read, keep, data = i32(0), i32(3), i32(1)
-        builder.call(function, [builder.inttoptr(arguments[0], byte_pointer), read, keep, data])
+        _fetch(builder, builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()), 0)
         return context.get_dummy_value()
 
     return types.void(types.uint64), generate

@@ -447,15 +447,14 @@ class _WorkSpace:
             to_spread=FEWEST_TO_SPREAD,
             is_apart=is_apart,
         )
-        table, rules = touched_in_part(counting.FIELDS * entries, np.uint64), touched_in_part(entries, np.uint32)
+        table, rules = touched_in_part(entries, np.uint64), touched_in_part(entries, np.uint32)
         # entries of selected positions, which are at most every other position
         chosen = touched_in_part(4 * ((size + 7) // 8 + sizing.tasks) + counting.AHEAD, np.uint32)
         room = region.Room.of(sizing, table, rules, chosen)
-        # pairs have been counted before positions are selected
-        classes = np.empty(size, np.uint8) if sizing.is_apart else chosen.view(np.uint8)[:size]
+        classes = np.empty(size if weighted else 0, np.uint8)
         touched = 8 if int(region.split_of(alive, symbols, sizing).key_bits) > 32 else 4
         items = pages(8 * size, touched * size).view(np.uint64) if size >= LARGE else np.empty(size, np.uint64)
-        return cls(items, sizing, room, classes if weighted else np.empty(0, np.uint8))
+        return cls(items, sizing, room, classes)
 
 
 def _run(given: tuple[Any, ...], progress: Int64) -> None:

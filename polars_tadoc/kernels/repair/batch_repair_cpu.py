@@ -1,7 +1,8 @@
 """The passes of one round of batch RePair over a sequence of symbols; :mod:`.pairs_cpu` counts its pairs.
 
-Every pass is split by position. Threads share the table of pairs: during selection they add to its tallies atomically.
-The result depends neither on the order nor on the number of threads.
+Every pass is split by position. What threads share is read-mostly: selection only lowers a pair's first position, and
+:func:`.pairs_cpu.count_selected` counts selected positions by bucket. The result depends neither on the order nor on
+the number of threads.
 """
 
 from __future__ import annotations
@@ -11,39 +12,34 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from polars_tadoc.kernels.repair.equal_rows_cpu import weight_of
 from polars_tadoc.kernels.repair.pairs_cpu import (
     AHEAD,
     ALIVE,
+    CHOSEN_BIT,
     DEAD,
-    FIELDS,
     NONE,
-    PLACE,
+    RULE,
     SELECTED,
-    TALLY,
     WINDOW,
     Split,
+    find_buckets,
     full_count,
+    hash_of,
     hash_pair,
     key_and_bucket,
     list_alive,
+    pair_of,
 )
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
-from polars_tadoc.runtime.addresses import atomic_add, atomic_min, move, prefetch
+from polars_tadoc.runtime.addresses import atomic_min, move, prefetch
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner, kernel
 
-PENDING = 1 << 10
-"""Entries whose selections a thread sums locally: hot cache lines would bounce between cores."""
-
-LOOK = 1 << 16
-"""Positions between polls for interrupts."""
-
 _1, _2, _3, _8, _32 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(8), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
-_SPREAD = 0x9E3779B1
+_CHOSEN = np.uint32(1 << CHOSEN_BIT)
 
 
 @njit
@@ -73,13 +69,11 @@ def _wins_tie(sequence: UInt32, i: int, neighbour: int, run_start: int) -> Any:
 def _read_item(item: int, entry_bits: int, base: int) -> Any:
     """Split an item of a position into the tally stored for its pair and the pair's entry."""
     entry = base + (nb.uint64(item) & ((_1 << nb.uint64(entry_bits)) - _1))
-    return nb.uint64(item) >> nb.uint64(entry_bits), nb.uint32(entry)
+    return (nb.uint64(item) & ~nb.uint64(_CHOSEN)) >> nb.uint64(entry_bits), nb.uint32(entry)
 
 
 @inner
-def _prioritise(
-    sequence: UInt32, at: Any, counts: Any, entries: Any, first: int, many: int, entry_bits: int, table: UInt64
-) -> None:
+def _prioritise(pairs: Any, counts: Any, entries: Any, first: int, many: int, entry_bits: int, table: UInt64) -> None:
     """Replace the counts of alive positions from number ``first`` on by priorities: 0 if the pair occurs once."""
     full = full_count(entry_bits)
     any_full = nb.uint64(0)
@@ -88,29 +82,22 @@ def _prioritise(
     if any_full != 0:
         for k in range(nb.uint64(first), nb.uint64(many)):
             if counts[k] == full:
-                counts[k] = table[FIELDS * nb.int64(entries[k]) + TALLY] & _LOW
+                counts[k] = table[entries[k]] & _LOW
     for k in range(nb.uint64(first), nb.uint64(many)):
-        h = hash_pair(sequence[at[k]], sequence[at[k] + _1])
-        counts[k] = ((counts[k] << _32) | (h >> _32)) * nb.uint64(counts[k] != 0)
+        counts[k] = ((counts[k] << _32) | (hash_of(pairs[k]) >> _32)) * nb.uint64(counts[k] != 0)
 
 
-@njit
-def _tally(
-    table: Any, classes: Any, entries: Any, places: Any, count: int, pending: Any, times: Any, chosen: Any
-) -> None:
-    """Count selected positions in the table, and copy their entries to ``chosen``."""
+@inner
+def _choose(items: Any, rules: UInt32, entries: Any, at: Any, item_places: Any, count: int, chosen: Any) -> None:
+    """Mark the items of selected positions, find the first one of each pair, and copy their entries to ``chosen``."""
     for k in range(count):
-        prefetch(table, FIELDS * nb.int64(entries[min(k + AHEAD, count - 1)]))
+        prefetch(rules, nb.int64(entries[k]))
+    for k in range(count):
         entry = nb.int64(entries[k])
         chosen[k] = entry
-        at = ((entry * _SPREAD) & NONE) >> 22
-        if pending[at] != entry:
-            if pending[at] >= 0:
-                atomic_add(table, FIELDS * pending[at] + TALLY, times[at] << _32)
-            pending[at], times[at] = entry, 0
-            if places[k] < table[FIELDS * entry + PLACE]:
-                atomic_min(table, FIELDS * entry + PLACE, places[k])
-        times[at] += weight_of(classes[places[k]]) if len(classes) > 0 else _1
+        items[item_places[k]] |= _CHOSEN
+        if at[k] < rules[entry]:
+            atomic_min(rules, entry, at[k])
 
 
 @inner
@@ -160,7 +147,6 @@ def select(
     sequence: UInt32,
     state: UInt8,
     blocks: UInt64,
-    classes: UInt8,
     first_block: int,
     stop_block: int,
     split: Split,
@@ -169,14 +155,15 @@ def select(
     entry_bits: int,
     bases: UInt64,
     table: UInt64,
+    rules: UInt32,
     chosen: UInt32,
 ) -> Any:
-    """Select the positions whose pair has priority over both adjacent ones; count them and find each pair's first.
+    """Select the positions whose pair has priority over both adjacent ones, and find each pair's first.
 
     Positions whose pair occurs once become dead. Priority is (count, hash of the pair); only the upper 32 bits of the
     hash are compared unless they tie. ``items``, from ``starts`` on by bucket, has the pairs' counts and entries as
-    :func:`.pairs_cpu.count` leaves them; the selected positions' entries are written to ``chosen``. Returns their
-    number.
+    :func:`.pairs_cpu.count` leaves them; those of selected positions are marked, and their entries are written to
+    ``chosen``. ``rules`` of entries become the lowest selected position. Returns the number of selected positions.
     """
     began = interrupts()
     start, stop = nb.uint64(8 * first_block), nb.uint64(8 * stop_block)
@@ -186,13 +173,14 @@ def select(
     # alive positions, first the last one of the window before
     room = WINDOW + 11
     at, priorities, wins = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint8)
-    entries = np.empty(room, np.uint32)
-    own_entries, places = np.empty(room, np.uint32), np.empty(room, np.uint64)
-    pending, times = np.full(PENDING, -1, np.int64), np.zeros(PENDING, np.uint64)
+    pairs, entries, item_places = np.empty(room, np.uint64), np.empty(room, np.uint32), np.empty(room, np.uint64)
+    buckets = np.empty(room, np.uint16)
+    own_entries, own_at = np.empty(room, np.uint32), np.empty(room, np.uint64)
     at[0], priorities[0], entries[0] = start - _2, 0, 0  # adjacent to none
     many = known = _1
     if 0 < start < stop and state[start - _1] != DEAD:  # the last position of the previous share
         at[0] = start - _1
+        pairs[0] = pair_of(sequence[start - _1], sequence[start])
         _, bucket = key_and_bucket(sequence[start - _1], sequence[start], split)
         priorities[0], entries[0] = _read_item(items[following[bucket] - _1], entry_bits, bases[bucket])
         known = nb.uint64(0)
@@ -202,10 +190,11 @@ def select(
             return count
         listed, block = list_alive(state, blocks, block, stop_block, at[many:])
         stop_listed = many + listed
+        find_buckets(sequence, at, many, stop_listed, split, pairs, buckets)
         for k in range(many, stop_listed):
-            i = at[k]
-            _, bucket = key_and_bucket(sequence[i], sequence[i + _1], split)
+            bucket = nb.uint64(buckets[k])
             place = following[bucket]
+            item_places[k] = place
             prefetch(items, nb.int64(place) + AHEAD)  # more streams than the hardware prefetches
             following[bucket] = place + _1
             priorities[k], entries[k] = _read_item(items[place], entry_bits, bases[bucket])
@@ -214,28 +203,28 @@ def select(
         if ends:  # the first position of the next share
             at[many], priorities[many], entries[many] = stop, 0, 0
             if state[stop] != DEAD:
+                pairs[many] = pair_of(sequence[stop], sequence[stop + _1])
                 _, bucket = key_and_bucket(sequence[stop], sequence[stop + _1], split)
                 priorities[many], entries[many] = _read_item(items[following[bucket]], entry_bits, bases[bucket])
                 read += _1
             many += _1
-        _prioritise(sequence, at, priorities, entries, known, read, entry_bits, table)
+        _prioritise(pairs, priorities, entries, known, read, entry_bits, table)
         _decide(sequence, state, at, priorities, wins, nb.int64(many), run)
         waiting = nb.uint64(0)
         for k in range(_1, many - _1):  # branches would be unpredictable
             own_entries[waiting] = entries[k]
-            places[waiting] = at[k]
+            own_at[waiting] = at[k]
+            item_places[waiting] = item_places[k]
             waiting += wins[k]
         own_chosen = chosen[count : count + nb.int64(waiting)]
-        _tally(table, classes, own_entries, places, nb.int64(waiting), pending, times, own_chosen)
+        _choose(items, rules, own_entries, own_at, item_places, nb.int64(waiting), own_chosen)
         count += nb.int64(waiting)
         kept = min(many, _2)
         for k in range(kept):
             last = many - kept + k
-            at[k], priorities[k], entries[k] = at[last], priorities[last], entries[last]
+            at[k], priorities[k] = at[last], priorities[last]
+            entries[k], item_places[k] = entries[last], item_places[last]
         many = known = kept
-    for slot in range(PENDING):
-        if pending[slot] >= 0:
-            atomic_add(table, FIELDS * pending[slot] + TALLY, times[slot] << _32)
     return count
 
 
@@ -270,28 +259,27 @@ def rewrite(
 ) -> Any:
     """Replace and compact, writing from position ``to`` on; positions next to new symbols become alive.
 
-    Writes at most ``most`` symbols, their states and classes, to ``made``, ``made_state`` and ``made_classes``, which
-    may be those given if ``to`` is ``first``. The ``classes`` of positions follow them, unless they are empty.
-    ``chosen`` has the selected positions' entries, then ``AHEAD`` items of any value. ``consumed``: the symbol at
-    ``first`` is part of a rule at ``first - 1``; the one at ``stop - 1`` is not of one at ``stop - 2``. ``stalled``: no
-    rule was made in this round, and selected positions become dead, so that adjacent ones can be selected. Returns the
-    number of symbols written, the number of alive ones, and whether the first one is new.
+    Overwrites ``sequence`` and ``state``. Writes at most ``most`` symbols, their states and classes, to ``made``,
+    ``made_state`` and ``made_classes``, which may be those given if ``to`` is ``first``. The ``classes`` of positions
+    follow them, unless they are empty. ``chosen`` has the selected positions' entries, then ``AHEAD`` items of any
+    value. ``consumed``: the symbol at ``first`` is part of a rule at ``first - 1``; the one at ``stop - 1`` is not of
+    one at ``stop - 2``. ``stalled``: no rule was made in this round, and selected positions become dead, so that
+    adjacent ones can be selected. Returns the number of symbols written, the number of alive ones, and whether the
+    first one is new.
     """
-    began, stalls = interrupts(), nb.uint64(stalled)
+    began, stalls = interrupts(), nb.uint8(stalled)
     out = start = nb.uint64(to)
     if most == 0:  # the only symbol is part of the rule before
         return 0, 0, False
     is_apart = made.ctypes.data != sequence.ctypes.data
     taken = alive = nb.uint64(0)
     starts_new = before = before_word = nb.uint64(0)  # the last position written: whether it is alive, and a word
-    skips = nb.uint64(consumed)
-    i = look = nb.uint64(first)
-    end = nb.uint64(stop)
+    room = WINDOW + 1
+    symbols, states, places = np.empty(room, np.uint32), np.empty(room, np.uint8), np.empty(room, np.uint64)
+    skips, i, end = nb.uint64(consumed), nb.uint64(first), nb.uint64(stop)
     while i < end:
-        if i >= look:
-            if interrupts() != began:
-                break
-            look = i + nb.uint64(LOOK)
+        if interrupts() != began:
+            break
         if skips == 0 and i + _8 <= end and blocks[i >> _3] == 0:
             # nothing starts here: a dead range is copied unchanged
             if before != 0 and sequence[i] == SEPARATOR:
@@ -313,32 +301,79 @@ def rewrite(
             i = last
             before, before_word = nb.uint64(0), nb.uint64(made[out - _1] != SEPARATOR)
             continue
-        for _ in range(min(_8, end - i)):
-            # without branches, which are hard to predict here; the next symbol overwrites that of a consumed one
-            symbol, was = sequence[i], state[i]
-            is_selected = nb.uint64(was == SELECTED)
-            rule = rules[nb.uint64(chosen[taken]) * is_selected]
-            prefetch(rules, nb.int64(chosen[taken + nb.uint64(AHEAD - 1)]))
-            taken += is_selected
-            is_rule = is_selected & nb.uint64(rule != NONE)
-            is_word = nb.uint64(symbol != SEPARATOR)
-            is_alive = is_rule | (nb.uint64(was != DEAD) & ~(stalls & is_selected))
-            revived = (before | (is_rule & before_word)) & is_word
+        many = min(end - i, _8)
+        while many < WINDOW and i + many + _8 <= end and blocks[(i + many) >> _3] != 0:
+            many += _8
+        taken += _put_rules(sequence, state, i, many, chosen[taken:], rules, places)
+        kept = _keep(sequence, state, classes, i, many, skips, symbols, states, made_classes[out:])
+        i += many
+        skips = nb.uint64(state[i - _1] == RULE)
+        if kept == 0:
+            continue
+        is_new = nb.uint64(states[0] == RULE)
+        if out == start:
+            starts_new = is_new
+        else:
+            revived = (before | (is_new & before_word)) & nb.uint64(symbols[0] != SEPARATOR)
+            made_state[out - _1] = revived
             alive += revived - before
-            made_state[max(out, start + _1) - _1] = revived
-            starts_new |= is_rule & nb.uint64(out == start)
-            writes = _1 - skips
-            if len(classes) > 0:
-                made_classes[out] = classes[i]
-            made[out] = rule if is_rule != 0 else symbol
-            made_state[out] = is_alive
-            out += writes
-            alive += is_alive * writes
-            before = is_alive if writes != 0 else revived
-            before_word = is_word if writes != 0 else before_word
-            skips = is_rule
-            i += _1
+        before = nb.uint64(_lives(states[kept - _1], stalls))
+        before_word = nb.uint64(symbols[kept - _1] != SEPARATOR)
+        alive += before + _write_window(symbols, states, kept, stalls, made, made_state, out)
+        out += kept
+        made_state[out - _1] = before
     return nb.int64(out - start), nb.int64(alive), starts_new != 0
+
+
+@inner
+def _put_rules(sequence: UInt32, state: UInt8, i: int, many: int, chosen: Any, rules: UInt32, places: Any) -> Any:
+    """Replace the first symbols of replaced pairs, whose state becomes ``RULE``; return the number of selected ones."""
+    selected = nb.uint64(0)
+    for k in range(i, i + many):  # branches would be unpredictable
+        places[selected] = k
+        selected += nb.uint64(state[k] == SELECTED)
+    for k in range(selected):
+        prefetch(rules, nb.int64(chosen[k + nb.uint64(AHEAD - 1)]))
+        rule, place = rules[chosen[k]], places[k]
+        is_rule = rule != NONE
+        sequence[place] = rule if is_rule else sequence[place]
+        state[place] = RULE if is_rule else SELECTED
+    return selected
+
+
+@inner
+def _keep(
+    sequence: UInt32, state: UInt8, classes: Any, i: int, many: int, skips: int, symbols: Any, states: Any, made: Any
+) -> Any:
+    """Copy positions, their classes to ``made``, but no second ones of replaced pairs; return their number."""
+    kept = nb.uint64(0)
+    for k in range(i, i + many):
+        symbols[kept], states[kept] = sequence[k], state[k]
+        if len(classes) > 0:
+            made[kept] = classes[k]
+        kept += _1 - skips
+        skips = nb.uint64(state[k] == RULE)
+    return kept
+
+
+@njit(inline="always")
+def _lives(state: int, stalls: int) -> Any:
+    """Tell whether a position is alive if a word follows."""
+    return nb.uint8(state != DEAD) & (nb.uint8(state != SELECTED) | nb.uint8(stalls == 0))
+
+
+@inner
+def _write_window(symbols: Any, states: Any, kept: int, stalls: int, made: UInt32, made_state: UInt8, out: int) -> Any:
+    """Write symbols, and the states of all but the last; return how many of these are alive."""
+    for k in range(kept):
+        made[out + k] = symbols[k]
+    alive = nb.uint64(0)
+    for k in range(kept - _1):
+        is_revived = nb.uint8(states[k + _1] == RULE) & nb.uint8(symbols[k] != SEPARATOR)
+        lives = (_lives(states[k], stalls) | is_revived) & nb.uint8(symbols[k + _1] != SEPARATOR)
+        made_state[out + k] = lives
+        alive += nb.uint64(lives)
+    return alive
 
 
 @polled

@@ -5,7 +5,8 @@ buckets, so that a bucket and a key of 32 bits identify it, unless a grammar has
 by bucket first, so that each is written to its final place. Then by *pair*: the thread that takes a bucket counts its
 pairs in a table that no other thread touches, and replaces each key by its pair's count and entry. Whoever scans the
 sequence again in the same order reads them: all accesses are sequential except those to one bucket's table (as in a
-radix-partitioned hash join: Manegold, Boncz and Kersten, 2002).
+radix-partitioned hash join: Manegold, Boncz and Kersten, 2002). That scan marks the items of selected positions, which
+are counted by bucket too.
 """
 
 from __future__ import annotations
@@ -16,25 +17,24 @@ import numba as nb
 import numpy as np
 
 from polars_tadoc.kernels.repair.equal_rows_cpu import weight_of
-from polars_tadoc.runtime.addresses import atomic_add, atomic_exchange_if, prefetch
+from polars_tadoc.runtime.addresses import atomic_add, atomic_exchange_if, prefetch, prefetch_to_write
 from polars_tadoc.runtime.array_types import Int64, UInt8, UInt32, UInt64
 from polars_tadoc.runtime.compiled import njit
 from polars_tadoc.runtime.interrupts import interrupts, polled
 from polars_tadoc.runtime.jit import inner
 from polars_tadoc.runtime.secret import first_secret
 
-DEAD, ALIVE, SELECTED = 0, 1, 2
-"""State of a position: whether the pair that starts there may still occur twice, or is to be replaced."""
+DEAD, ALIVE, SELECTED, RULE = range(4)
+"""State of a position: whether the pair that starts there may still occur twice, is selected, or is replaced."""
 
 NONE = 0xFFFFFFFF
 """Rule of an entry without one."""
 
-FIELDS = 2
-TALLY, PLACE = range(FIELDS)
-"""An entry of a pair: its occurrences (lower half) and selections (upper), and the first selected position."""
+CHOSEN_BIT = 31
+"""The bit of an item that tells that its position is selected."""
 
 BUCKETS = 1 << 10
-"""Maximum number of buckets; one bucket's table fits in a core's cache."""
+"""Maximum number of buckets, but for keys of 32 bits, and then 16 bits; one bucket's table fits in a core's cache."""
 
 FEWEST_SLOTS, MOST_SLOTS = 1 << 8, 1 << 16
 """Slots of a bucket's table before it grows."""
@@ -75,11 +75,23 @@ class Split(NamedTuple):
 
 
 @njit(inline="always")
-def hash_pair(left: int, right: int) -> Any:
+def pair_of(left: int, right: int) -> Any:
+    """Return a pair as one number."""
+    return (nb.uint64(left) << _32) | nb.uint64(right)
+
+
+@njit(inline="always")
+def hash_of(pair: int) -> Any:
     """Hash a pair to 64 bits, bijectively."""
-    h = ((nb.uint64(left) << _32) | nb.uint64(right)) * _K1
+    h = pair * _K1
     h = (h ^ (h >> _32)) * _K2
     return h ^ (h >> _32)
+
+
+@njit(inline="always")
+def hash_pair(left: int, right: int) -> Any:
+    """Hash a pair of symbols, likewise."""
+    return hash_of(pair_of(left, right))
 
 
 @njit(inline="always")
@@ -114,18 +126,27 @@ def list_alive(state: UInt8, blocks: UInt64, block: int, stop: int, places: Any)
     return many, block
 
 
+@inner
+def find_buckets(sequence: UInt32, places: Any, first: int, many: int, split: Split, pairs: Any, buckets: Any) -> None:
+    """Find the pairs of listed positions from number ``first`` on, and their buckets."""
+    for k in range(nb.uint64(first), nb.uint64(many)):
+        pairs[k] = pair_of(sequence[places[k]], sequence[places[k] + _1])
+    for k in range(nb.uint64(first), nb.uint64(many)):  # a loop of its own: the compiler makes vectors of it
+        buckets[k] = key_and_bucket(pairs[k] >> _32, pairs[k] & _LOW, split)[1]
+
+
 @polled
 @njit
 def measure(sequence: UInt32, state: UInt8, blocks: UInt64, first: int, stop: int, split: Split, sizes: Int64) -> None:
     """Count the alive positions of blocks by bucket of their pair; ``sizes``, by bucket, is initially zero."""
-    began = interrupts()
-    places = np.empty(WINDOW + 8, np.uint64)
+    began, room = interrupts(), WINDOW + 8
+    places, pairs, buckets = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint16)
     block = first
     while block < stop and interrupts() == began:
         many, block = list_alive(state, blocks, block, stop, places)
+        find_buckets(sequence, places, 0, many, split, pairs, buckets)
         for k in range(many):
-            i = places[k]
-            sizes[key_and_bucket(sequence[i], sequence[i + _1], split)[1]] += 1
+            sizes[nb.uint64(buckets[k])] += 1
 
 
 @polled
@@ -159,26 +180,37 @@ def scatter(
             items[place] = key
             if len(classes) > 0:
                 item_classes[place] = classes[i]
+            else:  # with classes, the lines would not fit a core's first cache
+                prefetch_to_write(items, nb.int64(place) + AHEAD)
             free[bucket] = place + _1
 
 
 @polled
 @njit
 def count(
-    items: Any, classes: UInt8, edges: Int64, entry_bits: int, table: UInt64, free: UInt64, bases: UInt64
+    items: Any,
+    classes: UInt8,
+    edges: Int64,
+    entry_bits: int,
+    table: UInt64,
+    rules: UInt32,
+    free: UInt64,
+    bases: UInt64,
+    stops: UInt64,
 ) -> None:
     """Count the pairs of buckets; replace each key by its pair's count and entry, or 0 if it occurs once.
 
     An item is ``count << entry_bits | entry``, its entry being counted from the bucket's first, which ``bases`` gets.
-    Counts that need more bits than a 32-bit item has are all ones; then the table has them. Bucket b has the items from
-    ``edges[b]`` to ``edges[b + 1]``. Repeated pairs get consecutive entries of ``table``, from ``free`` on, and one
-    more entry per bucket stays unused.
+    Counts that need more bits than an item has below ``CHOSEN_BIT`` are all ones; then the table has them. Bucket b has
+    the items from ``edges[b]`` to ``edges[b + 1]``. Repeated pairs get consecutive entries of ``table``, from ``free``
+    to before what ``stops`` gets; one more entry per bucket stays unused. The ``rules`` of entries become ``NONE``.
     """
     began = interrupts()
     slots = np.empty(SLOT_FIELDS * FEWEST_SLOTS, items.dtype)
     share = 1.0  # of distinct pairs in the bucket before
     for bucket in range(len(edges) - 1):
         first, stop = edges[bucket], edges[bucket + 1]
+        bases[bucket] = stops[bucket] = 0
         if first == stop:
             continue
         size = FEWEST_SLOTS
@@ -194,7 +226,8 @@ def count(
             pairs = _count_bucket(items[first:stop], own, slots[: SLOT_FIELDS * size])
             size *= 2
         share = pairs / (stop - first)
-        bases[bucket] = _enter(items[first:stop], slots[: SLOT_FIELDS * size // 2], entry_bits, table, free)
+        own_slots = slots[: SLOT_FIELDS * size // 2]
+        bases[bucket], stops[bucket] = _enter(items[first:stop], own_slots, entry_bits, table, rules, free)
 
 
 @njit
@@ -204,10 +237,8 @@ def _count_bucket(items: Any, classes: Any, slots: Any) -> Any:
     size = len(slots) // SLOT_FIELDS
     mask = nb.uint64(size - 1)
     room = size - size // 4
-    last = len(items) - 1
     pairs = 0
     for k in range(len(items)):
-        prefetch(slots, SLOT_FIELDS * nb.int64(slot_of(items[min(k + AHEAD, last)], mask)))
         key = items[k]
         s = slot_of(key, mask)
         while (slots[_2 * s] != key) & (slots[_2 * s + _1] != 0):
@@ -224,8 +255,8 @@ def _count_bucket(items: Any, classes: Any, slots: Any) -> Any:
 
 
 @njit
-def _enter(items: Any, slots: Any, entry_bits: int, table: Any, free: Any) -> Any:
-    """Make entries of a bucket's repeated pairs; replace each slot by what :func:`count` says; return the first."""
+def _enter(items: Any, slots: Any, entry_bits: int, table: Any, rules: Any, free: Any) -> Any:
+    """Make entries of a bucket's repeated pairs, return their range; replace each slot by what :func:`count` says."""
     size = nb.uint64(len(slots) // SLOT_FIELDS)
     repeated = 0
     for s in range(size):
@@ -235,22 +266,20 @@ def _enter(items: Any, slots: Any, entry_bits: int, table: Any, free: Any) -> An
     most = full_count(entry_bits)
     for s in range(size):
         tally = nb.uint64(slots[_2 * s + _1])
-        table[FIELDS * entry + TALLY] = tally
-        table[FIELDS * entry + PLACE] = NONE
+        table[entry] = tally
+        rules[entry] = NONE
         repeats = nb.uint64(tally >= 2)
         slots[_2 * s] = ((min(tally, most) << nb.uint64(entry_bits)) | nb.uint64(entry - base)) * repeats
         entry += nb.int64(repeats)
-    table[FIELDS * entry + TALLY] = 0
-    table[FIELDS * entry + PLACE] = NONE
     for k in range(len(items)):
         items[k] = slots[_2 * nb.uint64(items[k])]
-    return base
+    return base, entry
 
 
 @njit(inline="always")
 def full_count(entry_bits: int) -> Any:
     """Return the count in an item whose real count is in the table."""
-    return (_1 << nb.uint64(32 - entry_bits)) - _1
+    return (_1 << nb.uint64(CHOSEN_BIT - entry_bits)) - _1
 
 
 @njit(inline="always")
@@ -262,49 +291,89 @@ def _is_replaced(tally: int, part: int, whole: int) -> Any:
 
 @polled
 @njit
-def count_listed(
-    table: UInt64, rules: UInt32, first: int, stop: int, part: int, whole: int, shift: int, sizes: Int64
-) -> Any:
-    """Count the pairs to replace by bucket, their first position >> ``shift``; ``rules`` of entries become ``NONE``.
+def count_selected(items: Any, classes: UInt8, edges: Int64, entry_bits: int, table: UInt64, bases: UInt64) -> None:
+    """Add to the tallies of buckets' entries how often their positions are selected: no other thread touches them."""
+    began = interrupts()
+    window = nb.int64(WINDOW)
+    picked, own_classes = np.empty(WINDOW + 1, np.uint32), np.empty(WINDOW + 1, np.uint8)
+    mask = (_1 << nb.uint64(entry_bits)) - _1
+    for bucket in range(len(edges) - 1):
+        base = bases[bucket]
+        for start in range(edges[bucket], edges[bucket + 1], window):
+            if interrupts() != began:
+                return
+            many = nb.uint64(0)
+            for k in range(nb.uint64(start), nb.uint64(min(start + window, edges[bucket + 1]))):
+                item = nb.uint64(items[k])
+                picked[many] = item & mask
+                if len(classes) > 0:
+                    own_classes[many] = classes[k]
+                many += item >> nb.uint64(CHOSEN_BIT)  # a branch would be unpredictable
+            for k in range(many):
+                table[base + picked[k]] += (weight_of(own_classes[k]) if len(classes) > 0 else _1) << _32
 
-    Reads the entries from ``first`` to before ``stop``. Returns whether any position is selected.
+
+@polled
+@njit
+def count_listed(
+    table: UInt64, places: UInt32, bases: UInt64, stops: UInt64, part: int, whole: int, shift: int, sizes: Int64
+) -> Any:
+    """Count the pairs to replace by bucket of the lists, their first position >> ``shift``.
+
+    Reads the entries of some buckets of pairs, whose first selected positions are ``places``. Returns whether any
+    position is selected.
     """
     began, any_selected = interrupts(), False
     last = nb.uint64(len(sizes) - 1)
-    for entry in range(first, stop):
-        if entry & 0xFFFF == 0 and interrupts() != began:
+    for bucket in range(len(bases)):
+        if interrupts() != began:
             break
-        tally = table[FIELDS * entry + TALLY]
-        any_selected |= tally >> _32 > 0
-        rules[entry] = NONE
-        sizes[min(table[FIELDS * entry + PLACE] >> nb.uint64(shift), last)] += nb.int64(
-            _is_replaced(tally, part, whole)
-        )
+        for entry in range(bases[bucket], stops[bucket]):
+            tally = table[entry]
+            any_selected |= tally >> _32 > 0
+            at = min(nb.uint64(places[entry]) >> nb.uint64(shift), last)
+            sizes[at] += nb.int64(_is_replaced(tally, part, whole))
     return any_selected
 
 
 @polled
 @njit
 def list_pairs(
-    table: UInt64, first: int, stop: int, part: int, whole: int, shift: int, places: UInt64, listed: UInt64
+    table: UInt64,
+    rules: UInt32,
+    bases: UInt64,
+    stops: UInt64,
+    part: int,
+    whole: int,
+    shift: int,
+    places: UInt64,
+    listed: UInt64,
 ) -> None:
-    """Write ``first position << 32 | entry`` of the pairs to replace from their bucket's place on; advances places."""
+    """Write ``first position << 32 | entry`` of the pairs to replace from their bucket's place on; advances places.
+
+    ``rules`` has the first positions, and becomes ``NONE``.
+    """
     began = interrupts()
     last = nb.uint64(len(places) - 1)
-    entry = first
-    while entry < stop and not _is_replaced(table[FIELDS * entry + TALLY], part, whole):
-        entry += 1
     item = at = nb.uint64(0)  # the last one written: the others write it again, as a branch would be unpredictable
-    for k in range(entry, stop):
-        if k & 0xFFFF == 0 and interrupts() != began:
+    any_listed = False
+    for own in range(len(bases)):
+        if interrupts() != began:
             return
-        place = table[FIELDS * k + PLACE]
-        is_replaced = _is_replaced(table[FIELDS * k + TALLY], part, whole)
-        bucket = min(place >> nb.uint64(shift), last)
-        item = (place << _32) | nb.uint64(k) if is_replaced != 0 else item
-        at = places[bucket] if is_replaced != 0 else at
-        listed[at] = item
-        places[bucket] += is_replaced
+        entry, stop = bases[own], stops[own]
+        while entry < stop and not any_listed:
+            any_listed = _is_replaced(table[entry], part, whole) != 0
+            rules[entry] = rules[entry] if any_listed else nb.uint32(NONE)
+            entry += nb.uint64(not any_listed)
+        for k in range(entry, stop):
+            place = nb.uint64(rules[k])
+            is_replaced = _is_replaced(table[k], part, whole)
+            rules[k] = NONE
+            bucket = min(place >> nb.uint64(shift), last)
+            item = (place << _32) | k if is_replaced != 0 else item
+            at = places[bucket] if is_replaced != 0 else at
+            listed[at] = item
+            places[bucket] += is_replaced
 
 
 @polled

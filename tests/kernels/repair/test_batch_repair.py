@@ -132,8 +132,8 @@ def test_keys_of_32_and_64_bits_and_full_counts(more: int, given_rows: tuple[lis
     rows = [[word + more for word in row] for row in given_rows[0]]
     size = given_rows[1] + more
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch_repair, "FEWEST_ENTRY_BITS", 30)
-        patch.setattr(batch_repair, "MOST_ENTRY_BITS", 30)  # counts from 3 on
+        patch.setattr(batch_repair, "FEWEST_ENTRY_BITS", 29)
+        patch.setattr(batch_repair, "MOST_ENTRY_BITS", 29)  # counts from 3 on
         for threads in (2, batch_repair.FEWEST_TO_COPY):
             assert build(rows, size, threads) == reference.batch_repair(rows, size)
 

@@ -87,6 +87,7 @@ class Room(NamedTuple):
     sums: Int64
     """int64[2, tasks, 2]: of the buckets, and of the lists."""
     bases: UInt64
+    stops: UInt64
     free: UInt64
     counts: Int64
     new: Int64
@@ -111,6 +112,7 @@ class Room(NamedTuple):
             list_edges=np.empty(lists + 1, np.int64),
             sums=np.empty((2, tasks, 2), np.int64),
             bases=np.empty(buckets, np.uint64),
+            stops=np.empty(buckets, np.uint64),
             free=np.zeros(1, np.uint64),
             counts=np.empty(tasks, np.int64),
             new=np.empty(tasks, np.int64),
@@ -257,7 +259,8 @@ def run_rounds(
         # neighbours are never selected both. Shares begin at the same places in every round, so that memory is reused
         each = (len(room.chosen) - counting.AHEAD - 4 * sizing.tasks + 4 * many - 1) // (4 * many)
         chosen = Chosen(room.chosen, 4 * each, room.counts[:many])
-        pairs = Pairs(room.table, room.bases[:parts], room.free, room.rules, listed[0] if is_first else listed[1])
+        bases, stops = room.bases[:parts], room.stops[:parts]
+        pairs = Pairs(room.table, bases, stops, room.free, room.rules, listed[0] if is_first else listed[1])
         new, firsts = room.new[:tasks], room.firsts[: tasks + 1]
         if number > 0 or not resumes:
             if not rounds.find_pairs(

@@ -66,13 +66,15 @@ class Pairs(NamedTuple):
     """Pairs that occur more than once."""
 
     table: UInt64
-    """Entries, of all buckets."""
+    """By entry, of all buckets: how often the pair occurs (lower half), and how often it is selected."""
     bases: UInt64
     """By bucket: its first entry."""
+    stops: UInt64
+    """By bucket: the entry after its last one."""
     free: UInt64
     """Number of entries."""
     rules: UInt32
-    """By entry: its rule's symbol, or ``NONE``."""
+    """By entry: the first selected position until pairs are listed; then the rule's symbol, or ``NONE``."""
     listed: UInt64
     """Pairs to replace: first position << 32 | entry, ascending; in memory of items, which are not needed any more."""
 
@@ -233,7 +235,7 @@ def find_pairs(
     bits
         Fewest and most bits of an entry in an item.
     groups
-        Number of tasks that count by bucket.
+        Number of tasks that count by bucket, and of those that list pairs.
     lists, shift
         Pairs to replace are listed by bucket: their first position >> ``shift``.
     vocabulary_size
@@ -241,7 +243,7 @@ def find_pairs(
     new
         By task of the listed pairs: becomes the number of those without a rule.
     selected
-        By task of the entries: becomes whether any position is selected.
+        By task that lists pairs: becomes whether any position is selected.
 
     Returns
     -------
@@ -273,8 +275,8 @@ def find_pairs(
     k = take(progress, step + 4)
     while k < groups and interrupts() == began:
         first, stop = _cut(buckets.edges, k, groups), _cut(buckets.edges, k + 1, groups)
-        edges, bases = buckets.edges[first : stop + 1], pairs.bases[first:stop]
-        counting.count(items, item_classes, edges, entry_bits, pairs.table, pairs.free, bases)
+        edges, bases, stops = buckets.edges[first : stop + 1], pairs.bases[first:stop], pairs.stops[first:stop]
+        counting.count(items, item_classes, edges, entry_bits, pairs.table, pairs.rules, pairs.free, bases, stops)
         k = done(progress, step + 4)
     if not all_done(progress, step + 4, groups, began):
         return False
@@ -284,7 +286,6 @@ def find_pairs(
             sequence,
             state,
             blocks,
-            classes,
             shares[k],
             shares[k + 1],
             split,
@@ -293,31 +294,34 @@ def find_pairs(
             entry_bits,
             pairs.bases,
             pairs.table,
+            pairs.rules,
             chosen.entries[chosen.room * k :],
         )
         k = done(progress, step + 5)
     if not all_done(progress, step + 5, many, began):
         return False
-    entries, tasks = nb.int64(pairs.free[0]), len(lists.sizes)
+    part, whole = rules.part, rules.whole
     k = take(progress, step + 6)
-    while k < tasks and interrupts() == began:
-        first, stop = _part(entries, k, tasks), _part(entries, k + 1, tasks)
-        lists.sizes[k] = 0
-        selected[k] = counting.count_listed(
-            pairs.table, pairs.rules, first, stop, rules.part, rules.whole, shift, lists.sizes[k]
-        )
+    while k < groups and interrupts() == began:
+        first, stop = _cut(buckets.edges, k, groups), _cut(buckets.edges, k + 1, groups)
+        edges, bases, stops = buckets.edges[first : stop + 1], pairs.bases[first:stop], pairs.stops[first:stop]
+        counting.count_selected(items, item_classes, edges, entry_bits, pairs.table, bases)
+        own = lists.sizes[k]
+        own[:] = 0
+        selected[k] = counting.count_listed(pairs.table, pairs.rules, bases, stops, part, whole, shift, own)
         k = done(progress, step + 6)
-    if not all_done(progress, step + 6, tasks, began):
+    if not all_done(progress, step + 6, groups, began):
         return False
     if not _place_all(progress, step + 7, lists, began):
         return False
     k = take(progress, step + 9)
-    while k < tasks and interrupts() == began:
-        first, stop = _part(entries, k, tasks), _part(entries, k + 1, tasks)
+    while k < groups and interrupts() == began:
+        first, stop = _cut(buckets.edges, k, groups), _cut(buckets.edges, k + 1, groups)
+        bases, stops = pairs.bases[first:stop], pairs.stops[first:stop]
         own = lists.places[k]
-        counting.list_pairs(pairs.table, first, stop, rules.part, rules.whole, shift, own, pairs.listed)
+        counting.list_pairs(pairs.table, pairs.rules, bases, stops, part, whole, shift, own, pairs.listed)
         k = done(progress, step + 9)
-    if not all_done(progress, step + 9, tasks, began):
+    if not all_done(progress, step + 9, groups, began):
         return False
     k = take(progress, step + 10)
     spare, ends = np.empty(_most(lists) if k < len(new) else 0, np.uint64), np.empty(_256 + 1, np.int64)
