@@ -50,6 +50,9 @@ LONGEST = 255 - len("..01234567.tmp")
 _PATIENCE = 10.0
 """Seconds to wait for the lock of a replaced folder."""
 
+_MAX_LOST = 8
+"""New temporary files in a row that other writers may remove."""
+
 OwnFiles = Callable[[Path], Sequence[Path]]
 """Lists everything in a folder, files before their folders; raises if anything in it must not be deleted."""
 
@@ -412,30 +415,26 @@ def beside(path: Path, make: Callable[[Path], None], own: OwnFiles | None = None
 
 
 def _make_locked(path: Path, make: Callable[[Path], None]) -> tuple[Path, int | None]:
+    lost = 0
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        with _removed_by_another(path):
+        try:
             make(temporary)  # fails at once if the folder is not writable
-            try:
-                descriptor = lock(temporary)
-            except FileNotFoundError:
-                raise
-            except OSError:  # this file system has no locks: nothing is treated as a leftover
-                return temporary, None
-            if descriptor is not None and temporary.exists():
-                return temporary, descriptor
-            if descriptor is not None:
-                os.close(descriptor)
-
-
-@contextmanager
-def _removed_by_another(path: Path) -> Iterator[None]:
-    """Go on if a temporary file was removed as a leftover before it was locked, and not the folder that it is in."""
-    try:
-        yield
-    except FileNotFoundError:
-        if not path.parent.is_dir():
-            raise
+        except FileNotFoundError:  # another writer removed it as a leftover before it was locked
+            lost += 1
+            if lost == _MAX_LOST:
+                raise  # no file can be made in this folder, as in /proc, or it is gone
+            continue
+        try:
+            descriptor = lock(temporary)
+        except FileNotFoundError:  # likewise
+            continue
+        except OSError:  # this file system has no locks: nothing is treated as a leftover
+            return temporary, None
+        if descriptor is not None and temporary.exists():
+            return temporary, descriptor
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def lock(path: Path) -> int | None:
