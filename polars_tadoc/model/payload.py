@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import accumulate, pairwise, takewhile
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,8 @@ from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_ch
 MAGIC = "TADOC"
 FORMAT = "2"
 HEADER_LENGTH = len(MAGIC) + 1 + 16 + 32
-_ZSTD = pa.Codec("zstd", compression_level=6)  # level 9 takes 1.5 times as long and saves under 1 %; level 3 loses 2 %
+_STRINGS = pa.Codec("zstd", compression_level=6)  # level 3 takes a third of the time, words take 3 to 6 % more bytes
+_NUMBERS = pa.Codec("zstd", compression_level=1)  # level 6 takes 4 times as long and saves 1 % of planes of numbers
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,13 @@ BLOCK = 1 << 12
 """Gaps that are split into planes at once."""
 
 
+class Section(NamedTuple):
+    """Bytes of the frame, and what compresses them."""
+
+    data: UInt8
+    codec: pa.Codec = _NUMBERS
+
+
 def encode(grammar: Grammar) -> str:
     """Serialise a grammar; equal grammars give equal payloads."""
     return str(encode_text(grammar), "ascii")
@@ -97,30 +106,30 @@ def encode(grammar: Grammar) -> str:
 def encode_text(grammar: Grammar) -> pa.Buffer:
     """Do as :func:`encode`, and return the text in Arrow's memory."""
     frame = _Frame()
-    frame.place(pack(grammar))()
+    frame.place(_sections(grammar))()
     return frame.text()
 
 
 class Words:
     """The compressed words and gaps: the first part of a grammar's payload."""
 
-    def __init__(self, sections: list[UInt8], *counts: int) -> None:
-        self.size, self.counts = sum(map(len, sections)), counts
+    def __init__(self, sections: list[Section], *counts: int) -> None:
+        self.size, self.counts = _size(sections), counts
         self.pieces = map_parallel(_compress, _cut(sections))
 
 
 def encode_words(words: pa.LargeStringArray, gaps: pa.LargeStringArray) -> Words:
     """Serialise the vocabularies of words and gaps: the first part."""
     sections = _arrange(_words_part(Vocabulary(words), Vocabulary(gaps)))
-    return Words(sections, len(words), len(sections[2]), len(gaps), len(sections[5]))
+    return Words(sections, len(words), len(sections[2].data), len(gaps), len(sections[5].data))
 
 
-def pack_rules(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> list[UInt8]:
+def pack_rules(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> list[Section]:
     """Arrange the rules as in :func:`pack`: the second part."""
     return _arrange(_rules_part(rule_offsets, symbols, level_offsets))
 
 
-def pack_gaps(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32) -> list[UInt8]:
+def pack_gaps(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32) -> list[Section]:
     """Arrange the predicted gaps likewise: the last part."""
     return _arrange(_gaps_part(predicted_gaps, vocabulary_size, rule_offsets, symbols))
 
@@ -141,7 +150,7 @@ class JoinedParts:
         self._frame.place(_first_sections(words.counts, self._tokenizer, counts))()
         self._frame.append(words)
 
-    def place(self, sections: list[UInt8]) -> Callable[[], None]:
+    def place(self, sections: list[Section]) -> Callable[[], None]:
         """Add the rules, then the gaps, as packed; returns what compresses them, after that or later."""
         return self._frame.place(sections)
 
@@ -161,12 +170,12 @@ class _Frame:
         self._hash = hashlib.blake2b(digest_size=16)
         self._hashed, self._hashing = 0, allocate_lock()
 
-    def place(self, sections: list[UInt8]) -> Callable[[], None]:
+    def place(self, sections: list[Section]) -> Callable[[], None]:
         """Add sections; returns what compresses them on all threads, one of which computes the digest meanwhile."""
         raw = _cut(sections)
         before = len(self._pieces)
         self._pieces += [b""] * len(raw)
-        self.size += sum(map(len, sections))
+        self.size += _size(sections)
 
         def compress(k: int) -> None:
             self._pieces[before + k] = _compress(raw[k])
@@ -207,39 +216,47 @@ class _Frame:
         return buffer
 
 
-def _cut(sections: list[UInt8]) -> list[UInt8]:
-    return [section[at : at + PIECE] for section in sections for at in range(0, len(section), PIECE)]
+def _size(sections: list[Section]) -> int:
+    return sum(len(section.data) for section in sections)
 
 
-def _compress(piece: UInt8) -> bytes:
-    compressed: bytes = _ZSTD.compress(piece, asbytes=True)
+def _cut(sections: list[Section]) -> list[Section]:
+    return [Section(data[at : at + PIECE], codec) for data, codec in sections for at in range(0, len(data), PIECE)]
+
+
+def _compress(piece: Section) -> bytes:
+    compressed: bytes = piece.codec.compress(piece.data, asbytes=True)
     return compressed
 
 
 def pack(grammar: Grammar) -> list[UInt8]:
     """Arrange a grammar's arrays in the frame's order before zstd: counts, then sections."""
+    return [section.data for section in _sections(grammar)]
+
+
+def _sections(grammar: Grammar) -> list[Section]:
     rules = (grammar.rule_offsets, grammar.symbols)
     sections = _arrange(
         _words_part(grammar.words, grammar.gaps),
         _rules_part(*rules, grammar.level_offsets),
         _gaps_part(grammar.predicted_gaps, grammar.vocabulary_size, *rules),
     )
-    counts = [len(grammar.words), len(sections[2]), len(grammar.gaps), len(sections[5])]
+    counts = [len(grammar.words), len(sections[2].data), len(grammar.gaps), len(sections[5].data)]
     sizes = (grammar.level_count, grammar.rule_count, len(grammar.symbols))
     return [*_first_sections(counts, grammar.tokenizer, sizes), *sections]
 
 
-def _first_sections(words: Sequence[int], tokenizer: str, rules: Sequence[int]) -> list[UInt8]:
+def _first_sections(words: Sequence[int], tokenizer: str, rules: Sequence[int]) -> list[Section]:
     """Return the counts of words, their bytes, gaps, theirs, then of the rules' parts; and the tokenizer's name."""
     name = np.frombuffer(tokenizer.encode(), np.uint8)
-    return [np.array([*words, len(name), *rules], "<u8").view(np.uint8), name]
+    return [Section(np.array([*words, len(name), *rules], "<u8").view(np.uint8)), Section(name)]
 
 
-_Part = tuple[list[Callable[[], object]], Callable[[], list[UInt8]]]
+_Part = tuple[list[Callable[[], object]], Callable[[], list[Section]]]
 """Tasks that arrange a part of a grammar, side by side, and what returns its sections after them."""
 
 
-def _arrange(*parts: _Part) -> list[UInt8]:
+def _arrange(*parts: _Part) -> list[Section]:
     map_parallel(lambda task: task(), [task for tasks, _ in parts for task in tasks])
     return [section for _, sections in parts for section in sections()]
 
@@ -269,10 +286,11 @@ class _FrontCoded:
     def _measure(self) -> None:
         self._lengths = _planes(np.diff(self._offsets))
 
-    def sections(self) -> list[UInt8]:
+    def sections(self) -> list[Section]:
         starts = [int(self._offsets[first]) for first, _ in self._chunks]
         rests = [self._rest[start : start + size] for start, size in zip(starts, self._sizes, strict=True)]
-        return [self._shared, self._lengths, rests[0] if len(rests) == 1 else np.concatenate(rests)]
+        rest = rests[0] if len(rests) == 1 else np.concatenate(rests)
+        return [Section(self._shared), Section(self._lengths), Section(rest, _STRINGS)]
 
 
 def _rules_part(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> _Part:
@@ -295,7 +313,7 @@ def _rules_part(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) ->
 
     chunks = weighted_chunks(rule_offsets.astype(np.int64))
     tasks: list[Callable[[], object]] = [levels, lengths, steps, *(partial(bodies, chunk) for chunk in chunks)]
-    return tasks, lambda: [numbers[name] for name in ("levels", "lengths", "steps", "others")]
+    return tasks, lambda: [Section(numbers[name]) for name in ("levels", "lengths", "steps", "others")]
 
 
 def _gaps_part(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt32, symbols: UInt32) -> _Part:
@@ -316,7 +334,7 @@ def _gaps_part(predicted_gaps: UInt32, vocabulary_size: int, rule_offsets: UInt3
         lambda: kernels.split_planes(word_gaps, own),
         *(partial(bodies, chunk) for chunk in chunks),
     ]
-    return tasks, lambda: [own, surprises]
+    return tasks, lambda: [Section(own), Section(surprises)]
 
 
 def _planes(numbers: npt.NDArray[np.integer]) -> UInt8:
@@ -376,7 +394,7 @@ def decode(payload: str) -> Grammar:
             "if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
         )
     try:
-        stream = _ZSTD.decompress(frame, decompressed_size=size)
+        stream = _NUMBERS.decompress(frame, decompressed_size=size)
         return unpack(np.frombuffer(stream, np.uint8), limit)
     except ARROW_ERRORS as error:
         if not_of_the_file(error):
