@@ -1,7 +1,7 @@
 """A payload: one grammar as one string, a category of the ``grammar`` field.
 
 ``TADOC`` · version digit · decoded bytes (16 hex digits) · BLAKE2b-128 of the frame (32 hex digits) · base64 of the
-frame. The frame is a sequence of zstd frames, one per section or per ``PIECE`` bytes of a longer section, so that they
+frame. The frame is a sequence of zstd frames, one per section or per piece of a longer section, so that they
 are compressed in parallel. Length and digest are checked before anything is decompressed or parsed.
 
 The decompressed frame is eight counts (uint64, little-endian), then the sections: arrays arranged so that general
@@ -38,8 +38,6 @@ from polars_tadoc.runtime.parallel import even_chunks, map_parallel, weighted_ch
 MAGIC = "TADOC"
 FORMAT = "2"
 HEADER_LENGTH = len(MAGIC) + 1 + 16 + 32
-_STRINGS = pa.Codec("zstd", compression_level=6)  # level 3 takes a third of the time, words take 3 to 6 % more bytes
-_NUMBERS = pa.Codec("zstd", compression_level=1)  # level 6 takes 4 times as long and saves 1 % of planes of numbers
 
 
 @dataclass(frozen=True)
@@ -80,11 +78,22 @@ class _Counts:
 _COUNTS_BYTES = 8 * len(fields(_Counts))
 
 
-PIECE = 1 << 16
-"""Bytes of a section per zstd frame: smaller pieces cost space, larger ones time on many cores.
+class Coding(NamedTuple):
+    """How sections are compressed."""
 
-Of 118 MB of logs, versions, PEPs and books the payload has 2.17 MB with pieces of 64 KiB, 2.15 MB with 512 KiB; the
-longest piece takes 0.8 and 5.7 ms.
+    codec: pa.Codec
+    piece: int
+    """Bytes per zstd frame: smaller pieces cost space, larger ones time on many cores."""
+
+
+STRINGS = Coding(pa.Codec("zstd", compression_level=6), 1 << 16)
+"""Words at level 3 take a third of the time, and 3 to 6 % more bytes."""
+
+NUMBERS = Coding(pa.Codec("zstd", compression_level=1), 1 << 18)
+"""Planes have few long repetitions: level 6 takes four to five times as long and saves 1 to 2 %.
+
+Of 118 MB of logs, versions, PEPs and books the payload has 2.19 MB, with everything at level 6 and in pieces of 64 KiB
+2.17 MB; compressing it takes 16 and 38 ms, its longest piece 0.8 ms.
 """
 
 BLOCK = 1 << 12
@@ -92,10 +101,10 @@ BLOCK = 1 << 12
 
 
 class Section(NamedTuple):
-    """Bytes of the frame, and what compresses them."""
+    """Bytes of the frame, and how they are compressed."""
 
     data: UInt8
-    codec: pa.Codec = _NUMBERS
+    coding: Coding = NUMBERS
 
 
 def encode(grammar: Grammar) -> str:
@@ -221,11 +230,15 @@ def _size(sections: list[Section]) -> int:
 
 
 def _cut(sections: list[Section]) -> list[Section]:
-    return [Section(data[at : at + PIECE], codec) for data, codec in sections for at in range(0, len(data), PIECE)]
+    return [
+        Section(data[at : at + coding.piece], coding)
+        for data, coding in sections
+        for at in range(0, len(data), coding.piece)
+    ]
 
 
 def _compress(piece: Section) -> bytes:
-    compressed: bytes = piece.codec.compress(piece.data, asbytes=True)
+    compressed: bytes = piece.coding.codec.compress(piece.data, asbytes=True)
     return compressed
 
 
@@ -290,7 +303,7 @@ class _FrontCoded:
         starts = [int(self._offsets[first]) for first, _ in self._chunks]
         rests = [self._rest[start : start + size] for start, size in zip(starts, self._sizes, strict=True)]
         rest = rests[0] if len(rests) == 1 else np.concatenate(rests)
-        return [Section(self._shared), Section(self._lengths), Section(rest, _STRINGS)]
+        return [Section(self._shared), Section(self._lengths), Section(rest, STRINGS)]
 
 
 def _rules_part(rule_offsets: UInt32, symbols: UInt32, level_offsets: UInt32) -> _Part:
@@ -394,7 +407,7 @@ def decode(payload: str) -> Grammar:
             "if the data is trusted, raise it: tadoc.Config(payload_limit_bytes=…)"
         )
     try:
-        stream = _NUMBERS.decompress(frame, decompressed_size=size)
+        stream = NUMBERS.codec.decompress(frame, decompressed_size=size)
         return unpack(np.frombuffer(stream, np.uint8), limit)
     except ARROW_ERRORS as error:
         if not_of_the_file(error):

@@ -56,9 +56,10 @@ def test_round_trip(rows: list[str | None]) -> None:
         assert corpus.key == payload.key(encoded)
 
 
-@pytest.mark.parametrize("piece", [50, 1000, payload.PIECE])
+@pytest.mark.parametrize("piece", [50, 1000, 1 << 16])
 def test_pieces_and_threads_and_parts_do_not_change_a_payload(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payload, "PIECE", piece)
+    for coding in ("STRINGS", "NUMBERS"):
+        monkeypatch.setattr(payload, coding, getattr(payload, coding)._replace(piece=piece))
     monkeypatch.setattr(payload, "BLOCK", piece // 50)
     texts = pl.Series([f"word{i % 97} and {chr(97 + i % 26)}x{i},\t{i % 5}" for i in range(1000)])
     (corpus,) = tadoc.column.split(tadoc.compress(texts))
