@@ -254,10 +254,15 @@ def even_chunks(size: int, smallest: int = 1 << 15, each: int = 1) -> list[tuple
     return list(pairwise(edges))
 
 
-def weighted_chunks(weights_before: npt.NDArray[np.int64], smallest: int = 1 << 15) -> list[tuple[int, int]]:
-    """Cut rows into chunks of about equal weight; ``weights_before`` is the exclusive running sum, length rows + 1."""
+def weighted_chunks(
+    weights_before: npt.NDArray[np.int64], smallest: int = 1 << 15, each: int = 1
+) -> list[tuple[int, int]]:
+    """Cut rows into chunks of about equal weight; ``weights_before`` is the exclusive running sum, length rows + 1.
+
+    ``each`` as for :func:`even_chunks`.
+    """
     rows, total = len(weights_before) - 1, int(weights_before[-1] - weights_before[0])
-    count = max(1, min(thread_count(), total // smallest))
+    count = max(1, min(each * thread_count(), total // smallest))
     targets = weights_before[0] + np.arange(1, count) * (total // count)
     inner = np.searchsorted(weights_before, targets).clip(0, rows)
     edges = [0, *(int(e) for e in inner), rows]

@@ -25,6 +25,9 @@ from polars_tadoc.runtime.scratch import pages
 GAPS_PER_BUCKET = 1 << 16
 """Gaps that one thread counts by key at a time, in its core's cache."""
 
+PER_ROOT = 32
+"""Words whose keys are copied while one symbol of a row is expanded."""
+
 ITEM_BITS, MOST_BUCKET_BITS = 32, 12
 """Bits of the items of gaps, if up to two to the power of 12 buckets make this enough; otherwise they have 64."""
 
@@ -73,7 +76,7 @@ class GapKeys:
             kernels.fill_keys(vocabulary_size, rules.rule_offsets, rules.symbols, levels, spans, *rows, known)
 
         if not are_words:
-            map_parallel(fill, weighted_chunks(starts))
+            map_parallel(fill, weighted_chunks(starts + PER_ROOT * rules.root_offsets))
         return cls(vocabulary_size + len(rules.symbols), keys, starts, row_words)
 
     def predict(self, gap_vocabulary: int, gap_offsets: Int64, gap_data: UInt8) -> UInt32:
@@ -141,7 +144,7 @@ class GapKeys:
             rows = (self.keys, self.starts[own], self.row_words[own], offsets, gap_data)
             return data[: int(kernels.encode(codes, *rows, sizes[own], data))]
 
-        parts = map_parallel(encode, weighted_chunks(self.starts))
+        parts = map_parallel(encode, weighted_chunks(self.starts, each=4))
         ends = np.cumsum([0, *map(len, parts)])
         _, data = allocate(int(ends[-1]), np.uint8)  # in Arrow's memory, as a column shares it
         map_parallel(lambda k: np.copyto(data[ends[k] : ends[k + 1]], parts[k]), range(len(parts)))

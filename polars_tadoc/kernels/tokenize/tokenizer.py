@@ -299,11 +299,13 @@ def cut_pieces(
     rows, size = len(lengths), int(before[-1])
     tail = np.empty(kernels.BLOCK, np.uint8)
     edges = [(0, 0)]
-    piece_bytes = PIECE_BYTES
-    if thread_count() >= MANY_THREADS:
+    piece_bytes, are_many = PIECE_BYTES, thread_count() >= MANY_THREADS
+    if are_many:
         piece_bytes = min(max(piece_bytes, size // (PIECES_PER_THREAD * thread_count())), MOST_PIECE_BYTES)
-    count = max(1, size // piece_bytes)
-    targets = [size * i // count for i in range(1, count + 1)]
+    count, period = max(1, size // piece_bytes), 4 * PIECES_PER_THREAD
+    # of many threads, each one's last piece is cut in quarters, so that they end at about the same time
+    quarters = [i for i in range(1, 4 * count + 1) if i % 4 == 0 or (are_many and i % period > period - 4)]
+    targets = [size * i // (4 * count) for i in quarters]
     first_rows = (np.searchsorted(before, targets[:-1], side="right") - 1).tolist()
     for (target, limit), row in zip(pairwise(targets), first_rows, strict=True):
         edge = row, 0
