@@ -24,7 +24,7 @@ from polars_tadoc.config import thread_count
 from polars_tadoc.kernels.repair import batch_repair
 from polars_tadoc.kernels.repair import sequitur_cpu as sequitur
 from polars_tadoc.kernels.repair.batch_repair import BinaryRules
-from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps, mark_lines
+from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps, mark_lines, row_starts
 from polars_tadoc.kernels.repair.prune import LevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, Tokens, tokenize
@@ -44,8 +44,9 @@ def measure(name: str, text: pl.Series, repeat: int, exact: bool) -> None:
 
     def repair() -> tuple[BinaryRules, LevelledRules]:
         sequence = tokens.sequence.copy()
-        has_marks = mark_lines(sequence, vocabulary_size, gaps)
-        binary = batch_repair.build(sequence, vocabulary_size, has_marks=has_marks)
+        starts = row_starts(sequence)
+        has_marks = mark_lines(sequence, starts, vocabulary_size, gaps)
+        binary = batch_repair.build(sequence, vocabulary_size, has_marks=has_marks, starts=starts)
         return binary, prune(binary, vocabulary_size, rows)
 
     def infer() -> LevelledRules:

@@ -60,6 +60,9 @@ POSITIONS_PER_TASK = 1 << 15
 POSITIONS_PER_THREAD = 1 << 14
 """Positions for each additional thread of a pass: threads begin in turn, 0.1 ms apart."""
 
+INDEX_SHIFT = 3
+"""The rules' index begins with a place for each 4 to 8 symbols: growing it takes all threads' time."""
+
 FEWEST_TO_SPREAD = 1 << 12
 """Minimum new rules of a round that several threads add to the index."""
 
@@ -100,6 +103,7 @@ def build(
     part: int = 1,
     whole: int = 2,
     has_marks: bool = False,
+    starts: Int64 | None = None,
 ) -> BinaryRules:
     """Run rounds until no pair repeats; ``sequence`` is overwritten, and may become the result's.
 
@@ -116,14 +120,17 @@ def build(
     has_marks
         Whether the ends of lines inside rows are marked, by
         :func:`~polars_tadoc.kernels.repair.lines.repeated_lines.mark_lines`.
+    starts
+        The first position of each row, and the end of the last, if known.
 
     """
-    starts = row_starts(sequence)
+    starts = row_starts(sequence) if starts is None else starts
     equal = EqualRows.of(sequence, starts)
-    kept, classes = equal.drop_copies(sequence, starts)
-    del starts
+    starts, classes = equal.drop_copies(sequence, starts)
+    kept = int(starts[-1])
     rules = _Rules(vocabulary_size, kept, part, whole)
-    split = RepeatedLines.split(sequence[:kept], classes) if has_marks else None
+    split = RepeatedLines.split(sequence[:kept], starts, classes) if has_marks else None
+    del starts
     if split is not None:
         lines, distinct, weights = split
         rules.part, rules.whole = inner_share(part, whole)
@@ -332,21 +339,25 @@ class EqualRows:
         saved = int(np.diff(starts)[classes == copies.DROPPED].sum())
         return cls(first, classes if saved > MIN_SAVED * len(sequence) else classes[:0])
 
-    def drop_copies(self, sequence: UInt32, starts: Int64) -> tuple[int, UInt8]:
-        """Drop the rows that others represent; return the new size and the classes by position, if there are any."""
+    def drop_copies(self, sequence: UInt32, starts: Int64) -> tuple[Int64, UInt8]:
+        """Drop the rows that others represent; return the others' starts and the classes by position, if there are any.
+
+        ``starts`` and the result have the end of the last row, too.
+        """
         if len(self.classes) == 0:
-            return len(sequence), self.classes
-        before = running_sum(np.diff(starts) * (self.classes != copies.DROPPED))
-        size = int(before[-1])
+            return starts, self.classes
+        is_kept = self.classes != copies.DROPPED
+        before = running_sum(np.diff(starts) * is_kept)
+        size, kept_starts = int(before[-1]), np.append(before[:-1][is_kept], before[-1])
         classes = np.empty(size, np.uint8)
         given = sequence, starts, self.classes
         if thread_count() < FEWEST_TO_COPY:
             copies.keep_rows(*given, 0, len(self.classes), 0, sequence, classes)
-            return size, classes
+            return kept_starts, classes
         kept = np.empty(size, np.uint32)
         map_parallel(lambda own: copies.keep_rows(*given, *own, before[own[0]], kept, classes), weighted_chunks(before))
         _copy(kept, sequence)
-        return size, classes
+        return kept_starts, classes
 
     def restore(self, sequence: UInt32) -> UInt32:
         """Return the symbols of all rows: in other memory if any rows are equal."""
@@ -390,13 +401,13 @@ class _Rules:
         self.vocabulary_size, self.known = vocabulary_size, 0
         # every rule shortens the sequence by a symbol at least; untouched memory is never allocated
         self.left, self.right = touched_in_part(size, np.uint32), touched_in_part(size, np.uint32)
-        self.index = np.zeros(1 << max(12, (size >> 7).bit_length()), np.uint32)
+        self.index = _index(max(12, (size >> INDEX_SHIFT).bit_length()))
         self.round_offsets = [0]
 
     def grow(self, known: int) -> None:
         """Make an empty index for as many rules."""
         del self.index  # frees it before there is a new one
-        self.index = np.zeros(1 << (3 * known // 2).bit_length(), np.uint32)
+        self.index = _index((3 * known // 2).bit_length())
 
     def for_kernels(self) -> rounds.Rules:
         """Return the rules in the form for kernels."""
@@ -405,6 +416,10 @@ class _Rules:
     def arrays(self) -> tuple[UInt32, UInt32]:
         """Return the left and right symbols by rule: the rest of their memory was never touched."""
         return self.left[: self.known], self.right[: self.known]
+
+
+def _index(bits: int) -> UInt32:
+    return pages(4 << bits).view(np.uint32)
 
 
 def _most_tasks() -> int:

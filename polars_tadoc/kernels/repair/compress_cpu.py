@@ -24,7 +24,7 @@ from polars_tadoc.kernels.repair.compressed import (
     sample_windows,
 )
 from polars_tadoc.kernels.repair.gaps import predict_gaps
-from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps, mark_lines
+from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps, mark_lines, row_starts
 from polars_tadoc.kernels.repair.prune import LevelledRules, by_first_use, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
 from polars_tadoc.kernels.tokenize.tokenizer import Tokenizer, tokenize
@@ -129,8 +129,9 @@ def build_rules(
     if method == compressed.NO_RULES:
         none = np.zeros(0, np.uint32)
         return prune(BinaryRules(none, none, sequence), vocabulary_size, rows)
-    has_marks = gaps is not None and mark_lines(sequence, vocabulary_size, gaps)
-    made = batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method], has_marks)
+    starts = row_starts(sequence)
+    has_marks = gaps is not None and mark_lines(sequence, starts, vocabulary_size, gaps)
+    made = batch_repair.build(sequence, vocabulary_size, on_round, *SHARES[method], has_marks, starts)
     rules = prune(made, vocabulary_size, rows)
     return by_first_use(rules, vocabulary_size) if method == compressed.SMALL_RULES else rules
 

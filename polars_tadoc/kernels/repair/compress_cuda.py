@@ -27,7 +27,7 @@ from polars_tadoc.kernels.repair.compressed import (
 )
 from polars_tadoc.kernels.repair.gaps_cuda import predict_gaps
 from polars_tadoc.kernels.repair.lines import repeated_lines_cuda
-from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps, mark_lines
+from polars_tadoc.kernels.repair.lines.repeated_lines import Gaps, mark_lines, row_starts
 from polars_tadoc.kernels.repair.prune import LevelledRules, by_first_use
 from polars_tadoc.kernels.repair.prune_cuda import DeviceLevelledRules, prune
 from polars_tadoc.kernels.tokenize.tokenize_cpu import SEPARATOR
@@ -194,7 +194,7 @@ def build_rules(
 
     def mark() -> bool:
         marked = sequence.copy()  # another engine may have to take the words
-        has_marks = gaps is not None and mark_lines(marked, vocabulary_size, gaps)
+        has_marks = gaps is not None and mark_lines(marked, row_starts(marked), vocabulary_size, gaps)
         if has_marks:
             with device_errors(f"copying {len(sequence):,} words"):
                 on_device.set(marked)

@@ -144,7 +144,7 @@ def test_lines_are_measured_as_on_the_host(longest: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(repeated_lines_cuda, "is_worthwhile", partial(measure, "device"))
     on_device = cupy.asarray(marked)
     assert repeated_lines_cuda.split_lines(on_device) is None
-    assert repeated_lines._Units.repeated_in(marked) is None
+    assert repeated_lines._Units.repeated_in(marked, repeated_lines.row_starts(marked)) is None
     assert np.array_equal(on_device.get(), marked)
     assert taken["device"] == taken["host"]
     assert len(taken["host"]) == 2

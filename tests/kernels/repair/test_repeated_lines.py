@@ -94,7 +94,8 @@ def versions(random: np.random.Generator, edits: int, blank: int) -> tuple[Rows,
 @pytest.mark.parametrize(("edits", "blank", "repeats"), [(2, 4, True), (2, 1, True), (2, 100, True), (60, 4, False)])
 def test_decides_by_repeated_lines(edits: int, blank: int, repeats: bool) -> None:
     rows, ends = versions(np.random.default_rng(3), edits, blank)
-    units = repeated_lines._Units.repeated_in(mark_ends(flatten(rows), ends))
+    marked = mark_ends(flatten(rows), ends)
+    units = repeated_lines._Units.repeated_in(marked, repeated_lines.row_starts(marked))
     definition = reference.repeated_units(rows, ends)
     assert (definition is not None) == repeats
     assert (units is None) == (definition is None)
@@ -110,7 +111,8 @@ def test_a_sample_of_all_lines() -> None:
     """The sample has room for twice the lines that are expected, and takes more where one line repeats."""
     line = next(line for k in range(1000) if reference.hash_line(line := [k, 1, 2, 3]) >> 61 == 0)
     rows, ends = [line * 50, line * 3], [[0, 0, 0, 1] * 49 + [0, 0, 0], [0, 0, 0, 1] * 2 + [0, 0, 0]]
-    units = repeated_lines._Units.repeated_in(mark_ends(flatten(rows), ends))
+    marked = mark_ends(flatten(rows), ends)
+    units = repeated_lines._Units.repeated_in(marked, repeated_lines.row_starts(marked))
     assert units is not None
     assert len(units.stops) == 53
     assert build(rows, ends, 1000, 2) == reference.batch_repair(rows, 1000, ends=ends)
@@ -119,7 +121,7 @@ def test_a_sample_of_all_lines() -> None:
 def test_marks_are_cleared_where_lines_do_not_repeat() -> None:
     rows, ends = versions(np.random.default_rng(3), 60, 4)
     marked = mark_ends(flatten(rows), ends)
-    assert repeated_lines._Units.repeated_in(marked) is None
+    assert repeated_lines._Units.repeated_in(marked, repeated_lines.row_starts(marked)) is None
     assert np.array_equal(marked, flatten(rows))
 
 
@@ -184,7 +186,7 @@ def test_marks_line_ends_of_text(texts: list[str], name: str) -> None:
             at += len(words) + 1
     marked = tokens.sequence.copy()
     gaps = repeated_lines.Gaps(tokens.gap_vocabulary, tokens.gap_offsets, tokens.gap_data)
-    any_marks = repeated_lines.mark_lines(marked, len(tokens.vocabulary), gaps)
+    any_marks = repeated_lines.mark_lines(marked, repeated_lines.row_starts(marked), len(tokens.vocabulary), gaps)
     assert any_marks or np.array_equal(marked, tokens.sequence)
     words = marked != SEPARATOR
     assert np.array_equal(marked[words] & np.uint32(lines_cpu.WORD), tokens.sequence[words])

@@ -78,11 +78,11 @@ def marks_of(gap_vocabulary: pa.LargeStringArray, vocabulary_size: int) -> UInt3
     return marks if kernels.mark_gaps(offsets, data, marks) else marks[:0]
 
 
-def mark_lines(sequence: UInt32, vocabulary_size: int, gaps: Gaps) -> bool:
-    """Mark the ends of lines and paragraphs inside rows; return whether there may be any."""
+def mark_lines(sequence: UInt32, starts: Int64, vocabulary_size: int, gaps: Gaps) -> bool:
+    """Mark the ends of lines and paragraphs inside rows that begin at ``starts``; return whether there may be any."""
     marks = marks_of(gaps.vocabulary, vocabulary_size)
     if len(marks) > 0:
-        given = sequence, row_starts(sequence), gaps.offsets, gaps.data, marks
+        given = sequence, starts, gaps.offsets, gaps.data, marks
         map_parallel(lambda own: kernels.mark_ends(*given, *own), weighted_chunks(gaps.offsets))
     return len(marks) > 0
 
@@ -128,9 +128,9 @@ class _Units(NamedTuple):
         return found
 
     @classmethod
-    def repeated_in(cls, sequence: UInt32) -> _Units | None:
+    def repeated_in(cls, sequence: UInt32, starts: Int64) -> _Units | None:
         """Find the units that repeat: paragraphs, or else lines; if neither do, clear the marks and return None."""
-        mark = _repeated_mark(sequence)
+        mark = _repeated_mark(sequence, starts)
         if mark is not None:
             return cls.of(sequence, mark)
         map_parallel(lambda own: kernels.clear_ends(sequence[slice(*own)]), even_chunks(len(sequence)))
@@ -159,9 +159,8 @@ class _Sample(NamedTuple):
                 return made
 
 
-def _repeated_mark(sequence: UInt32) -> int | None:
+def _repeated_mark(sequence: UInt32, starts: Int64) -> int | None:
     """Return the mark of the units of distinct rows that repeat often enough by a sample, if any do."""
-    starts = row_starts(sequence)
     rows, chunks = len(starts) - 1, weighted_chunks(starts)
     row_hashes, units, first_rows = np.empty(rows, np.uint64), np.empty((2, rows), np.int64), np.empty(rows, np.int64)
 
@@ -203,13 +202,15 @@ class RepeatedLines:
     """By unit: the class of its row's weight; empty if all weights are 1."""
 
     @classmethod
-    def split(cls, sequence: UInt32, classes: UInt8) -> tuple[RepeatedLines, UInt32, UInt8] | None:
+    def split(cls, sequence: UInt32, starts: Int64, classes: UInt8) -> tuple[RepeatedLines, UInt32, UInt8] | None:
         """Split marked rows into units if these repeat often enough; otherwise clear the marks and return None.
 
         Parameters
         ----------
         sequence
             Marked words of rows, a separator after each row.
+        starts
+            The first position of each row, and the end of the last.
         classes
             By position: the class of its row's weight; empty if all weights are 1.
 
@@ -219,7 +220,7 @@ class RepeatedLines:
             The units; the words of each distinct one, a separator after each; and by position the class of its weight.
 
         """
-        units = _Units.repeated_in(sequence)
+        units = _Units.repeated_in(sequence, starts)
         if units is None:
             return None
         stops, ends_row = units.stops, units.ends_row
