@@ -122,12 +122,9 @@ _own = threading.local()
 
 
 @contextmanager
-def own_threads(count: int | Callable[[], int]) -> Iterator[None]:
-    """Limit parallel kernels called by this thread to ``count`` threads; with 1, they run on this one.
-
-    A function is asked for each kernel.
-    """
-    before = getattr(_own, "threads", 0)
+def own_threads(count: int) -> Iterator[None]:
+    """Limit parallel kernels called by this thread to ``count`` threads; with 1, they run on this one."""
+    before = own_count()
     _own.threads = count
     try:
         yield
@@ -137,8 +134,7 @@ def own_threads(count: int | Callable[[], int]) -> Iterator[None]:
 
 def own_count() -> int:
     """Return the limit of :func:`own_threads` in this thread; 0 if there is none."""
-    count = getattr(_own, "threads", 0)
-    return int(count() if callable(count) else count)
+    return int(getattr(_own, "threads", 0))
 
 
 @contextmanager

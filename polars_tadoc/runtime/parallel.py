@@ -212,8 +212,8 @@ def _noticed(result: Result) -> Result:
 def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply ``function`` to items that each keep all threads busy: threads that never wait for each other are faster.
 
-    Runs as many items at once as there are threads, one thread each; then the remaining ones side by side, each on a
-    share of the threads, which grows when another one ends.
+    Runs as many items at once as there are threads, one thread each; then the remaining ones side by side, on all
+    threads: one that waits for its own item's chunks processes them.
     """
 
     def apply(item: Item) -> Result:
@@ -222,16 +222,7 @@ def map_apart(function: Callable[[Item], Result], items: Sequence[Item]) -> list
 
     threads = thread_count()
     apart = len(items) - len(items) % threads if threads > 1 else 0
-    left = [None] * (len(items) - apart)
-
-    def share(item: Item) -> Result:
-        try:
-            with own_threads(lambda: -(-threads // max(1, len(left)))):
-                return function(item)
-        finally:
-            left.pop()
-
-    return map_parallel(apply, items[:apart]) + map_parallel(share, items[apart:])
+    return map_parallel(apply, items[:apart]) + map_parallel(function, items[apart:])
 
 
 def map_beside(function: Callable[[Item], Result], items: Sequence[Item], sizes: Sequence[int]) -> list[Result]:
