@@ -59,7 +59,7 @@ def prune(rules: BinaryRules, vocabulary_size: int, rows: int, margin: int = MAR
         new = (order[slice(*own)], rule_offsets[own[0] : own[1] + 1])
         kernels.write_bodies(left, right, vocabulary_size, kept, numbers, *new, stack_size, symbols)
 
-    map_parallel(write_bodies, even_chunks(len(order), RULES_PER_TASK))
+    map_parallel(write_bodies, even_chunks(len(order), RULES_PER_TASK, 4))
     stretches = even_chunks(len(sequence))
     sizes = map_parallel(
         lambda s: kernels.measure_rows(sequence[s[0] : s[1]], vocabulary_size, kept, lengths), stretches
