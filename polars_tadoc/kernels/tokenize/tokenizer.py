@@ -295,7 +295,7 @@ def require_utf8(text: pl.Series, first: int = 0) -> None:
 def cut_pieces(
     addresses: UInt64, lengths: UInt32, before: Int64, classes: kernels.Classes | None
 ) -> list[kernels.Piece]:
-    """Split the text into pieces of about ``PIECE_BYTES`` or more: between rows and, given classes, at ends of words."""
+    """Split the text into pieces of about ``PIECE_BYTES``: between rows and, given classes, at ends of words."""
     rows, size = len(lengths), int(before[-1])
     tail = np.empty(kernels.BLOCK, np.uint8)
     edges = [(0, 0)]
