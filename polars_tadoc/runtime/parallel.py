@@ -255,7 +255,7 @@ def even_chunks(size: int, smallest: int = 1 << 15, each: int = 1) -> list[tuple
 
 
 def weighted_chunks(
-    weights_before: npt.NDArray[np.int64], smallest: int = 1 << 15, each: int = 1
+    weights_before: npt.NDArray[np.int64], smallest: int = 1 << 15, *, each: int = 1
 ) -> list[tuple[int, int]]:
     """Cut rows into chunks of about equal weight; ``weights_before`` is the exclusive running sum, length rows + 1.
 
